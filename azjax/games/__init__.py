@@ -1,0 +1,15 @@
+"""Board games as pure array functions. One file a family; `game.py` is the contract."""
+
+from azjax.games.check import check_game
+from azjax.games.game import Game, State, available, make, random_legal_action, register, state_dataclass
+
+__all__ = [
+    "Game",
+    "State",
+    "available",
+    "check_game",
+    "make",
+    "random_legal_action",
+    "register",
+    "state_dataclass",
+]

@@ -1,0 +1,236 @@
+"""The contract that every game fulfils, and the registry behind `azjax.make`.
+
+Rules are written for ONE state as pure array functions; callers `jax.vmap` them, so there is one batching
+boundary and none of it in the rules. Axis letters: `A` actions, `K` slots of the compact table of legal
+actions, `S` symmetries.
+"""
+
+import abc
+import dataclasses
+import difflib
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import chex
+import jax
+import jax.numpy as jnp
+
+
+class State(Protocol):
+    """A position: a frozen dataclass registered as a pytree, of small integer arrays and these fields.
+
+    Attributes:
+      current_player: int32 []; 0 or 1, the player to move. Player 0 moves first.
+      terminated: bool []; the game is over.
+      rewards: float32 [2]; by player, of the step just made. Zero-sum.
+    """
+
+    current_player: chex.Array
+    terminated: chex.Array
+    rewards: chex.Array
+
+
+_StateClass = TypeVar("_StateClass", bound=type)
+
+
+def state_dataclass(cls: _StateClass) -> _StateClass:
+    """Makes `cls` a frozen dataclass and registers it as a pytree, every field a leaf."""
+    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+
+
+class Game(abc.ABC):
+    """Rules of a two-player, zero-sum, perfect-information game.
+
+    Subclasses are frozen dataclasses, hashable by value: two equal games share one compilation.
+
+    Laws (`azjax.games.check_game` tests them):
+      * an illegal action, and any action after the end, leaves the position as it is with zero rewards;
+      * `sum(rewards) == 0`, and nothing ever makes a NaN;
+      * the valid slots of `legal_slots` are exactly the actions of `legal_action_mask`;
+      * permute, then step = step, then permute (`symmetries`);
+      * `to_text(from_text(text)) == text` for the text of every reachable position.
+    """
+
+    name: str
+    """The name under which `make` builds it."""
+
+    @property
+    @abc.abstractmethod
+    def num_actions(self) -> int:
+        """A: actions are the integers 0..A-1."""
+
+    @property
+    @abc.abstractmethod
+    def max_legal_actions(self) -> int:
+        """K: a proven upper bound of the number of legal actions in one position, at most A."""
+
+    @property
+    @abc.abstractmethod
+    def max_plies(self) -> int:
+        """A proven upper bound of the length of a game in plies."""
+
+    @property
+    @abc.abstractmethod
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation; boards are `(rows, columns, planes)`."""
+
+    @abc.abstractmethod
+    def init(self, key: chex.PRNGKey) -> Any:
+        """The start position. `key` serves games that draw their start; others ignore it."""
+
+    @abc.abstractmethod
+    def step(self, state: Any, action: chex.Array) -> Any:
+        """Plays `action` (int32 []) for the player to move and returns the next state."""
+
+    @abc.abstractmethod
+    def legal_action_mask(self, state: Any) -> chex.Array:
+        """bool [A]; all False after the end."""
+
+    @abc.abstractmethod
+    def observe(self, state: Any) -> chex.Array:
+        """float32 [*observation_shape], seen by the player to move."""
+
+    def legal_slots(self, state: Any) -> tuple[chex.Array, chex.Array]:
+        """The legal actions as a compact table, holes allowed.
+
+        Where K == A, slot a is action a. A game that can enumerate its moves overrides this default, which
+        compacts the mask.
+
+        Returns:
+          actions: int32 [K]; 0 in holes.
+          valid: bool [K].
+        """
+        mask = self.legal_action_mask(state)
+        slots = self.max_legal_actions
+        if slots == self.num_actions:
+            return jnp.arange(slots, dtype=jnp.int32), mask
+        # The k-th legal action is the first whose count of legal actions up to it reaches k + 1.
+        legal_so_far = jnp.cumsum(mask, dtype=jnp.int32)
+        k = jnp.arange(slots, dtype=jnp.int32)
+        valid = k < legal_so_far[-1]
+        actions = jnp.searchsorted(legal_so_far, k + 1).astype(jnp.int32)
+        return jnp.where(valid, actions, 0), valid
+
+    def symmetries(self, state: Any) -> tuple[Any, chex.Array]:
+        """Equivalent states, the first of them `state` itself. Identity alone is the default.
+
+        Returns:
+          states: the same pytree with a leading axis S.
+          permutation: int32 [S, A]; action a of `state` is action `permutation[s, a]` of `states[s]`.
+        """
+        return (
+            jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state),
+            jnp.arange(self.num_actions, dtype=jnp.int32)[None],
+        )
+
+    # Text, for people. These run on the host, on one state.
+
+    def to_text(self, state: Any) -> str:
+        """The position in the game's one-line notation."""
+        raise NotImplementedError(f"{self.name} has no text notation")
+
+    def from_text(self, text: str) -> Any:
+        """The position written as `text`, with an empty history.
+
+        Raises:
+          ValueError: malformed or impossible text; the message says which character and why.
+        """
+        raise NotImplementedError(f"{self.name} has no text notation")
+
+    def action_to_text(self, state: Any, action: int) -> str:
+        """The move in the game's notation; the plain action number is the default."""
+        del state
+        return str(int(action))
+
+    def action_from_text(self, state: Any, text: str) -> int:
+        """The legal action written as `text`: the game's notation, or the plain action number.
+
+        Raises:
+          ValueError: not a legal move of `state`.
+        """
+        mask = self.legal_action_mask(state)
+        text = text.strip().lower()
+        for action in range(self.num_actions):
+            if mask[action] and text in (str(action), self.action_to_text(state, action).lower()):
+                return action
+        raise ValueError(f"{text!r} is not a legal move here; legal: {', '.join(self.legal_texts(state))}")
+
+    def legal_texts(self, state: Any) -> list[str]:
+        """The legal moves of `state` in the game's notation, ascending by action."""
+        mask = self.legal_action_mask(state)
+        return [self.action_to_text(state, action) for action in range(self.num_actions) if mask[action]]
+
+    def draw(self, state: Any) -> str:
+        """The position drawn in characters, for terminals. The one-line text is the default."""
+        return self.to_text(state)
+
+    def action_squares(self, state: Any, action: int) -> tuple[int, ...]:
+        """The squares (row-major) that a person clicks to play `action`, in order."""
+        del state
+        return (int(action),)
+
+
+def random_legal_action(game: Game, key: chex.PRNGKey, state: Any) -> chex.Array:
+    """int32 []; uniform over the legal actions of one state (0 after the end)."""
+    actions, valid = game.legal_slots(state)
+    legal_so_far = jnp.cumsum(valid, dtype=jnp.int32)
+    draw = jax.random.randint(key, (), 1, jnp.maximum(legal_so_far[-1], 1) + 1)
+    return actions[jnp.argmax(legal_so_far == draw)]
+
+
+_FACTORIES: dict[str, Callable[..., Game]] = {}
+_Factory = TypeVar("_Factory", bound=Callable[..., Game])
+
+
+def register(name: str) -> Callable[[_Factory], _Factory]:
+    """Decorator: `azjax.make(name, **options)` calls the decorated function with the options."""
+
+    def add(factory: _Factory) -> _Factory:
+        _FACTORIES[name] = factory
+        return factory
+
+    return add
+
+
+@functools.cache
+def _import_games() -> None:
+    package = importlib.import_module(__package__)
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__package__}.{module.name}")
+
+
+def available() -> list[str]:
+    """Names of all registered games."""
+    _import_games()
+    return sorted(_FACTORIES)
+
+
+def factory(name: str) -> Callable[..., Game]:
+    """The function that builds the game `name`; its keyword arguments are the game's options.
+
+    Raises:
+      ValueError: no game has that name.
+    """
+    if name not in available():
+        close = difflib.get_close_matches(name, _FACTORIES, 1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise ValueError(f"unknown game {name!r}{hint}; available: {', '.join(available())}")
+    return _FACTORIES[name]
+
+
+def make(name: str, **options: Any) -> Game:
+    """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`.
+
+    Raises:
+      ValueError: unknown name or option, or an option out of its range; the message lists what is allowed.
+    """
+    build = factory(name)
+    known = list(inspect.signature(build).parameters)
+    for option in options:
+        if option not in known:
+            raise ValueError(f"{name} has no option {option!r}; its options: {', '.join(known) or 'none'}")
+    return build(**options)

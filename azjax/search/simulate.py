@@ -1,0 +1,226 @@
+"""One simulation in every tree of a batch: select, expand and evaluate, back up.
+
+The path is recorded on the way down and added along on the way up, so no tree array is ever carried through a
+loop over depth that is vmapped (which would copy it at each step). Axis letters: see `tree.py`; `D` depth.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax.games.game import Game
+from azjax.search.tree import ROOT, UNVISITED, Tree, legal_slots, to_slots
+
+
+class Evaluator(Protocol):
+    """`evaluator(params, key, states) -> (prior_logits float32 [B, A], value float32 [B])`.
+
+    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. Hashable by value.
+    """
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]: ...
+
+
+Score = Callable[[chex.Array, chex.Array, chex.Array, chex.Array], chex.Array]
+"""`score(q, prior, child_visits, visits) -> [B, K]`: what selection maximises; `visits` [B, 1] is the node's own."""
+
+
+class Path(NamedTuple):
+    """Where a simulation went, below the root; row d is depth d + 1.
+
+    nodes: int32 [D, B]; N, which no row has, where the path is shorter.
+    reward, discount: float32 [D, B]; of those nodes.
+    length: int32 []; of the longest.
+    """
+
+    nodes: chex.Array
+    reward: chex.Array
+    discount: chex.Array
+    length: chex.Array
+
+
+class Leaf(NamedTuple):
+    """Where a simulation leaves the tree.
+
+    parent, slot: int32 [B]; the edge to expand.
+    expand: bool [B]; False where the path ended at a terminal node, which is never expanded.
+    """
+
+    parent: chex.Array
+    slot: chex.Array
+    expand: chex.Array
+
+
+def puct(c_puct: chex.Array) -> Score:
+    """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
+
+    The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = 0.
+    """
+
+    def score(q: chex.Array, prior: chex.Array, child_visits: chex.Array, visits: chex.Array) -> chex.Array:
+        exploration = c_puct * prior * jnp.sqrt(jnp.maximum(visits - 1, 1).astype(jnp.float32))
+        return q + exploration / (1 + child_visits).astype(jnp.float32)
+
+    return score
+
+
+def evaluate(
+    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, states: Any
+) -> tuple[chex.Array | None, chex.Array, chex.Array]:
+    """Actions [B, K] (or None), prior [B, K] normalised over the legal slots (-1 in holes), and value [B]."""
+    prior_logits, value = evaluator(params, key, states)
+    actions, valid = legal_slots(game, states)
+    prior = legal_softmax(to_slots(prior_logits, actions), valid)
+    return actions, prior, jnp.where(states.terminated, 0.0, value)
+
+
+def rows_of(leaves: chex.Array, node: chex.Array) -> chex.Array:
+    """Reads `leaves` [N, B, ...] at node [B] or [B, K] of each tree; nodes must be in range."""
+    num_nodes, batch = leaves.shape[:2]
+    tree_index = jnp.arange(batch, dtype=jnp.int32).reshape(-1, *[1] * (node.ndim - 1))
+    flat = leaves.reshape(num_nodes * batch, *leaves.shape[2:])
+    return flat.at[node * batch + tree_index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def child_statistics(tree: Tree, node: chex.Array) -> tuple[chex.Array, chex.Array, chex.Array]:
+    """Of the slots of `node` [B]: children int32, visits int32 and mean return float32, each [B, K]."""
+    children = rows_of(tree.children, node)
+    visited = children != UNVISITED
+    visits = jnp.where(visited, rows_of(tree.visits, children), 0)
+    returns = jnp.where(visited, rows_of(tree.returns, children), 0.0)
+    return children, visits, returns / jnp.maximum(visits, 1)
+
+
+def row_maximum(values: chex.Array) -> chex.Array:
+    """float32 [B, K] -> [B, 1]. Exact, in integers: XLA's CPU code for a float maximum is six times slower."""
+    bits = jax.lax.bitcast_convert_type(values, jnp.int32)
+
+    # A float's bits are in the floats' order, once the lower ones of negative numbers are turned over.
+    def turned(bits: chex.Array) -> chex.Array:
+        return jnp.where(bits < 0, bits ^ jnp.int32(0x7FFFFFFF), bits)
+
+    return jax.lax.bitcast_convert_type(turned(jnp.max(turned(bits), axis=1, keepdims=True)), jnp.float32)
+
+
+def best_slot(score: chex.Array) -> chex.Array:
+    """int32 [B]: the slot of the highest score [B, K], the lowest such slot on ties."""
+    # Two plain reductions, since XLA does not vectorise the paired one behind argmax.
+    slots = jnp.arange(score.shape[1], dtype=jnp.int32)
+    return jnp.min(jnp.where(score == row_maximum(score), slots, score.shape[1] - 1), axis=1)
+
+
+def legal_softmax(logits: chex.Array, valid: chex.Array) -> chex.Array:
+    """Probabilities over the valid slots of [B, K], -1 in holes."""
+    logits = jnp.where(valid, logits, -jnp.inf)
+    # Where no slot is valid this is NaN: the last line keeps it out.
+    weights = jnp.exp(logits - row_maximum(logits))
+    return jnp.where(valid, weights / jnp.sum(weights, axis=1, keepdims=True), -1.0)
+
+
+def select(game: Game, tree: Tree, score: Score) -> tuple[Path, Leaf]:
+    """Walks each tree from its root to an edge that has no node yet, or to a terminal node."""
+    num_nodes, batch = tree.visits.shape
+    depth_limit = max(1, min(num_nodes - 1, game.max_plies))
+
+    def descending(carry: tuple) -> chex.Array:
+        return jnp.any(carry[1])
+
+    def descend(carry: tuple) -> tuple:
+        path, active, leaf = carry
+        children, child_visits, q = child_statistics(tree, leaf.parent)
+        prior = rows_of(tree.prior, leaf.parent)
+        scores = score(q, prior, child_visits, rows_of(tree.visits, leaf.parent)[:, None])
+        slot = jnp.where(active, best_slot(jnp.where(prior < 0, -jnp.inf, scores)), leaf.slot)
+        child = jnp.take_along_axis(children, slot[:, None], axis=1)[:, 0]
+        is_new = child == UNVISITED
+        reward, discount = rows_of(tree.reward, child), rows_of(tree.discount, child)
+        path = Path(
+            nodes=path.nodes.at[path.length].set(jnp.where(active & ~is_new, child, num_nodes)),
+            reward=path.reward.at[path.length].set(reward),
+            discount=path.discount.at[path.length].set(discount),
+            length=path.length + 1,
+        )
+        goes_on = active & ~is_new & (discount != 0)
+        # A path that ends keeps the node above its last edge: there a new node is hung up.
+        leaf = Leaf(jnp.where(goes_on, child, leaf.parent), slot, leaf.expand | (active & is_new))
+        return path, goes_on, leaf
+
+    zeros = jnp.zeros(batch, jnp.int32)
+    empty = jnp.zeros((depth_limit + 1, batch), jnp.float32)
+    path = Path(jnp.full((depth_limit + 1, batch), num_nodes, jnp.int32), empty, empty, jnp.int32(0))
+    leaf = Leaf(parent=zeros + ROOT, slot=zeros, expand=zeros > 0)
+    path, _, leaf = jax.lax.while_loop(descending, descend, (path, tree.discount[ROOT] != 0, leaf))
+    return path, leaf
+
+
+def expand(
+    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, tree: Tree, leaf: Leaf, node: chex.Array
+) -> tuple[Tree, chex.Array]:
+    """Makes `node` (int32 []) behind each leaf's edge. Returns the trees and the new nodes' returns [B]."""
+    num_nodes, batch = tree.visits.shape
+    rows = jnp.arange(batch)
+    parents = jax.tree.map(lambda leaves: rows_of(leaves, leaf.parent), tree.states)
+    action = leaf.slot if tree.actions is None else tree.actions[leaf.parent, rows, leaf.slot]
+    states = jax.vmap(game.step)(parents, action)
+    actions, prior, value = evaluate(game, evaluator, params, key, states)
+
+    reward = jnp.take_along_axis(states.rewards, parents.current_player[:, None], axis=1)[:, 0]
+    same_player = states.current_player == parents.current_player
+    discount = jnp.where(states.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
+    returns = reward + discount * value
+
+    # Where the path ended at a terminal node the row is written too, but nothing leads to it.
+    def write(leaves: chex.Array, new: chex.Array) -> chex.Array:
+        return leaves.at[node].set(new.astype(leaves.dtype))
+
+    edge_node = jnp.where(leaf.expand, leaf.parent, num_nodes)
+    tree = Tree(
+        states=jax.tree.map(write, tree.states, states),
+        visits=write(tree.visits, leaf.expand),
+        returns=write(tree.returns, jnp.where(leaf.expand, returns, 0.0)),
+        reward=write(tree.reward, reward),
+        discount=write(tree.discount, discount),
+        children=tree.children.at[edge_node, rows, leaf.slot].set(node, mode="drop"),
+        prior=write(tree.prior, prior),
+        actions=None if actions is None else write(tree.actions, actions),
+    )
+    return tree, jnp.where(leaf.expand, returns, 0.0)
+
+
+def back_up(tree: Tree, path: Path, returns: chex.Array) -> Tree:
+    """Adds a visit and its return to every node of the path, and to the root."""
+    rows = jnp.arange(returns.shape[0])
+
+    def add(step: chex.Array, carry: tuple) -> tuple:
+        visits, sums, value = carry
+        depth = path.length - 1 - step
+        node = path.nodes[depth]
+        on_path = node < visits.shape[0]
+        value = jnp.where(on_path, path.reward[depth] + path.discount[depth] * value, value)
+        visits = visits.at[node, rows].add(1, mode="drop")
+        sums = sums.at[node, rows].add(value, mode="drop")
+        return visits, sums, value
+
+    visits, sums, value = jax.lax.fori_loop(0, path.length, add, (tree.visits, tree.returns, returns))
+    return Tree(
+        states=tree.states,
+        visits=visits.at[ROOT].add(1),
+        returns=sums.at[ROOT].add(value),
+        reward=tree.reward,
+        discount=tree.discount,
+        children=tree.children,
+        prior=tree.prior,
+        actions=tree.actions,
+    )
+
+
+def simulate(
+    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, tree: Tree, score: Score, node: chex.Array
+) -> Tree:
+    """One simulation in every tree; the nodes that it makes are number `node`."""
+    path, leaf = select(game, tree, score)
+    tree, returns = expand(game, evaluator, params, key, tree, leaf, node)
+    return back_up(tree, path, returns)
