@@ -1,0 +1,87 @@
+"""Self-play: games side by side, each move by a search, a new game in place of one that ended.
+
+Axis letters: `G` games side by side, `T` time steps.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax.games.game import Game, random_legal_action
+from azjax.networks import Network, Variables
+from azjax.search import alphazero_policy, evaluators
+from azjax.search.tree import legal_slots, to_slots
+from azjax.training.config import Config, Hyper
+from azjax.training.replay import Steps
+
+
+def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
+    """`start(key) -> state`: where a game of self-play begins, as the configuration asks; never at an end.
+
+    Raises:
+      ValueError: a start position that the game refuses, or one where the game is over.
+    """
+    given = [game.from_text(text) for text in config.start_positions]
+    for text, state in zip(config.start_positions, given, strict=True):
+        if bool(state.terminated):
+            raise ValueError(f"start_positions: the game is over in {text!r}")
+    given_states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given) if given else None
+
+    def start(key: chex.PRNGKey) -> Any:
+        init_key, choice_key, length_key, play_key = jax.random.split(key, 4)
+        state = game.init(init_key)
+        if given_states is not None:
+            choice = jax.random.randint(choice_key, (), 0, len(given))
+            state = jax.tree.map(lambda leaves: leaves[choice], given_states)
+        num_plies = jax.random.randint(length_key, (), 0, config.random_start_plies + 1)
+
+        def play(ply: chex.Array, state: Any) -> Any:
+            action = random_legal_action(game, jax.random.fold_in(play_key, ply), state)
+            following = game.step(state, action)
+            # A random game that would end stops one ply short.
+            goes_on = (ply < num_plies) & ~following.terminated
+            return jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), following, state)
+
+        state = jax.lax.fori_loop(0, config.random_start_plies, play, state)
+        return dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
+
+    return start
+
+
+def self_play(
+    game: Game, network: Network, config: Config, variables: Variables, hyper: Hyper, key: chex.PRNGKey, states: Any
+) -> tuple[Any, Steps]:
+    """Advances `states` [G, ...] by T plies. Returns the states then, and the steps [T, G]."""
+    evaluator = evaluators.network(network, game)
+    start = make_start(game, config)
+
+    def play(states: Any, key: chex.PRNGKey) -> tuple[Any, Steps]:
+        search_key, start_key = jax.random.split(key)
+        result = alphazero_policy(
+            variables,
+            search_key,
+            states,
+            game=game,
+            evaluator=evaluator,
+            num_simulations=config.num_simulations,
+            c_puct=hyper.c_puct,
+            dirichlet_fraction=hyper.dirichlet_fraction,
+            dirichlet_alpha=hyper.dirichlet_alpha,
+            temperature=hyper.temperature,
+        )
+        following = jax.vmap(game.step)(states, result.action)
+        actions, _ = legal_slots(game, states)
+        steps = Steps(states, to_slots(result.policy, actions), following.rewards[:, 0], following.terminated)
+        starts = jax.vmap(start)(jax.random.split(start_key, config.num_games))
+
+        def renew(new: chex.Array, old: chex.Array) -> chex.Array:
+            return jnp.where(following.terminated.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        return jax.tree.map(renew, starts, following), steps
+
+    return jax.lax.scan(play, states, jax.random.split(key, config.steps_per_iteration))
+
