@@ -1,7 +1,7 @@
 """Board games as pure array functions. One file a family; `game.py` is the contract."""
 
 from azjax.games.check import check_game
-from azjax.games.game import Game, State, available, make, random_legal_action, register, state_dataclass
+from azjax.games.game import Game, State, available, make, options_of, random_legal_action, register, state_dataclass
 
 __all__ = [
     "Game",
@@ -9,6 +9,7 @@ __all__ = [
     "available",
     "check_game",
     "make",
+    "options_of",
     "random_legal_action",
     "register",
     "state_dataclass",

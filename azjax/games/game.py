@@ -13,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
 import chex
 import jax
@@ -37,6 +37,7 @@ class State(Protocol):
 _StateClass = TypeVar("_StateClass", bound=type)
 
 
+@dataclass_transform(frozen_default=True)
 def state_dataclass(cls: _StateClass) -> _StateClass:
     """Makes `cls` a frozen dataclass and registers it as a pytree, every field a leaf."""
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
@@ -234,3 +235,8 @@ def make(name: str, **options: Any) -> Game:
         if option not in known:
             raise ValueError(f"{name} has no option {option!r}; its options: {', '.join(known) or 'none'}")
     return build(**options)
+
+
+def options_of(game: Game) -> dict[str, Any]:
+    """The options that make `game` again: `make(game.name, **options_of(game)) == game`."""
+    return {option: getattr(game, option) for option in inspect.signature(factory(game.name)).parameters}

@@ -105,7 +105,7 @@ class Mnk(Game):
         legal = in_range & ~state.terminated & ~jnp.any(occupied & stone)
         mover = state.current_player
         players = jnp.arange(2)
-        stones = jnp.where((legal & (players == mover))[:, None], state.stones | stone, state.stones)
+        stones = jnp.where((legal & (players == mover))[:, None], state.stones | stone[None], state.stones)
         won = legal & self._has_line(jnp.where(mover == 0, stones[0], stones[1]))
         full = jnp.all(stones[0] | stones[1] == self._pack(np.ones(self.num_actions, bool)))
         sign = 1.0 - 2.0 * jnp.abs(players - mover).astype(jnp.float32)
@@ -159,12 +159,14 @@ class Mnk(Game):
     def _unpack(self, stones: chex.Array) -> chex.Array:
         """uint32 [..., W] -> bool [..., A]."""
         word, shift = self._bits // _WORD, (self._bits % _WORD).astype(np.uint32)
-        words = stones if self._num_words == 1 else stones[..., word]
-        return (words >> shift) & jnp.uint32(1) == 1
+        # One word needs no gather, which is slow.
+        words = jnp.broadcast_to(stones, (*stones.shape[:-1], len(word))) if self._num_words == 1 else stones[..., word]
+        return (words >> jnp.broadcast_to(shift, words.shape)) & jnp.uint32(1) == 1
 
     def _pack(self, cells: Any) -> chex.Array:
         """bool [..., A] -> uint32 [..., W]."""
-        bits = jnp.asarray(cells).astype(jnp.uint32) << (self._bits % _WORD).astype(np.uint32)
+        cells = jnp.asarray(cells)
+        bits = cells.astype(jnp.uint32) << jnp.broadcast_to((self._bits % _WORD).astype(np.uint32), cells.shape)
         word = self._bits // _WORD
         return jnp.stack(
             [jnp.sum(bits[..., word == w], axis=-1, dtype=jnp.uint32) for w in range(self._num_words)], axis=-1
@@ -226,9 +228,12 @@ class Mnk(Game):
         return f"{string.ascii_lowercase[column]}{self.rows - row}"
 
     def action_from_text(self, state: MnkState, text: str) -> int:
-        if text.strip().isascii() and text.strip().isdigit():
-            text = str(int(text) - self.first_cell)
-        return super().action_from_text(state, text)
+        number = text.strip()
+        if number.isascii() and number.isdigit():
+            action = int(number) - self.first_cell
+            if 0 <= action < self.num_actions and self.legal_action_mask(state)[action]:
+                return action
+        return super().action_from_text(state, "" if number.isdigit() else text)
 
     def draw(self, state: MnkState) -> str:
         text = self.to_text(state).replace("_", ".")

@@ -1,0 +1,19 @@
+"""azjax: vectorised research on AlphaZero-style learning, in JAX."""
+
+__version__ = "0.1.0"
+
+from azjax.agents import load_player
+from azjax.games import available, make
+from azjax.search import alphazero_policy
+from azjax.training import Config, Hyper, preset, train
+
+__all__ = [
+    "Config",
+    "Hyper",
+    "alphazero_policy",
+    "available",
+    "load_player",
+    "make",
+    "preset",
+    "train",
+]

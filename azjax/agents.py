@@ -1,0 +1,97 @@
+"""From what a user types to a player: a run folder, or a spec such as `random`, `optimal` or `rollout:1000`."""
+
+from pathlib import Path
+
+from azjax.evaluation import Player, network_player, optimal_player, random_player, search_player, solve
+from azjax.games.game import Game
+from azjax.search import evaluators
+from azjax.training import Checkpoints, load_run, load_variables
+from azjax.training.loop import CHECKPOINTS
+
+LEVELS = ("easy", "medium", "hard")
+NUM_SIMULATIONS = 64
+
+_EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
+_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), random, optimal, " + ", ".join(
+    f"{name}:SIMULATIONS" for name in _EVALUATORS
+)
+
+
+def is_run(spec: str) -> bool:
+    """Whether the spec names a folder: a path beats a name."""
+    return Path(spec.rpartition("@")[0] or spec).is_dir() or Path(spec).is_dir()
+
+
+def game_of(spec: str) -> Game | None:
+    """The game of a run folder; None where the spec tells none.
+
+    Raises:
+      RunError: a folder that is not a run's.
+    """
+    return load_run(_split(spec)[0])[0] if is_run(spec) else None
+
+
+def load_player(
+    spec: str, game: Game | None = None, *, num_simulations: int = NUM_SIMULATIONS, level: str = "hard"
+) -> Player:
+    """Makes a player.
+
+    Args:
+      spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one),
+        `random`, `optimal`, or a search without a network: `uniform:64`, `rollout:1000`, `random:64`.
+      game: what it plays; a run folder knows its own.
+      num_simulations: of a trained agent's search.
+      level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
+        searches.
+
+    Raises:
+      ValueError: an unknown spec or level, no game, or another game than the run's.
+      RunError: a folder that is not a run's, or one without a sound checkpoint.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
+    if num_simulations < 1:
+        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+    if is_run(spec):
+        return _trained(spec, game, num_simulations, level)
+    if game is None:
+        raise ValueError(f"{spec!r} is no run folder; a player by name needs a game too. Players: {_FORMS}")
+    name, colon, count = spec.partition(":")
+    if spec == "random":
+        return random_player(game)
+    if spec == "optimal":
+        return optimal_player(solve(game))
+    if not colon or name not in _EVALUATORS:
+        raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
+    if not (count.isascii() and count.isdigit() and int(count) > 0):
+        raise ValueError(f"{spec!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+    return search_player(game, _EVALUATORS[name](game), num_simulations=int(count), name=spec)
+
+
+def _trained(spec: str, game: Game | None, num_simulations: int, level: str) -> Player:
+    folder, step = _split(spec)
+    own_game, config = load_run(folder)
+    if game not in (None, own_game):
+        raise ValueError(f"{folder} was trained on {own_game}, asked to play {game}")
+    _, variables = load_variables(folder, step)
+    network = config.make_network()
+    if level == "hard":
+        evaluator = evaluators.network(network, own_game)
+        name = f"network + {num_simulations} simulations"
+        c_puct = config.hyper.c_puct
+        return search_player(
+            own_game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=name
+        )
+    return network_player(own_game, network, variables, temperature=1.0 if level == "easy" else 0.0)
+
+
+def _split(spec: str) -> tuple[str, int | None]:
+    """The folder, and the checkpoint asked for."""
+    folder, at, checkpoint = spec.rpartition("@")
+    if not at or Path(spec).is_dir():
+        return spec, None
+    if checkpoint == "best":
+        return folder, Checkpoints(Path(folder) / CHECKPOINTS).best_step()
+    if not (checkpoint.isascii() and checkpoint.isdigit()):
+        raise ValueError(f"{spec!r}: after @ comes best or an iteration, got {checkpoint!r}")
+    return folder, int(checkpoint)

@@ -1,0 +1,1 @@
+"""Speed, measured beside rivals in one run."""

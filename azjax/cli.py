@@ -1,0 +1,262 @@
+"""The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import jax
+import tyro
+from rich.console import Console
+
+from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of, is_run, load_player
+from azjax.benchmark.search import SearchBenchmark
+from azjax.evaluation import perft, solve
+from azjax.games.game import Game, available, factory, make
+from azjax.play.terminal import play_in_terminal
+from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
+from azjax.training import Config, RunError, preset, train
+
+_console = Console(highlight=False)
+
+_USAGE = """\
+usage: azjax COMMAND ...
+
+  azjax train GAME          train an agent by self-play, then measure it
+  azjax evaluate PLAYER     measure a player: exactly where the game can be solved, and in matches
+  azjax solve GAME          find every position of a game, and its value
+  azjax play PLAYER         play against an agent in the terminal
+  azjax benchmark search    simulations per second, beside mctx
+
+`azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
+PLAYER is a run folder, random, optimal, or a search without a network such as uniform:64 or rollout:1000;
+players that are not a run folder need --game GAME.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """Trains an agent by self-play, then measures it.
+
+    Attributes:
+      folder: the run folder; runs/GAME by default.
+      resume: go on with the run in the folder, to the same bit; begin it where there is none.
+      tensorboard: log to FOLDER/tensorboard too (needs the extra `log`).
+      games: of each match at the end, even.
+      config: the settings of the run; the defaults are the game's preset.
+    """
+
+    folder: Path | None = None
+    resume: bool = False
+    tensorboard: bool = False
+    games: int = 10_000
+    config: Config = Config()
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions:
+    """Measures a player: on all positions where the game can be solved, and in matches.
+
+    Attributes:
+      games: of each match, even.
+      num_simulations: of a trained agent's search.
+      seed: of everything random.
+    """
+
+    games: int = 10_000
+    num_simulations: int = NUM_SIMULATIONS
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class SolveOptions:
+    """Finds every position of a game, and its value.
+
+    Attributes:
+      perft: count the sequences of 1 to this many legal moves instead.
+      max_states: positions to give up at.
+    """
+
+    perft: int = 0
+    max_states: int = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayOptions:
+    """Plays against an agent in the terminal.
+
+    Attributes:
+      level: easy draws from the network's policy, medium takes its best move, hard searches; asked if not given.
+      start: who moves first; asked if not given.
+      num_simulations: of the search at level hard.
+      seed: of the agent's draws.
+    """
+
+    level: Literal["easy", "medium", "hard"] | None = None
+    start: Literal["me", "agent"] | None = None
+    num_simulations: int = NUM_SIMULATIONS
+    seed: int = 0
+
+
+def train_command(arguments: list[str]) -> None:
+    name, arguments = _first("train", "GAME", arguments)
+    options, game = _parse_with_game("train", name, TrainOptions(config=preset(name)), arguments)
+    folder = Path("runs") / name if options.folder is None else options.folder
+    result = train(
+        game, options.config, folder, resume=options.resume, tensorboard=options.tensorboard, console=_console
+    )
+    if result.stopped_by is not None:
+        _console.print(f"stopped at iteration {result.iteration} and saved; the same command with --resume goes on")
+        sys.exit(128 + result.stopped_by)
+    _console.print(f"{folder}: {result.iteration} iterations done")
+    _measure(str(folder), game, EvaluateOptions(games=options.games))
+    _console.print(f"learning curve: {draw_learning_curve(folder)}")
+
+
+def evaluate_command(arguments: list[str]) -> None:
+    options, game, spec = _parse_with_player("evaluate", EvaluateOptions(), arguments)
+    _measure(spec, game, options)
+
+
+def solve_command(arguments: list[str]) -> None:
+    name, arguments = _first("solve", "GAME", arguments)
+    options, game = _parse_with_game("solve", name, SolveOptions(), arguments)
+    if options.perft:
+        _console.print(perft_table(game, perft(game, options.perft)))
+        return
+    with _console.status("solving") as status:
+        solution = solve(
+            game,
+            max_states=options.max_states,
+            progress=lambda ply, found: status.update(f"solving: ply {ply}, {found:,} positions"),
+        )
+    _console.print(solution_table(solution))
+
+
+def play_command(arguments: list[str]) -> None:
+    options, game, spec = _parse_with_player("play", PlayOptions(), arguments)
+    names = LEVELS if is_run(spec) else LEVELS[-1:]
+    levels = {name: load_player(spec, game, num_simulations=options.num_simulations, level=name) for name in names}
+    play_in_terminal(
+        game,
+        levels,
+        console=_console,
+        level=options.level if is_run(spec) else None,
+        human_seat=None if options.start is None else ("me", "agent").index(options.start),
+        seed=options.seed,
+    )
+
+
+def benchmark_command(arguments: list[str]) -> None:
+    what, arguments = _first("benchmark", "search", arguments)
+    if what != "search":
+        raise ValueError(f"unknown benchmark {what!r}; available: search")
+    _parse("benchmark search", SearchBenchmark(), arguments).run(_console)
+
+
+_COMMANDS: dict[str, Callable[[list[str]], None]] = {
+    "train": train_command,
+    "evaluate": evaluate_command,
+    "solve": solve_command,
+    "play": play_command,
+    "benchmark": benchmark_command,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one command. What goes wrong is told in one line; the exit code is 2 for bad input, 1 for the rest."""
+    command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
+    if command in ("-h", "--help"):
+        _console.print(_USAGE.format(games=", ".join(available())), end="", markup=False, soft_wrap=True)
+        return
+    try:
+        if command not in _COMMANDS:
+            raise ValueError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
+        _COMMANDS[command](rest)
+    except ValueError as error:
+        _fail(str(error), 2)
+    except (RunError, OSError) as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"azjax: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
+    levels = ("medium", "hard") if is_run(spec) else ("hard",)
+    players = [load_player(spec, game, num_simulations=options.num_simulations, level=level) for level in levels]
+    with _console.status("measuring") as status:
+        strengths = measure(
+            game, players, num_games=options.games, key=jax.random.key(options.seed), progress=status.update
+        )
+    _console.print(strength_table(game, strengths))
+
+
+def _first(command: str, what: str, arguments: list[str]) -> tuple[str, list[str]]:
+    """The word after the command, and what follows it."""
+    if not arguments or arguments[0].startswith("-"):
+        asked_for_help = bool(arguments) and arguments[0] in ("-h", "--help")
+        if not asked_for_help:
+            raise ValueError(f"azjax {command} needs a {what}; `azjax --help` tells more")
+        main(["--help"])
+        sys.exit(0)
+    return arguments[0], arguments[1:]
+
+
+def _parse_with_game(command: str, name: str, defaults: Any, arguments: list[str]) -> tuple[Any, Game]:
+    """Options of the command and of the game, as flags side by side."""
+    parameters = inspect.signature(factory(name)).parameters.values()
+    fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
+    game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
+    game_options.__doc__ = f"Options of {name}."
+    kind = dataclasses.make_dataclass(
+        "Command", [("command", type(defaults), defaults), ("game", game_options, game_options())], frozen=True
+    )
+    kind.__doc__ = type(defaults).__doc__.splitlines()[0]
+    parsed = _parse(f"{command} {name}", kind(), arguments)
+    return parsed.command, make(name, **dataclasses.asdict(parsed.game))
+
+
+def _parse_with_player(command: str, defaults: Any, arguments: list[str]) -> tuple[Any, Game, str]:
+    """Options of the command, the game that the player plays, and the player."""
+    spec, arguments = _first(command, "PLAYER", arguments)
+    game = game_of(spec)
+    if game is not None:
+        return _parse(f"{command} {spec}", defaults, arguments), game, spec
+    if "--help" in arguments or "-h" in arguments:
+        return _parse(f"{command} {spec} --game GAME", defaults, ["--help"]), game, spec
+    if "--game" not in arguments[:-1]:
+        load_player(spec, None)  # says what a player is
+    place = arguments.index("--game")
+    name, rest = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+    options, game = _parse_with_game(f"{command} {spec} --game", name, defaults, rest)
+    return options, game, spec
+
+
+def _parse(prog: str, defaults: Any, arguments: list[str]) -> Any:
+    """Options as tyro reads them; its boxed message becomes the one line of a ValueError."""
+    message = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(message):
+            return tyro.cli(
+                type(defaults),
+                default=defaults,
+                args=arguments,
+                prog=f"azjax {prog}",
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        lines = [line.strip("│ ") for line in message.getvalue().splitlines()[1:]]
+        end = next((number for number, line in enumerate(lines) if line.startswith(("─", "╰"))), len(lines))
+        reason = " ".join(lines[:end]).removeprefix("Error parsing command.config: ")
+        raise ValueError(f"{reason} (`azjax {prog} --help` lists the options)") from None

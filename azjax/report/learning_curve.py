@@ -1,0 +1,96 @@
+"""`learning_curve.png`: how a run learned, in one picture."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azjax.training.loop import load_run
+from azjax.training.metrics import METRICS, TIMING, read_rows
+
+PICTURE = "learning_curve.png"
+_COLOURS = {"policy": "#2a6fbb", "value": "#c8553d", "first": "#2a6fbb", "draw": "#9aa0a6", "second": "#e0a458"}
+
+
+def draw_learning_curve(folder: str | Path) -> Path:
+    """Draws the metrics of a run to `learning_curve.png` in its folder.
+
+    Raises:
+      RunError: it is not a run folder.
+      ValueError: there are no metrics yet, or Matplotlib is not installed.
+    """
+    folder = Path(folder)
+    game, _ = load_run(folder)
+    rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
+    if not rows:
+        raise ValueError(f"{folder} has no metrics to draw yet")
+    try:
+        # Not pyplot, which would choose a window system.
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ValueError("a learning curve needs Matplotlib: pip install 'azjax[plot]'") from error
+
+    minutes = sum(row["seconds"] for row in timing) / 60
+    counted = [row for row in rows if "mistakes" in row]
+    figure = Figure(figsize=(11, 3.4 if counted else 3.2), layout="constrained")
+    panels = figure.subplots(1, 3 if counted else 2)
+    figure.suptitle(f"{game.name}: {rows[-1]['iteration']:,} iterations, {minutes:.1f} minutes", fontsize=12)
+    _draw_losses(panels[0], rows)
+    _draw_results(panels[1], rows)
+    if counted:
+        _draw_mistakes(panels[2], counted)
+    for panel in panels:
+        panel.set_xlabel("iteration")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+        panel.set_axisbelow(True)
+    figure.savefig(folder / PICTURE, dpi=150)
+    return folder / PICTURE
+
+
+def _series(rows: list[dict[str, Any]], name: str) -> np.ndarray:
+    return np.array([np.nan if row[name] is None else row[name] for row in rows], float)
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """A running mean over a fiftieth of the run."""
+    width = max(1, len(values) // 50)
+    return np.array([_mean(values[max(0, i - width + 1) : i + 1]) for i in range(len(values))])
+
+
+def _mean(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else np.nan
+
+
+def _draw_losses(panel: Any, rows: list[dict[str, Any]]) -> None:
+    iteration = _series(rows, "iteration")
+    excess = _series(rows, "policy_loss") - _series(rows, "target_entropy")
+    lines = (("policy (above its target's entropy)", excess, "policy"), ("value", _series(rows, "value_loss"), "value"))
+    for label, values, colour in lines:
+        panel.plot(iteration, values, color=_COLOURS[colour], alpha=0.2, linewidth=0.8)
+        panel.plot(iteration, _smooth(values), color=_COLOURS[colour], label=label, linewidth=1.8)
+    panel.set_title("loss", fontsize=10)
+    panel.set_ylim(bottom=0)
+    panel.legend(frameon=False, fontsize=8)
+
+
+def _draw_results(panel: Any, rows: list[dict[str, Any]]) -> None:
+    games = np.maximum(_series(rows, "games"), 1)
+    shares = [_smooth(_series(rows, name) / games) for name in ("first_wins", "draws", "second_wins")]
+    colours = [_COLOURS[name] for name in ("first", "draw", "second")]
+    labels = ["first player wins", "draw", "second player wins"]
+    panel.stackplot(_series(rows, "iteration"), shares, colors=colours, labels=labels, alpha=0.85)
+    panel.set_title("results of self-play", fontsize=10)
+    panel.set_ylim(0, 1)
+    panel.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="lower left")
+
+
+def _draw_mistakes(panel: Any, rows: list[dict[str, Any]]) -> None:
+    iteration, count = _series(rows, "iteration"), _series(rows, "mistakes")
+    panel.plot(iteration, count, color=_COLOURS["value"], linewidth=1.8, marker="o", markersize=3)
+    # Linear near zero, so that no mistakes at all can be seen.
+    panel.set_yscale("symlog", linthresh=1)
+    panel.set_ylim(bottom=0)
+    panel.set_title("positions, of all, where the raw network errs", fontsize=10)
+    panel.annotate(f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right")

@@ -1,0 +1,46 @@
+"""A solved game as a table."""
+
+from collections.abc import Sequence
+
+import jax
+from rich.table import Table
+
+from azjax.evaluation import Solution
+from azjax.games.game import Game
+
+
+def solution_table(solution: Solution) -> Table:
+    """Counts, the value of the start and its best moves."""
+    game, facts = solution.game, solution.summary()
+    start = jax.tree.map(lambda leaf: leaf[0], solution.states)
+    best = ", ".join(f"{game.action_to_text(start, action)} ({action})" for action in facts.best_first_actions)
+    return _table(
+        f"{game.name}: solved",
+        [
+            ("value for the first player", f"{facts.value_first_player:+g}" if facts.value_first_player else "0"),
+            ("best first moves (action)", best),
+            ("reachable positions", f"{facts.reachable:,}"),
+            ("  of them terminal", f"{facts.terminal:,}"),
+            ("up to symmetry", f"{facts.reachable_up_to_symmetry:,}"),
+            ("  of them terminal", f"{facts.terminal_up_to_symmetry:,}"),
+            ("longest game", f"{facts.longest_game} plies"),
+            ("games", f"{facts.games:,}"),
+            ("  first player wins", f"{facts.games_first_wins:,}"),
+            ("  second player wins", f"{facts.games_second_wins:,}"),
+            ("  drawn", f"{facts.games_drawn:,}"),
+        ],
+    )
+
+
+def perft_table(game: Game, counts: Sequence[int]) -> Table:
+    """Sequences of legal moves by length."""
+    return _table(f"{game.name}: perft", [(str(depth), f"{count:,}") for depth, count in enumerate(counts, start=1)])
+
+
+def _table(title: str, rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table

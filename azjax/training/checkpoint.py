@@ -1,0 +1,198 @@
+"""Checkpoints: Orbax writes the arrays, a manifest beside each step proves them.
+
+A step counts only if its manifest does: it is written last, and holds the SHA-256 of every file of the step, and
+dtype and shape of every array (Orbax alone casts a wrong dtype, and returns some flipped bytes, without a word).
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+_DAMAGED = "damaged"
+
+
+class RunError(RuntimeError):
+    """A run folder that cannot be used, or a checkpoint that cannot be trusted; the message is for the user."""
+
+
+class Checkpoints:
+    """The checkpoints of one run: the last `keep`, and the best.
+
+    Args:
+      folder: where they lie; made if missing.
+      keep: how many of the last ones stay.
+    """
+
+    def __init__(self, folder: Path, keep: int = 3):
+        self.folder = folder.absolute()
+        self.keep = keep
+        options = ocp.CheckpointManagerOptions(enable_async_checkpointing=False, cleanup_tmp_directories=True)
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
+
+    def steps(self) -> list[int]:
+        """The steps that have a manifest, ascending; whether they are sound shows when they are restored."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit())
+
+    def best_step(self) -> int:
+        """The sound step of the lowest score, the later one on ties; the newest where none has a score.
+
+        Raises:
+          RunError: there is no sound checkpoint.
+        """
+        manifests = {step: body for step in self.steps() if (body := _read_manifest(self._manifest(step))) is not None}
+        if not manifests:
+            raise RunError(f"{self.folder} holds no sound checkpoint")
+        scored = [(body["score"], -step) for step, body in manifests.items() if body["score"] is not None]
+        return -min(scored)[1] if scored else max(manifests)
+
+    def save(self, step: int, state: Any, score: float | None = None) -> None:
+        """Writes `state` as `step`, then drops what is neither among the last nor the best.
+
+        Args:
+          step: the number of finished iterations.
+          state: any pytree of arrays.
+          score: lower is better; None where nothing was measured.
+
+        Raises:
+          RunError: it could not be written; the steps before stay as they are.
+        """
+        leaves = _named_leaves(state)
+        try:
+            self._remove(step)  # the half of a step that was cut off before its manifest
+            self._manager.save(step, args=ocp.args.StandardSave(leaves))
+            self._manager.wait_until_finished()
+            body = {
+                "step": step,
+                "score": score,
+                "leaves": _describe(leaves),
+                "files": _digests(self.folder / str(step)),
+            }
+            _write_manifest(self._manifest(step), body)
+        except (OSError, ValueError) as error:
+            raise RunError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
+        kept = {*self.steps()[-self.keep :], self.best_step()}
+        for old in set(self.steps()) - kept:
+            self._remove(old)
+
+    def restore(self, like: Any, step: int | None = None) -> tuple[int, Any]:
+        """Reads the newest sound step, or `step`.
+
+        A damaged newer step is moved to the folder `damaged`, with a warning.
+
+        Args:
+          like: a pytree of the structure, shapes and dtypes expected (`jax.eval_shape` gives one).
+          step: a certain step; nothing else is tried then.
+
+        Returns:
+          the step and its state.
+
+        Raises:
+          RunError: there is no sound checkpoint, or the arrays saved are not those expected.
+        """
+        for candidate in [step] if step is not None else reversed(self.steps()):
+            problem = self._problem(candidate)
+            if problem is None:
+                return candidate, self._read(candidate, like)
+            if step is not None:
+                raise RunError(f"checkpoint {candidate} in {self.folder} is damaged: {problem}")
+            warnings.warn(f"checkpoint {candidate} in {self.folder} is damaged ({problem}): trying the one before", stacklevel=2)
+            self._set_aside(candidate)
+        raise RunError(f"{self.folder} holds no sound checkpoint")
+
+    def _manifest(self, step: int) -> Path:
+        return self.folder / f"{step}.json"
+
+    def _problem(self, step: int) -> str | None:
+        """What is wrong with the files of a step, in a few words; None if they are as they were written."""
+        body = _read_manifest(self._manifest(step))
+        if body is None:
+            return f"{self._manifest(step).name} is missing or unreadable"
+        found = _digests(self.folder / str(step))
+        for name in sorted({*body["files"], *found}):
+            if name not in found:
+                return f"{name} is missing"
+            if body["files"].get(name) != found[name]:
+                return f"{name} is not as it was written"
+        return None
+
+    def _read(self, step: int, like: Any) -> Any:
+        expected = _named_leaves(like)
+        saved, asked = _read_manifest(self._manifest(step))["leaves"], _describe(expected)
+        for name in sorted({*saved, *asked}):
+            if saved.get(name) != asked.get(name):
+                was, now = (" ".join(map(str, leaves.get(name, ["absent"]))) for leaves in (saved, asked))
+                raise RunError(f"checkpoint {step} in {self.folder}: {name} was saved as {was}, asked for {now}")
+        sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        abstract = {
+            name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) for name, leaf in expected.items()
+        }
+        leaves = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
+        return jax.tree.unflatten(jax.tree.structure(like), [leaves[name] for name in expected])
+
+    def _remove(self, step: int) -> None:
+        # The manifest goes first: a step without one does not count.
+        self._manifest(step).unlink(missing_ok=True)
+        if (self.folder / str(step)).exists():
+            shutil.rmtree(self.folder / str(step))
+            self._manager.reload()
+
+    def _set_aside(self, step: int) -> None:
+        aside = self.folder.parent / _DAMAGED
+        shutil.rmtree(aside / str(step), ignore_errors=True)
+        aside.mkdir(exist_ok=True)
+        for path in (self._manifest(step), self.folder / str(step)):
+            if path.exists():
+                path.replace(aside / path.name)
+        self._manager.reload()
+
+
+def _named_leaves(tree: Any) -> dict[str, Any]:
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _describe(leaves: dict[str, Any]) -> dict[str, list]:
+    return {name: [str(leaf.dtype), list(leaf.shape)] for name, leaf in leaves.items()}
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below `folder`, by relative path; empty if there is no such folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _body_digest(body: dict) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _write_manifest(path: Path, body: dict) -> None:
+    text = json.dumps({"sha256": _body_digest(body), "body": body}, sort_keys=True, indent=1)
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _read_manifest(path: Path) -> Any:
+    """The manifest's body; None if it is missing, unreadable or not as it was written."""
+    try:
+        manifest = json.loads(path.read_text())
+        return manifest["body"] if _body_digest(manifest["body"]) == manifest["sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
