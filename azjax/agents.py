@@ -79,9 +79,7 @@ def _trained(spec: str, game: Game | None, num_simulations: int, level: str) -> 
         evaluator = evaluators.network(network, own_game)
         name = f"network + {num_simulations} simulations"
         c_puct = config.hyper.c_puct
-        return search_player(
-            own_game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=name
-        )
+        return search_player(own_game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=name)
     return network_player(own_game, network, variables, temperature=1.0 if level == "easy" else 0.0)
 
 

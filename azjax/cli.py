@@ -54,7 +54,7 @@ class TrainOptions:
     resume: bool = False
     tensorboard: bool = False
     games: int = 10_000
-    config: Config = Config()
+    config: Config = dataclasses.field(default_factory=Config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +220,7 @@ def _parse_with_game(command: str, name: str, defaults: Any, arguments: list[str
     kind = dataclasses.make_dataclass(
         "Command", [("command", type(defaults), defaults), ("game", game_options, game_options())], frozen=True
     )
-    kind.__doc__ = type(defaults).__doc__.splitlines()[0]
+    kind.__doc__ = (inspect.getdoc(type(defaults)) or "").partition("\n")[0]
     parsed = _parse(f"{command} {name}", kind(), arguments)
     return parsed.command, make(name, **dataclasses.asdict(parsed.game))
 
@@ -232,7 +232,7 @@ def _parse_with_player(command: str, defaults: Any, arguments: list[str]) -> tup
     if game is not None:
         return _parse(f"{command} {spec}", defaults, arguments), game, spec
     if "--help" in arguments or "-h" in arguments:
-        return _parse(f"{command} {spec} --game GAME", defaults, ["--help"]), game, spec
+        _parse(f"{command} {spec} --game GAME", defaults, ["--help"])
     if "--game" not in arguments[:-1]:
         load_player(spec, None)  # says what a player is
     place = arguments.index("--game")
@@ -256,7 +256,8 @@ def _parse(prog: str, defaults: Any, arguments: list[str]) -> Any:
     except SystemExit as stop:
         if not stop.code:
             raise
-        lines = [line.strip("│ ") for line in message.getvalue().splitlines()[1:]]
-        end = next((number for number, line in enumerate(lines) if line.startswith(("─", "╰"))), len(lines))
-        reason = " ".join(lines[:end]).removeprefix("Error parsing command.config: ")
+        # A heading, then the message between two rules; the lines are drawn with dashes where there is no Unicode.
+        lines = [line.strip(" │─-╭╮╰╯") for line in message.getvalue().splitlines()[1:]]
+        lines = lines[1:] if lines[0] == "" else lines
+        reason = " ".join(lines[: lines.index("")]).removeprefix("Error parsing command.config: ")
         raise ValueError(f"{reason} (`azjax {prog} --help` lists the options)") from None

@@ -106,9 +106,7 @@ class SearchBenchmark:
         for repeat in range(self.repeats):
             for side, search in sides.items():
                 times[side].append(_seconds(search, repeat + 1))
-        rates = {
-            side: [self.batch * self.num_simulations / seconds for seconds in times[side]] for side in sides
-        }
+        rates = {side: [self.batch * self.num_simulations / seconds for seconds in times[side]] for side in sides}
         ratios = [own / rival for own, rival in zip(rates["azjax"], rates["mctx"], strict=True)]
         return {
             "evaluator": name,

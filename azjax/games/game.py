@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar, dataclass_transform
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class State(Protocol):
@@ -34,13 +35,15 @@ class State(Protocol):
     rewards: chex.Array
 
 
-_StateClass = TypeVar("_StateClass", bound=type)
+_T = TypeVar("_T")
 
 
 @dataclass_transform(frozen_default=True)
-def state_dataclass(cls: _StateClass) -> _StateClass:
+def state_dataclass(cls: type[_T]) -> type[_T]:
     """Makes `cls` a frozen dataclass and registers it as a pytree, every field a leaf."""
-    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+    frozen = dataclasses.dataclass(frozen=True)(cls)
+    jax.tree_util.register_dataclass(frozen)
+    return frozen
 
 
 class Game(abc.ABC):
@@ -147,23 +150,27 @@ class Game(abc.ABC):
         del state
         return str(int(action))
 
+    def action_number(self, action: int) -> str:
+        """The action as a plain number, which a prompt takes too."""
+        return str(action)
+
     def action_from_text(self, state: Any, text: str) -> int:
         """The legal action written as `text`: the game's notation, or the plain action number.
 
         Raises:
           ValueError: not a legal move of `state`.
         """
-        mask = self.legal_action_mask(state)
-        text = text.strip().lower()
-        for action in range(self.num_actions):
-            if mask[action] and text in (str(action), self.action_to_text(state, action).lower()):
+        for action in self._legal_actions(state):
+            if text.strip().lower() in (self.action_number(action), self.action_to_text(state, action).lower()):
                 return action
         raise ValueError(f"{text!r} is not a legal move here; legal: {', '.join(self.legal_texts(state))}")
 
     def legal_texts(self, state: Any) -> list[str]:
         """The legal moves of `state` in the game's notation, ascending by action."""
-        mask = self.legal_action_mask(state)
-        return [self.action_to_text(state, action) for action in range(self.num_actions) if mask[action]]
+        return [self.action_to_text(state, action) for action in self._legal_actions(state)]
+
+    def _legal_actions(self, state: Any) -> list[int]:
+        return np.flatnonzero(self.legal_action_mask(state)).tolist()
 
     def draw(self, state: Any) -> str:
         """The position drawn in characters, for terminals. The one-line text is the default."""

@@ -57,11 +57,12 @@ class Mnk(Game):
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):
-            if not 1 <= getattr(self, field) <= MAX_SIDE:
-                raise ValueError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {getattr(self, field)}")
-        if not 1 <= self.in_a_row <= max(self.columns, self.rows):
-            allowed = f"1..{max(self.columns, self.rows)}"
-            raise ValueError(f"{self.name}: in_a_row must be {allowed} on this board, got {self.in_a_row}")
+            side = getattr(self, field)
+            if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
+                raise ValueError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side}")
+        longest = max(self.columns, self.rows)
+        if not (isinstance(self.in_a_row, int) and 1 <= self.in_a_row <= longest):
+            raise ValueError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row}")
 
     @property
     def num_actions(self) -> int:
@@ -227,13 +228,8 @@ class Mnk(Game):
         row, column = divmod(int(action), self.columns)
         return f"{string.ascii_lowercase[column]}{self.rows - row}"
 
-    def action_from_text(self, state: MnkState, text: str) -> int:
-        number = text.strip()
-        if number.isascii() and number.isdigit():
-            action = int(number) - self.first_cell
-            if 0 <= action < self.num_actions and self.legal_action_mask(state)[action]:
-                return action
-        return super().action_from_text(state, "" if number.isdigit() else text)
+    def action_number(self, action: int) -> str:
+        return str(action + self.first_cell)
 
     def draw(self, state: MnkState) -> str:
         text = self.to_text(state).replace("_", ".")

@@ -85,7 +85,7 @@ class PolicyValueHeads(nnx.Module):
 
 
 def _variables(module: nnx.Module) -> tuple[nnx.GraphDef, Variables]:
-    graph, params, batch_stats = nnx.split(module, nnx.Param, nnx.BatchStat)
+    graph, params, batch_stats = _split(module)
     return graph, {"params": nnx.to_pure_dict(params), "batch_stats": nnx.to_pure_dict(batch_stats)}
 
 
@@ -94,4 +94,9 @@ def _abstract(
     network: Network, observation_shape: tuple[int, ...], num_actions: int
 ) -> tuple[nnx.GraphDef, nnx.State, nnx.State]:
     module = nnx.eval_shape(lambda: network.module(observation_shape, num_actions, nnx.Rngs(0)))
-    return nnx.split(module, nnx.Param, nnx.BatchStat)
+    return _split(module)
+
+
+def _split(module: nnx.Module) -> tuple[nnx.GraphDef, nnx.State, nnx.State]:
+    split: Any = nnx.split(module, nnx.Param, nnx.BatchStat)
+    return split

@@ -93,4 +93,6 @@ def _draw_mistakes(panel: Any, rows: list[dict[str, Any]]) -> None:
     panel.set_yscale("symlog", linthresh=1)
     panel.set_ylim(bottom=0)
     panel.set_title("positions, of all, where the raw network errs", fontsize=10)
-    panel.annotate(f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right")
+    panel.annotate(
+        f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right"
+    )

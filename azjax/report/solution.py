@@ -38,7 +38,7 @@ def perft_table(game: Game, counts: Sequence[int]) -> Table:
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> Table:
-    table = Table(title=title, title_justify="left", show_header=False)
+    table = Table(title=title, title_justify="left", show_header=False, min_width=len(title) + 2)
     table.add_column()
     table.add_column(justify="right")
     for row in rows:

@@ -96,7 +96,7 @@ def strength_table(game: Game, strengths: Sequence[Strength]) -> Table:
 
 
 def _rows(strength: Strength) -> dict[str, str]:
-    rows = {}
+    rows: dict[str, str] = {}
     if strength.exact is not None:
         # The player's name heads the column, and the game the table.
         rows.update(row for row in strength.exact.rows() if row[0] not in ("player", "game"))

@@ -81,11 +81,14 @@ def add_dirichlet_noise(
 def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, temperature: chex.Numeric) -> chex.Array:
     """int32 [B]: a slot drawn from visits^(1 / temperature); `visits` and `valid` are [B, K]."""
     temperature = jnp.asarray(temperature, jnp.float32)
-    # visits^(1/t) in logarithms; at infinity 0 * log(0) would be NaN, so unvisited slots are set apart.
-    log_visits = jnp.log(jnp.maximum(visits, 1).astype(jnp.float32))
-    exponent = 1 / jnp.maximum(temperature, 1e-6)
-    logits = jnp.where((visits > 0) | jnp.isinf(temperature), log_visits * exponent, -jnp.inf)
-    drawn = jax.random.categorical(key, jnp.where(valid, logits, -jnp.inf))
+    # Relative to the most visited, so that no power overflows; 0 ** 0 is 1, which infinity needs.
+    share = visits / jnp.maximum(jnp.max(visits, axis=1, keepdims=True), 1)
+    weights = jnp.where(valid, share ** (1 / temperature), 0.0)
+    # By the cumulative sum: `jax.random.categorical` takes most of a second to compile.
+    up_to = jnp.cumsum(weights, axis=1)
+    total = up_to[:, -1:]
+    draw = jnp.minimum(jax.random.uniform(key, total.shape) * total, jnp.nextafter(total, 0.0))
+    drawn = jnp.minimum(jnp.sum(up_to <= draw, axis=1), visits.shape[1] - 1)
     return jnp.where(temperature == 0, jnp.argmax(visits, axis=1), drawn).astype(jnp.int32)
 
 

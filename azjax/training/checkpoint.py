@@ -4,6 +4,7 @@ A step counts only if its manifest does: it is written last, and holds the SHA-2
 dtype and shape of every array (Orbax alone casts a wrong dtype, and returns some flipped bytes, without a word).
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -26,15 +27,19 @@ class Checkpoints:
     """The checkpoints of one run: the last `keep`, and the best.
 
     Args:
-      folder: where they lie; made if missing.
+      folder: where they lie.
       keep: how many of the last ones stay.
     """
 
     def __init__(self, folder: Path, keep: int = 3):
         self.folder = folder.absolute()
         self.keep = keep
+
+    @functools.cached_property
+    def _manager(self) -> ocp.CheckpointManager:
+        """Made when the first step is written: it clears the folder of half-written steps, which no reader may."""
         options = ocp.CheckpointManagerOptions(enable_async_checkpointing=False, cleanup_tmp_directories=True)
-        self._manager = ocp.CheckpointManager(self.folder, options=options)
+        return ocp.CheckpointManager(self.folder, options=options)
 
     def steps(self) -> list[int]:
         """The steps that have a manifest, ascending; whether they are sound shows when they are restored."""
@@ -65,8 +70,8 @@ class Checkpoints:
         """
         leaves = _named_leaves(state)
         try:
-            self._remove(step)  # the half of a step that was cut off before its manifest
-            self._manager.save(step, args=ocp.args.StandardSave(leaves))
+            # Forced: Orbax would skip a step below its newest one, and say nothing.
+            self._manager.save(step, args=ocp.args.StandardSave(leaves), force=True)
             self._manager.wait_until_finished()
             body = {
                 "step": step,
@@ -82,9 +87,7 @@ class Checkpoints:
             self._remove(old)
 
     def restore(self, like: Any, step: int | None = None) -> tuple[int, Any]:
-        """Reads the newest sound step, or `step`.
-
-        A damaged newer step is moved to the folder `damaged`, with a warning.
+        """Reads the newest sound step, with a warning for each damaged one that it passes over, or `step`.
 
         Args:
           like: a pytree of the structure, shapes and dtypes expected (`jax.eval_shape` gives one).
@@ -102,9 +105,24 @@ class Checkpoints:
                 return candidate, self._read(candidate, like)
             if step is not None:
                 raise RunError(f"checkpoint {candidate} in {self.folder} is damaged: {problem}")
-            warnings.warn(f"checkpoint {candidate} in {self.folder} is damaged ({problem}): trying the one before", stacklevel=2)
-            self._set_aside(candidate)
+            warnings.warn(
+                f"checkpoint {candidate} in {self.folder} is damaged ({problem}): trying the one before", stacklevel=2
+            )
         raise RunError(f"{self.folder} holds no sound checkpoint")
+
+    def set_aside_after(self, step: int) -> None:
+        """Moves what lies there of later steps to the folder `damaged` beside: the run goes on from `step`."""
+        later = [
+            path
+            for path in (self.folder.iterdir() if self.folder.exists() else [])
+            if path.name.removesuffix(".json").isdigit() and int(path.name.removesuffix(".json")) > step
+        ]
+        aside = self.folder.parent / _DAMAGED
+        for path in later:
+            aside.mkdir(exist_ok=True)
+            if (aside / path.name).is_dir():
+                shutil.rmtree(aside / path.name)
+            path.replace(aside / path.name)
 
     def _manifest(self, step: int) -> Path:
         return self.folder / f"{step}.json"
@@ -133,23 +151,14 @@ class Checkpoints:
         abstract = {
             name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) for name, leaf in expected.items()
         }
-        leaves = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
+        with ocp.StandardCheckpointer() as checkpointer:
+            leaves = checkpointer.restore(self.folder / str(step) / "default", abstract)
         return jax.tree.unflatten(jax.tree.structure(like), [leaves[name] for name in expected])
 
     def _remove(self, step: int) -> None:
         # The manifest goes first: a step without one does not count.
         self._manifest(step).unlink(missing_ok=True)
-        if (self.folder / str(step)).exists():
-            shutil.rmtree(self.folder / str(step))
-            self._manager.reload()
-
-    def _set_aside(self, step: int) -> None:
-        aside = self.folder.parent / _DAMAGED
-        shutil.rmtree(aside / str(step), ignore_errors=True)
-        aside.mkdir(exist_ok=True)
-        for path in (self._manifest(step), self.folder / str(step)):
-            if path.exists():
-                path.replace(aside / path.name)
+        shutil.rmtree(self.folder / str(step))
         self._manager.reload()
 
 

@@ -11,12 +11,13 @@ from azjax.networks import Network, make_network
 class Hyper:
     """Scalars that an iteration reads as arrays: another value costs no compilation.
 
-    learning_rate: of Adam, above 0.
-    l2: weight of the squared parameters in the loss.
-    c_puct: weight of exploration in the search.
-    dirichlet_fraction: share of noise in the priors at a root, 0..1.
-    dirichlet_alpha: concentration of that noise; 10 / (number of legal actions) if None.
-    temperature: self-play draws its moves from visits^(1 / temperature).
+    Attributes:
+      learning_rate: of Adam, above 0.
+      l2: weight of the squared parameters in the loss.
+      c_puct: weight of exploration in the search.
+      dirichlet_fraction: share of noise in the priors at a root, 0..1.
+      dirichlet_alpha: concentration of that noise; 10 / (number of legal actions) if None.
+      temperature: self-play draws its moves from visits^(1 / temperature).
     """
 
     learning_rate: float = 1e-3
@@ -68,7 +69,7 @@ class Config:
     evaluate_every: int = 0
     checkpoint_every: int = 10
     keep_checkpoints: int = 3
-    hyper: Hyper = Hyper()
+    hyper: Hyper = dataclasses.field(default_factory=Hyper)
 
     def __post_init__(self) -> None:
         at_least_one = "iterations num_simulations num_games steps_per_iteration replay_size updates_per_iteration"
@@ -81,15 +82,13 @@ class Config:
         if self.replay_size < self.batch_size:
             raise ValueError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
         self.make_network()  # refuses an unknown one
-        for field in dataclasses.fields(self.hyper):
-            scalar = getattr(self.hyper, field.name)
-            if scalar is not None and not (scalar >= 0 and (math.isfinite(scalar) or field.name == "temperature")):
-                raise ValueError(f"{field.name} must be a number of at least 0, got {scalar}")
+        for name, scalar in dataclasses.asdict(self.hyper).items():
+            if scalar is not None and not (scalar >= 0 and (math.isfinite(scalar) or name == "temperature")):
+                raise ValueError(f"{name} must be a number of at least 0, got {scalar}")
+            if scalar == 0 and name in ("learning_rate", "dirichlet_alpha"):
+                raise ValueError(f"{name} must be above 0, got {scalar}")
         if self.hyper.dirichlet_fraction > 1:
             raise ValueError(f"dirichlet_fraction must be 0..1, got {self.hyper.dirichlet_fraction}")
-        for field_name in ("learning_rate", "dirichlet_alpha"):
-            if getattr(self.hyper, field_name) == 0:
-                raise ValueError(f"{field_name} must be above 0, got 0")
 
     def make_network(self) -> Network:
         """The network that is trained."""

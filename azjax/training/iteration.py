@@ -68,7 +68,7 @@ def make_iteration(game: Game, config: Config) -> Callable[[TrainState, Hyper], 
         replay = insert(game, state.replay, steps)
         known_so_far = count_known(replay)
 
-        def learn(carry: tuple, key: chex.PRNGKey) -> tuple:
+        def learn(carry: tuple, key: chex.PRNGKey) -> tuple[Any, Metrics]:
             variables, optimiser_state = carry
             sample_key, symmetry_key = jax.random.split(key)
             examples = sample(replay, known_so_far, sample_key, config.batch_size)
@@ -77,11 +77,11 @@ def make_iteration(game: Game, config: Config) -> Callable[[TrainState, Hyper], 
             )
             return (variables, optimiser_state), metrics
 
-        def learn_all(carry: tuple) -> tuple:
+        def learn_all(carry: tuple) -> tuple[Any, Metrics]:
             carry, metrics = jax.lax.scan(learn, carry, jax.random.split(learn_key, config.updates_per_iteration))
             return carry, jax.tree.map(jnp.mean, metrics)
 
-        def learn_nothing(carry: tuple) -> tuple:
+        def learn_nothing(carry: tuple) -> tuple[Any, Metrics]:
             metrics = jax.eval_shape(learn_all, carry)[1]
             return carry, jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), metrics)
 

@@ -84,6 +84,8 @@ def train(
         console.print(config.make_network().summary(game), highlight=False)
     else:
         start, state = checkpoints.restore(like)
+    checkpoints.set_aside_after(start)
+    if start:
         console.print(f"resumed {folder} at iteration {start}", highlight=False)
     solution = solve(game) if config.evaluate_every else None
     log = MetricsLog(folder, start, tensorboard)
@@ -244,8 +246,8 @@ def _stop_requests() -> Iterator[list[signal.Signals]]:
                 before[number] = signal.signal(number, ask)
         yield stops
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for listened, handler in before.items():
+            signal.signal(listened, handler)
 
 
 def _progress(console: Console) -> Progress:

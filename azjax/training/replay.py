@@ -90,14 +90,14 @@ def insert(game: Game, replay: Replay, steps: Steps) -> Replay:
     rows = (written - 1 - age) % num_rows
     exists = age < written
 
-    def back(carry: tuple, step: tuple) -> tuple:
+    def back(carry: tuple[Any, Any], step: tuple) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         returns, is_known = carry
         reward, ended, exists = step
         returns = reward + jnp.where(ended, 0.0, returns)
         is_known = (is_known | ended) & exists
         return (returns, is_known), (returns, is_known)
 
-    nothing = (jnp.zeros_like(ring.reward[0]), jnp.zeros_like(ring.ended[0]))
+    nothing: tuple[Any, Any] = (jnp.zeros_like(ring.reward[0]), jnp.zeros_like(ring.ended[0]))
     _, (returns, is_known) = jax.lax.scan(back, nothing, (ring.reward[rows], ring.ended[rows], exists))
     mover = ring.states.current_player[rows]
     outcome = jnp.where(mover == 0, returns, -returns)

@@ -25,11 +25,13 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
     Raises:
       ValueError: a start position that the game refuses, or one where the game is over.
     """
-    given = [game.from_text(text) for text in config.start_positions]
-    for text, state in zip(config.start_positions, given, strict=True):
-        if bool(state.terminated):
-            raise ValueError(f"start_positions: the game is over in {text!r}")
-    given_states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given) if given else None
+    # Text is read on the host, also when this is called under a trace.
+    with jax.ensure_compile_time_eval():
+        given = [game.from_text(text) for text in config.start_positions]
+        for text, state in zip(config.start_positions, given, strict=True):
+            if bool(state.terminated):
+                raise ValueError(f"start_positions: the game is over in {text!r}")
+        given_states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given) if given else None
 
     def start(key: chex.PRNGKey) -> Any:
         init_key, choice_key, length_key, play_key = jax.random.split(key, 4)
@@ -84,4 +86,3 @@ def self_play(
         return jax.tree.map(renew, starts, following), steps
 
     return jax.lax.scan(play, states, jax.random.split(key, config.steps_per_iteration))
-

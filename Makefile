@@ -1,0 +1,48 @@
+# `make train` and `make test` need make and Python 3.11 or newer, and nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help train test test-slow lint benchmark lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+train: $(INSTALLED)  ## train tic-tac-toe, going on from the last run if there is one
+	$(BIN)/azjax train tictactoe --resume
+
+test: lint  ## lint, types and the default tests
+	$(BIN)/pytest -n 2
+
+test-slow: $(INSTALLED)  ## the tests that take minutes
+	$(BIN)/pytest tests/slow
+
+lint: $(INSTALLED)  ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+benchmark: $(INSTALLED)  ## search throughput on this machine
+	$(BIN)/azjax benchmark search
+
+# A pin stays where it is while pyproject.toml allows it; remove requirements.lock first to renew them all.
+lock:  ## solve requirements.lock anew from pyproject.toml (needs uv: pip install uv)
+	uv pip compile --quiet pyproject.toml --extra plot --extra log --extra dev --group build --output-file requirements.lock \
+	  --universal --python-version 3.11 --no-python-downloads --generate-hashes --no-emit-index-url \
+	  --custom-compile-command "make lock"
+
+clean:  ## remove the environment and all caches; runs/ stays
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './runs/*' -prune -exec rm -rf {} +
+
+# Hash checking refuses an editable install, so that azjax itself comes in a second call.
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "azjax needs Python 3.11 or newer and '$(PYTHON)' is not; try: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@

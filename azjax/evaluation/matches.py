@@ -1,0 +1,219 @@
+"""Matches: many games between two players, each moving first in half of them.
+
+Axis letters: `B` games played side by side.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.evaluation.players import Player, act
+from azjax.games.game import Game
+
+_SMALLEST_BUCKET = 16
+_NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """Results of games, as one player sees them."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Points a game: 1 for a win, 1/2 for a draw; NaN without games."""
+        return (self.wins + self.draws / 2) / self.games if self.games else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95% interval of the score (Wilson 1927); cautious where there are draws, which vary less."""
+        if not self.games:
+            return 0.0, 1.0
+        spread = _NORMAL_95**2 / self.games
+        centre = (self.score + spread / 2) / (1 + spread)
+        half = math.sqrt(spread * self.score * (1 - self.score) + spread**2 / 4) / (1 + spread)
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+    def __add__(self, other: "Record") -> "Record":
+        return Record(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchResult:
+    """What a match gave, as its first player sees it.
+
+    Attributes:
+      first: name of the first player.
+      second: name of the second one.
+      moving_first: games in which the first player was player 0.
+      moving_second: games in which it was player 1.
+      mean_length: plies of a game.
+    """
+
+    first: str
+    second: str
+    moving_first: Record
+    moving_second: Record
+    mean_length: float
+
+    @property
+    def total(self) -> Record:
+        """All games."""
+        return self.moving_first + self.moving_second
+
+    @property
+    def games(self) -> int:
+        return self.total.games
+
+    @property
+    def wins(self) -> int:
+        return self.total.wins
+
+    @property
+    def draws(self) -> int:
+        return self.total.draws
+
+    @property
+    def losses(self) -> int:
+        return self.total.losses
+
+    @property
+    def score(self) -> float:
+        """Points a game, 0..1."""
+        return self.total.score
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% interval of the score."""
+        return self.total.interval
+
+
+def play_match(
+    game: Game,
+    first: Player,
+    second: Player,
+    num_games: int,
+    key: chex.PRNGKey,
+    *,
+    batch_size: int = 256,
+    start_states: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> MatchResult:
+    """Plays a match.
+
+    Games come in pairs with one start, in which the players change seats.
+
+    Args:
+      game: the game.
+      first: the player whose result it is.
+      second: the other one.
+      num_games: even, at least 2.
+      key: consumed by the starts and by both players.
+      batch_size: games played side by side, at most.
+      start_states: unfinished positions to start from in turn, every leaf [n, ...]; the game's own start by default.
+      progress: called with (finished games, num_games) after each batch.
+
+    Raises:
+      ValueError: num_games or batch_size out of range, or a finished start.
+      RuntimeError: a game does not end within `max_plies`.
+    """
+    if num_games < 2 or num_games % 2:
+        raise ValueError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    start_key, play_key = jax.random.split(key)
+    pair = np.arange(num_games) // 2
+    if start_states is None:
+        start_states = _starts(game, jax.random.split(start_key, num_games // 2))
+    elif np.any(start_states.terminated):
+        raise ValueError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
+    start = pair % len(start_states.terminated)
+    seat = np.arange(num_games) % 2  # of the first player
+
+    rewards, plies = np.zeros(num_games), np.zeros(num_games, int)
+    for number, begin in enumerate(range(0, num_games, batch_size)):
+        games = slice(begin, min(begin + batch_size, num_games))
+        states = jax.tree.map(lambda leaf: np.asarray(leaf)[start[games]], start_states)
+        batch_key = jax.random.fold_in(play_key, number)
+        rewards[games], plies[games] = _play_batch(game, (first, second), seat[games], states, batch_key)
+        if progress is not None:
+            progress(games.stop, num_games)
+    return MatchResult(
+        first=first.name,
+        second=second.name,
+        moving_first=_record(rewards[seat == 0]),
+        moving_second=_record(rewards[seat == 1]),
+        mean_length=float(plies.mean()),
+    )
+
+
+def _record(rewards: np.ndarray) -> Record:
+    return Record(int((rewards > 0).sum()), int((rewards == 0).sum()), int((rewards < 0).sum()))
+
+
+def _play_batch(
+    game: Game, players: tuple[Player, Player], seat: np.ndarray, states: Any, key: chex.PRNGKey
+) -> tuple[np.ndarray, np.ndarray]:
+    """Plays B games to the end.
+
+    Args:
+      game: the game.
+      players: the first and the second player of the match.
+      seat: int [B]; 0 where the first player is player 0.
+      states: NumPy leaves [B, ...].
+      key: consumed by both players.
+
+    Returns:
+      The first player's sum of rewards, float [B], and the plies played, int [B].
+    """
+    rewards, plies = np.zeros(len(seat)), np.zeros(len(seat), int)
+    for ply in range(game.max_plies):
+        running = ~states.terminated
+        if not running.any():
+            break
+        ply_keys = jax.random.split(jax.random.fold_in(key, ply), len(players))
+        actions = np.zeros(len(seat), np.int32)
+        for number, (player, player_key) in enumerate(zip(players, ply_keys, strict=True)):
+            # The player to move is read from the state: a player may move twice in a row.
+            rows = np.flatnonzero(running & (states.current_player == seat ^ number))
+            if len(rows):
+                actions[rows] = _choose(player, player_key, states, rows)
+        # Stepping a finished game changes nothing and pays nothing.
+        states = jax.tree.map(np.asarray, _step(game, states, actions))
+        rewards += np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1])
+        plies += running
+    if not states.terminated.all():
+        raise RuntimeError(f"{game.name}: {int((~states.terminated).sum())} games go on after {game.max_plies} plies")
+    return rewards, plies
+
+
+def _choose(player: Player, key: chex.PRNGKey, states: Any, rows: np.ndarray) -> np.ndarray:
+    """int32 [rows]: the player's moves in these rows, padded to a power of two so that few sizes are compiled."""
+    bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
+    padded = np.resize(rows, bucket)
+    actions, _, _ = act(player, key, jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states))
+    return np.asarray(actions)[: len(rows)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _starts(game: Game, keys: chex.PRNGKey) -> Any:
+    return jax.vmap(game.init)(keys)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _step(game: Game, states: Any, actions: chex.Array) -> Any:
+    return jax.vmap(game.step)(states, actions)

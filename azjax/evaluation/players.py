@@ -1,0 +1,225 @@
+"""Players: what maps positions to the probabilities that it moves with.
+
+Axis letters: `B` batch, `A` actions, `S` reachable positions, `K` slots of the compact table of legal actions.
+"""
+
+import dataclasses
+import functools
+from typing import Any, Protocol
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax.evaluation.solver import UNREACHABLE, Lookup, Solution
+from azjax.games.game import Game, state_dataclass
+from azjax.networks import Network, Variables
+from azjax.search import Evaluator, alphazero_policy
+
+
+class Policy(Protocol):
+    """A pure, jittable function of a batch, hashable by value: equal policies share one compilation."""
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        """Judges positions.
+
+        Args:
+          params: the player's own.
+          key: consumed by a policy that draws.
+          states: every leaf [B, ...].
+
+        Returns:
+          probabilities: float32 [B, A]; they sum to one over the legal actions, and are zero after the end.
+          value: float32 [B]; the player's own estimate of the result for the side to move, in -1..1; NaN where it
+            has none.
+        """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Player:
+    """Somebody who plays.
+
+    Attributes:
+      name: for people.
+      policy: how it moves (static under jit).
+      params: what the policy reads: any pytree of arrays.
+    """
+
+    name: str
+    policy: Policy
+    params: Any = None
+
+
+def act(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array, chex.Array]:
+    """Draws a move in each position, jitted.
+
+    Returns:
+      actions: int32 [B]; 0 after the end.
+      probabilities: float32 [B, A]; see `Policy`.
+      value: float32 [B].
+    """
+    return _act(player.policy, player.params, key, states)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array, chex.Array]:
+    policy_key, action_key = jax.random.split(key)
+    probabilities, value = policy(params, policy_key, states)
+    return _draw(action_key, probabilities), probabilities, value
+
+
+def _draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
+    """int32 [B]: an action by its probability [B, A], never one without any; 0 where none has any."""
+    cumulative = jnp.cumsum(probabilities, axis=1)
+    draw = jax.random.uniform(key, (len(probabilities), 1)) * cumulative[:, -1:]
+    reached = (cumulative > draw) & (probabilities > 0)
+    # Rounding can leave a draw beyond the last action; the likeliest one takes it.
+    first, likeliest = jnp.argmax(reached, axis=1), jnp.argmax(probabilities, axis=1)
+    return jnp.where(jnp.any(reached, axis=1), first, likeliest).astype(jnp.int32)
+
+
+def judge(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    """The player's probabilities and values, jitted; see `Policy`."""
+    return _judge(player.policy, player.params, key, states)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _judge(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    return policy(params, key, states)
+
+
+def random_player(game: Game) -> Player:
+    """Moves uniformly at random; has no opinion on values."""
+    return Player("random", _Random(game))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Random:
+    game: Game
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        del params, key
+        return _uniform(jax.vmap(self.game.legal_action_mask)(states)), jnp.full(states.terminated.shape, jnp.nan)
+
+
+def optimal_player(solution: Solution) -> Player:
+    """Moves uniformly among the best moves of a solved game and knows the exact values.
+
+    In a position that the start does not lead to it moves at random, without a value.
+    """
+    mask = solution.optimal_mask
+    table = _OptimalTable(
+        lookup=solution.lookup,
+        actions=solution.actions.clip(0),
+        probabilities=mask.astype("float32") / mask.sum(axis=1, keepdims=True).clip(1),
+        values=solution.values,
+    )
+    return Player("optimal", _Optimal(solution.game), jax.tree.map(jnp.asarray, table))
+
+
+@state_dataclass
+class _OptimalTable:
+    """actions int32 (0 in holes) and probabilities float32 [S, K] (0 in holes), values float32 [S], by row."""
+
+    lookup: Lookup
+    actions: chex.Array
+    probabilities: chex.Array
+    values: chex.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class _Optimal:
+    game: Game
+
+    def __call__(self, params: _OptimalTable, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        at_random, no_value = _Random(self.game)(None, key, states)
+        rows = params.lookup.find(states)
+        known = rows != UNREACHABLE
+        batch = jnp.arange(len(rows))[:, None]
+        best = jnp.zeros_like(at_random).at[batch, params.actions[rows]].add(params.probabilities[rows])
+        return jnp.where(known[:, None], best, at_random), jnp.where(known, params.values[rows], no_value)
+
+
+def network_player(game: Game, network: Network, variables: Variables, *, temperature: float = 0.0) -> Player:
+    """The network alone, without search.
+
+    Args:
+      game: the game.
+      network: see `azjax.networks`.
+      variables: of the network.
+      temperature: 0 takes the legal action with the largest prior (the lowest action on ties), 1 draws from the
+        prior, infinity draws uniformly.
+
+    Raises:
+      ValueError: a negative temperature.
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature must be 0 or more, got {temperature}")
+    return Player("network", _Network(game, network, temperature), variables)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Network:
+    game: Game
+    network: Network
+    temperature: float
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        del key
+        prior_logits, value, _ = self.network.apply(params, jax.vmap(self.game.observe)(states), train=False)
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        logits = jnp.where(legal, prior_logits, -jnp.inf)
+        if self.temperature == 0:
+            probabilities = jax.nn.one_hot(jnp.argmax(logits, axis=1), self.game.num_actions)
+        else:
+            probabilities = jax.nn.softmax(jnp.where(legal, prior_logits / self.temperature, -jnp.inf), axis=1)
+        return jnp.where(legal, probabilities, 0.0), value
+
+
+def search_player(
+    game: Game,
+    evaluator: Evaluator,
+    params: Any = None,
+    *,
+    num_simulations: int,
+    c_puct: float = 1.25,
+    name: str | None = None,
+) -> Player:
+    """Searches as AlphaZero does and plays the most visited move, without noise.
+
+    Args:
+      game: the game.
+      evaluator: see `azjax.search.evaluators`.
+      params: what the evaluator reads.
+      num_simulations: of each search, at least 1.
+      c_puct: weight of exploration.
+      name: `search:SIMULATIONS` by default.
+    """
+    policy = _Search(game, evaluator, num_simulations, c_puct)
+    return Player(f"search:{num_simulations}" if name is None else name, policy, params)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Search:
+    game: Game
+    evaluator: Evaluator
+    num_simulations: int
+    c_puct: float
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        result = alphazero_policy(
+            params,
+            key,
+            states,
+            game=self.game,
+            evaluator=self.evaluator,
+            num_simulations=self.num_simulations,
+            c_puct=self.c_puct,
+        )
+        played = jax.nn.one_hot(result.action, self.game.num_actions)
+        return jnp.where(states.terminated[:, None], 0.0, played), result.value
+
+
+def _uniform(mask: chex.Array) -> chex.Array:
+    """float32 [B, A]: equal weights on the actions of bool [B, A]; zero where there are none."""
+    return mask / jnp.maximum(jnp.sum(mask, axis=1, keepdims=True), 1).astype(jnp.float32)

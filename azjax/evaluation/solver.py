@@ -1,0 +1,334 @@
+"""Exact values of games small enough to hold: every reachable position, then backward induction.
+
+Axis letters: `B` batch, `S` reachable positions, `K` slots of the compact table of legal actions, `L` plies, `n`
+positions of a ply, `D` digits of a count.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.evaluation.positions import (
+    HOLE,
+    Expansion,
+    TooManyError,
+    batches,
+    expand_layer,
+    first_layer,
+    flatten,
+    join,
+    keys,
+    pack,
+    unpack,
+    unpacked_batches,
+)
+from azjax.games.game import Game, state_dataclass
+
+UNREACHABLE = -1  # row of a position that the solution does not hold
+_DIGIT_BITS = 20
+_BATCH = 1024
+
+
+@state_dataclass
+class Lookup:
+    """Finds the row of a position inside jitted code. The keys stand in ascending order.
+
+    Attributes:
+      high: uint32 [S]; upper half of each key.
+      low: uint32 [S]; lower half.
+      rows: int32 [S]; the row in the solution.
+    """
+
+    high: chex.Array
+    low: chex.Array
+    rows: chex.Array
+
+    def find(self, states: Any) -> chex.Array:
+        """int32 [B]: the row of each state, `UNREACHABLE` where there is none.
+
+        A position out of reach passes for a reachable one with odds of S / 2^64.
+        """
+        sorted_high, sorted_low, rows = jnp.asarray(self.high), jnp.asarray(self.low), jnp.asarray(self.rows)
+        high, low = keys(pack(states))
+        size = len(rows)
+        steps = size.bit_length()
+
+        def descend(step: chex.Array, place: chex.Array) -> chex.Array:
+            last = place + (1 << (steps - 1 - step)) - 1
+            at = jnp.minimum(last, size - 1)
+            smaller = (sorted_high[at] < high) | ((sorted_high[at] == high) & (sorted_low[at] < low))
+            return jnp.where((last < size) & smaller, last + 1, place)
+
+        # Number of keys that are smaller.
+        place = jax.lax.fori_loop(0, steps, descend, jnp.zeros(high.shape, jnp.int32))
+        at = jnp.minimum(place, size - 1)
+        found = (sorted_high[at] == high) & (sorted_low[at] == low)
+        return jnp.where(found, rows[at], UNREACHABLE)
+
+
+class Summary(NamedTuple):
+    """Facts about a solved game. Positions that a symmetry maps on each other count once where it says so.
+
+    Games are counted as sequences of moves; a game's result is the reward of its last move.
+    """
+
+    reachable: int
+    terminal: int
+    reachable_up_to_symmetry: int
+    terminal_up_to_symmetry: int
+    value_first_player: float
+    best_first_actions: tuple[int, ...]
+    longest_game: int
+    games: int
+    games_first_wins: int
+    games_second_wins: int
+    games_drawn: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Solution:
+    """Every reachable position of a game, by ply and the start first, with what best play makes of it.
+
+    Attributes:
+      game: the game.
+      states: the positions; NumPy leaves [S, ...].
+      actions: int32 [S, K]; the legal actions, `HOLE` in holes.
+      children: int32 [S, K]; row of the position after each action, `HOLE` in holes.
+      rewards: float32 [S, K]; the mover's reward of each action, 0 in holes.
+      layer_starts: int32 [L + 1]; the positions at ply p are rows `layer_starts[p]:layer_starts[p + 1]`.
+      values: float32 [S]; what the side to move gets with best play, 0 after the end.
+      action_values: float32 [S, K]; what the mover gets by each action and best play after it, -inf in holes.
+      lookup: finds positions on the device.
+    """
+
+    game: Game
+    states: Any
+    actions: np.ndarray
+    children: np.ndarray
+    rewards: np.ndarray
+    layer_starts: np.ndarray
+    values: np.ndarray
+    action_values: np.ndarray
+    lookup: Lookup
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return len(self.values)
+
+    @property
+    def terminated(self) -> np.ndarray:
+        """bool [S]."""
+        return self.states.terminated
+
+    @property
+    def current_player(self) -> np.ndarray:
+        """int32 [S]."""
+        return self.states.current_player
+
+    @property
+    def layers(self) -> list[slice]:
+        """The rows of each ply."""
+        starts = self.layer_starts.tolist()
+        return [slice(*ends) for ends in itertools.pairwise(starts)]
+
+    @functools.cached_property
+    def optimal_mask(self) -> np.ndarray:
+        """bool [S, K]: the actions that keep the value of the position; all False after the end."""
+        return (self.children >= 0) & (self.action_values == self.values[:, None])
+
+    def index(self, states: Any) -> np.ndarray:
+        """int32 [B]: the row of each state.
+
+        Raises:
+          ValueError: a state that the start does not lead to.
+        """
+        rows = np.concatenate([_find(self.lookup, chunk)[:size] for size, chunk in batches(states, _BATCH)])
+        if np.any(rows == UNREACHABLE):
+            first = int(np.argmax(rows == UNREACHABLE))
+            raise ValueError(f"{self.game.name}: state {first} of {len(rows)} is not reachable from the start")
+        return rows
+
+    def summary(self) -> Summary:
+        """Counts and values; walks over all positions."""
+        games = self._count_games()
+        reachable, terminal = self._count_up_to_symmetry()
+        return Summary(
+            reachable=self.num_states,
+            terminal=int(self.terminated.sum()),
+            reachable_up_to_symmetry=reachable,
+            terminal_up_to_symmetry=terminal,
+            value_first_player=float(self.values[0]),
+            best_first_actions=tuple(sorted(self.actions[0][self.optimal_mask[0]].tolist())),
+            longest_game=len(self.layers) - 1,
+            games=sum(games),
+            games_first_wins=games[0],
+            games_second_wins=games[1],
+            games_drawn=games[2],
+        )
+
+    def _count_games(self) -> tuple[int, int, int]:
+        """Sequences of moves that player 0 wins, that player 1 wins, and draws."""
+        ways, counts = np.ones((1, 1), np.int64), np.zeros(3, object)
+        for layer, following in zip(self.layers, [*self.layers[1:], slice(0, 0)], strict=True):
+            children = self.children[layer]
+            first_player = np.where(self.current_player[layer, None] == 0, 1, -1) * self.rewards[layer]
+            ends = (children >= 0) & self.terminated[children]
+            for result, mask in enumerate((first_player > 0, first_player < 0, first_player == 0)):
+                counts[result] += _total(ways, (ends & mask).sum(axis=1))
+            within = np.where(children >= 0, children - following.start, HOLE)
+            ways = _pass_on(ways, within, following.stop - following.start)
+        return counts[0], counts[1], counts[2]
+
+    def _count_up_to_symmetry(self) -> tuple[int, int]:
+        """Positions, and terminal ones, of which no two are images of each other."""
+        smallest = np.concatenate(
+            [join(*_image_keys(self.game, chunk))[:size].min(axis=1) for size, chunk in batches(self.states, _BATCH)]
+        )
+        return len(np.unique(smallest)), len(np.unique(smallest[self.terminated]))
+
+
+def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, int], None] | None = None) -> Solution:
+    """Finds all positions of a game and their values.
+
+    The value of a position is the most, over its actions, of the mover's reward plus the value of the next
+    position, negated where the other player moves there.
+
+    Args:
+      game: one whose positions never come back, and never come at two different plies.
+      max_states: positions to give up at.
+      progress: called with (ply, positions found so far) after each ply.
+
+    Raises:
+      ValueError: more than `max_states` positions, or a position that is reached at two different plies.
+    """
+    expansions: list[Expansion] = []
+    layers = [first_layer(game)]
+    starts = [0, 1]
+    while layers[-1].size:
+        if progress is not None:
+            progress(len(expansions), starts[-1])
+        try:
+            expansion, following = expand_layer(game, layers[-1], max_states - starts[-1])
+        except TooManyError as too_many:
+            raise ValueError(
+                f"{game.name} has more than max_states = {max_states} reachable positions: "
+                f"{starts[-1] + too_many.count} found so far"
+            ) from None
+        if any(np.isin(following.keys, earlier.keys, assume_unique=True).any() for earlier in layers):
+            raise ValueError(
+                f"{game.name}: a position reached at ply {len(layers)} was reached at an earlier ply too; backward "
+                "induction does not apply where positions repeat"
+            )
+        expansions.append(expansion)
+        layers.append(following)
+        starts.append(starts[-1] + following.size)
+
+    layer_starts = np.array(starts[:-1], np.int32)
+    states = unpack(game, np.concatenate([layer.words for layer in layers]))
+    actions = np.concatenate([expansion.actions for expansion in expansions])
+    rewards = np.concatenate([expansion.rewards for expansion in expansions])
+    children = np.concatenate(
+        [np.where(e.children >= 0, e.children + start, HOLE) for e, start in zip(expansions, starts[1:-1], strict=True)]
+    ).astype(np.int32)
+    values, action_values = _backward_induction(states, children, rewards, layer_starts)
+    return Solution(
+        game=game,
+        states=states,
+        actions=actions,
+        children=children,
+        rewards=rewards,
+        layer_starts=layer_starts,
+        values=values,
+        action_values=action_values,
+        lookup=_make_lookup(np.concatenate([layer.keys for layer in layers])),
+    )
+
+
+def perft(game: Game, depth: int) -> list[int]:
+    """The numbers of sequences of 1, 2, ... `depth` legal actions from the start; a finished game is not extended.
+
+    Raises:
+      ValueError: negative depth.
+    """
+    if depth < 0:
+        raise ValueError(f"depth must not be negative, got {depth}")
+    layer, ways = first_layer(game), np.ones((1, 1), np.int64)
+    counts: list[int] = []
+    for ply in range(depth):
+        if layer.size == 0:
+            return counts + [0] * (depth - ply)
+        legal = [np.asarray(_count_legal(game, states))[:size] for size, states in unpacked_batches(game, layer.words)]
+        counts.append(_total(ways, np.concatenate(legal)))
+        if ply + 1 < depth:
+            expansion, layer = expand_layer(game, layer)
+            ways = _pass_on(ways, expansion.children, layer.size)
+    return counts
+
+
+def _backward_induction(
+    states: Any, children: np.ndarray, rewards: np.ndarray, layer_starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """float32 [S] values and [S, K] action values."""
+    values = np.zeros(len(children), np.float32)
+    action_values = np.full(children.shape, -np.inf, np.float32)
+    player = states.current_player
+    for ply in reversed(range(len(layer_starts) - 1)):
+        layer = slice(layer_starts[ply], layer_starts[ply + 1])
+        following = children[layer]
+        sign = np.where(player[following] == player[layer, None], 1, -1)
+        future = rewards[layer] + sign * values[following]
+        # Adding 0 makes a zero of either sign the positive one.
+        action_values[layer] = np.where(following >= 0, future + 0.0, -np.inf)
+        values[layer] = np.where(states.terminated[layer], 0, action_values[layer].max(axis=1))
+    return values, action_values
+
+
+# Sequences are counted without overflow: int64 [n, D], D digits of `_DIGIT_BITS` bits, lowest first.
+
+
+def _pass_on(ways: np.ndarray, children: np.ndarray, size: int) -> np.ndarray:
+    """Ways to `size` positions from the ways to their parents; children int32 [n, K] are places, or `HOLE`."""
+    parents, slots = np.nonzero(children >= 0)
+    sums = np.zeros((size, ways.shape[1] + 1), np.int64)
+    for digit in range(ways.shape[1]):
+        np.add.at(sums[:, digit], children[parents, slots], ways[parents, digit])
+        # The carry is small: fewer than 2^42 edges lead to one position.
+        sums[:, digit + 1] += sums[:, digit] >> _DIGIT_BITS
+        sums[:, digit] &= (1 << _DIGIT_BITS) - 1
+    return sums if sums[:, -1].any() else sums[:, :-1]
+
+
+def _total(ways: np.ndarray, times: np.ndarray) -> int:
+    """Sum of ways [n, D] taken `times` [n] over."""
+    return sum(int(digit @ times.astype(np.int64)) << (_DIGIT_BITS * place) for place, digit in enumerate(ways.T))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _count_legal(game: Game, states: Any) -> chex.Array:
+    _, valid = jax.vmap(game.legal_slots)(states)
+    return jnp.sum(valid, axis=1, dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _image_keys(game: Game, states: Any) -> tuple[chex.Array, chex.Array]:
+    """The key halves, uint32 [B, images], of all symmetric images of B positions."""
+    images, permutation = jax.vmap(game.symmetries)(states)
+    high, low = keys(pack(flatten(images)))
+    return high.reshape(permutation.shape[:2]), low.reshape(permutation.shape[:2])
+
+
+_find = jax.jit(Lookup.find)
+
+
+def _make_lookup(keys: np.ndarray) -> Lookup:
+    order = np.argsort(keys)
+    keys = keys[order]
+    return Lookup((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), order.astype(np.int32))

@@ -1,0 +1,274 @@
+"""A person plays an agent in the terminal, and sees what the agent thinks."""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import itertools
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax.evaluation import Player, act
+from azjax.games.game import Game
+
+_MOST_LISTED = 40  # legal moves that a turn lists unasked
+_TOP_MOVES = 5  # of the agent's policy
+_BAR_WIDTH = 24
+_YES_NO = ("yes", "no")
+_ENDS = {1: ("You won!", "bold green"), 0: ("It's a draw.", "bold yellow"), -1: ("You lost.", "bold red")}
+
+
+class _Left(Exception):
+    """The person leaves."""
+
+
+class _Resigned(Exception):
+    """The person gives the game up."""
+
+
+def play_in_terminal(
+    game: Game,
+    levels: Mapping[str, Player],
+    *,
+    console: Console,
+    level: str | None = None,
+    human_seat: int | None = None,
+    seed: int = 0,
+    ask: Callable[[str], str] = input,
+) -> None:
+    """Plays games against a person until they leave.
+
+    Args:
+      game: what is played; it needs text and moves in text.
+      levels: the agent at each level; the person chooses where there are several.
+      console: where everything but the prompts is printed.
+      level: the level of all games; None asks before each.
+      human_seat: 0 where the person moves first, 1 where the agent does; None asks before each game.
+      seed: of the start positions and the agent's draws.
+      ask: shows a prompt and returns the line typed; EOFError and KeyboardInterrupt leave.
+
+    Raises:
+      ValueError: no level, an unknown one, or a seat other than 0 and 1.
+    """
+    if not levels:
+        raise ValueError("levels must hold at least one player")
+    if level is not None and level not in levels:
+        raise ValueError(f"unknown level {level!r}; available: {', '.join(levels)}")
+    if human_seat not in (None, 0, 1):
+        raise ValueError(f"human_seat must be 0, 1 or None, got {human_seat}")
+    dialogue = _Dialogue(console, ask)
+    keys = map(functools.partial(jax.random.fold_in, jax.random.key(seed)), itertools.count())
+    score: collections.Counter[int] = collections.Counter()
+    again = True
+    try:
+        while again:
+            chosen = level or (dialogue.choose("Level", levels) if len(levels) > 1 else next(iter(levels)))
+            agent = levels[chosen]
+            seat = human_seat
+            if seat is None:
+                seat = 0 if dialogue.choose("Would you like to start?", _YES_NO, "y/n") == "yes" else 1
+            console.print()
+            console.rule(Text(f"{game.name} against {agent.name}" + f" (level {chosen})" * (len(levels) > 1)))
+            score[_OneGame(game, agent, seat, dialogue, keys).play()] += 1
+            dialogue.say(f"Score: {score[1]} won, {score[-1]} lost, {score[0]} drawn.\n")
+            again = dialogue.choose("Play again?", _YES_NO, "y/n") == "yes"
+    except (_Left, KeyboardInterrupt):
+        pass
+    dialogue.say("Goodbye!")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dialogue:
+    """What is said to the person, and what they answer."""
+
+    console: Console
+    ask: Callable[[str], str]
+
+    def say(self, text: str, style: str = "") -> None:
+        # Never as a plain string: what was typed may look like rich's markup.
+        self.console.print(Text(text, style))
+
+    def complain(self, reason: str) -> None:
+        """One line, whatever was typed."""
+        width = self.console.width
+        self.say(reason if len(reason) <= width else f"{reason[: width - 4]} ...", "red")
+
+    def answer(self, prompt: str) -> str:
+        """The line typed, without the space around it.
+
+        Raises:
+          _Left: at the end of input, or at Ctrl-C.
+        """
+        try:
+            return self.ask(prompt).strip()
+        except UnicodeDecodeError:
+            return ""
+        except (EOFError, KeyboardInterrupt):
+            self.console.print()  # the cursor still stands behind the prompt
+            raise _Left from None
+
+    def choose(self, question: str, options: Collection[str], shown: str = "") -> str:
+        """The option that was answered, in full or by its first letters; asks until there is one."""
+        while True:
+            answer = self.answer(f"{question} ({shown or '/'.join(options)}): ").lower()
+            if answer in ("quit", "exit"):
+                raise _Left
+            exact = [option for option in options if option.lower() == answer]
+            found = exact or [option for option in options if option.lower().startswith(answer)]
+            if len(found) == 1:
+                return found[0]
+            *rest, last = options
+            self.complain(f"Please answer {', '.join(rest)} or {last}, not {answer!r}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class _OneGame:
+    """A game is its list of states: taking back is a shorter list.
+
+    Attributes:
+      human: the person's seat.
+      keys: endless.
+    """
+
+    game: Game
+    agent: Player
+    human: int
+    dialogue: _Dialogue
+    keys: Iterator[chex.PRNGKey]
+
+    def play(self) -> int:
+        """The result for the person: 1, 0 or -1."""
+        states = [self.game.init(next(self.keys))]
+        try:
+            while not states[-1].terminated:
+                self._show_board(states)
+                states = self._human_turn(states) if self._is_humans(states[-1]) else self._agent_turn(states)
+        except _Resigned:
+            result = -1
+        else:
+            self._show_board(states)
+            result = int(np.sign(sum(float(state.rewards[self.human]) for state in states)))
+        self.dialogue.say(*_ENDS[result])
+        return result
+
+    def _human_turn(self, states: list[Any]) -> list[Any]:
+        """The states after the person's next move, or before their last one."""
+        state = states[-1]
+        _, _, value = self._think(state)
+        self.dialogue.say("Your turn.", "bold cyan")
+        self._say_chance("your", value)
+        moves = self.game.legal_texts(state)
+        few = len(moves) <= _MOST_LISTED
+        self.dialogue.say("Legal moves: " + (" ".join(moves) if few else f"{len(moves)} (type moves to list them)"))
+        while True:
+            text = self.dialogue.answer("Your move (? for help): ")
+            match text.lower():
+                case "":
+                    self.dialogue.complain("Please type a move, or ? for help.")
+                case "?" | "help":
+                    self._help(moves[0])
+                case "moves":
+                    self.dialogue.say(" ".join(moves))
+                case "back":
+                    earlier = [index for index, past in enumerate(states[:-1]) if self._is_humans(past)]
+                    if earlier:
+                        return states[: earlier[-1] + 1]
+                    self.dialogue.complain("There is no move of yours to take back.")
+                case "resign":
+                    raise _Resigned
+                case "quit" | "exit":
+                    raise _Left
+                case _:
+                    try:
+                        action = self.game.action_from_text(state, text)
+                    except ValueError as error:
+                        self.dialogue.complain(str(error))
+                    else:
+                        return self._after(states, action)
+
+    def _agent_turn(self, states: list[Any]) -> list[Any]:
+        """The states after the agent's move."""
+        state = states[-1]
+        self.dialogue.say("The agent's turn.", "bold magenta")
+        action, probabilities, value = self._think(state)
+        self._say_chance("its own", value)
+        self._show_policy(state, probabilities)
+        self.dialogue.say(f"The agent plays {self.game.action_to_text(state, action)}.", "bold")
+        return self._after(states, action)
+
+    def _after(self, states: list[Any], action: int) -> list[Any]:
+        # Of one type, whoever chose it: another would compile again.
+        return [*states, _step(self.game, states[-1], np.int32(action))]
+
+    def _is_humans(self, state: Any) -> bool:
+        return int(state.current_player) == self.human
+
+    def _think(self, state: Any) -> tuple[int, np.ndarray, float]:
+        """What `azjax.evaluation.act` returns, of one state; at either's turn, so that it is compiled once."""
+        console = self.dialogue.console
+        with console.status("thinking") if console.is_terminal else contextlib.nullcontext():
+            batch = jax.tree.map(lambda leaf: leaf[None], state)
+            (action,), (probabilities,), (value,) = jax.device_get(act(self.agent, next(self.keys), batch))
+        return int(action), probabilities, float(value)
+
+    def _show_board(self, states: list[Any]) -> None:
+        """Draws the last state, with what the last move changed highlighted."""
+        before, drawing = (textwrap.indent(self.game.draw(state), "  ") for state in (states[-2:][0], states[-1]))
+        board = Text(drawing)
+        if len(before) == len(drawing):
+            for place, (old, new) in enumerate(zip(before, drawing, strict=True)):
+                if old != new:
+                    board.stylize("bold reverse", place, place + 1)
+        console = self.dialogue.console
+        console.print()
+        console.print(board, soft_wrap=True)
+        console.print()
+
+    def _say_chance(self, whose: str, value: float) -> None:
+        """`value` is the agent's estimate for the player to move; a draw counts as half a win."""
+        if not np.isnan(value):
+            self.dialogue.say(f"The agent believes {whose} chance of winning from here is {(1 + value) / 2:.0%}.")
+
+    def _show_policy(self, state: Any, probabilities: np.ndarray) -> None:
+        """The likeliest moves of float [A], best first."""
+        console = self.dialogue.console
+        mark = "#" if console.options.ascii_only else "█"
+        ranked = np.argsort(-probabilities, kind="stable")[: np.count_nonzero(probabilities)]
+        table = Table(box=None, show_header=False, padding=(0, 1))
+        table.add_column()
+        table.add_column(justify="right")
+        table.add_column()
+        for action in ranked[:_TOP_MOVES]:
+            share = float(probabilities[action])
+            bar = Text(mark * round(_BAR_WIDTH * share), "cyan")
+            table.add_row(Text(self.game.action_to_text(state, action)), f"{share:.0%}", bar)
+        self.dialogue.say("What it looks like inside its brain:")
+        console.print(table)
+        if len(ranked) > _TOP_MOVES:
+            rest = float(probabilities[ranked[_TOP_MOVES:]].sum())
+            self.dialogue.say(f"  and {len(ranked) - _TOP_MOVES} more with {rest:.0%} together", "dim")
+
+    def _help(self, move: str) -> None:
+        table = Table(box=None, show_header=False, padding=(0, 1))
+        for command, what in (
+            (move, "plays the move written so (or give its number)"),
+            ("moves", "lists the legal moves"),
+            ("back", "takes back your last move and the answer to it"),
+            ("resign", "gives the game up"),
+            ("quit", "leaves; so do Ctrl-D and Ctrl-C"),
+        ):
+            table.add_row(Text(command, "bold"), what)
+        self.dialogue.console.print(table)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _step(game: Game, state: Any, action: chex.Array) -> Any:
+    return game.step(state, action)

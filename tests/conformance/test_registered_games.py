@@ -1,0 +1,162 @@
+"""Every registered game keeps the laws of the contract, and `check_game` finds each law that is broken."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+from oracles.table_game import TableGame
+
+import azjax.games
+from azjax.games import check_game
+from azjax.games.mnk import Mnk
+
+
+@pytest.mark.parametrize("name", azjax.games.available())
+def test_a_registered_game_keeps_every_law(name):
+    check_game(azjax.games.make(name))
+
+
+@pytest.mark.parametrize("size", [(5, 4, 4), (15, 15, 5)], ids=str)
+def test_mnk_of_other_sizes_keeps_every_law(size):
+    check_game(Mnk(*size), num_games=6)
+
+
+def test_a_game_without_text_where_a_player_may_move_twice_keeps_every_law():
+    check_game(TableGame(seed=0, width=8, depth=6, actions=10, slots=6))
+
+
+class OccupiedCellIsLegal(Mnk):
+    max_plies = 1000
+
+    def legal_action_mask(self, state):
+        return super().legal_action_mask(state) | ((jnp.arange(9) == 4) & ~state.terminated)
+
+
+class LegalAfterTheEnd(Mnk):
+    def legal_action_mask(self, state):
+        return super().legal_action_mask(dataclasses.replace(state, terminated=jnp.bool_(False)))
+
+
+class BothWin(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=jnp.abs(following.rewards))
+
+
+class IllegalActionPasses(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        unchanged = jnp.all(following.stones == state.stones) & ~state.terminated
+        player = jnp.where(unchanged, 1 - state.current_player, following.current_player)
+        return dataclasses.replace(following, current_player=player)
+
+
+class PlayGoesOnAfterTheEnd(Mnk):
+    def step(self, state, action):
+        following = super().step(dataclasses.replace(state, terminated=jnp.bool_(False)), action)
+        return dataclasses.replace(following, terminated=state.terminated | following.terminated)
+
+
+class RewardsAreRepeatedAfterTheEnd(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=jnp.where(state.terminated, state.rewards, following.rewards))
+
+
+class PermutationIsItsInverse(Mnk):
+    def symmetries(self, state):
+        states, permutation = super().symmetries(state)
+        return states, jnp.argsort(permutation, axis=1)
+
+
+class SwappedColoursAreASymmetry(Mnk):
+    def symmetries(self, state):
+        swapped = dataclasses.replace(state, stones=state.stones[::-1])
+        states = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, swapped)
+        return states, jnp.tile(jnp.arange(9), (2, 1))
+
+
+class TextIsReadBackwards(Mnk):
+    def from_text(self, text):
+        return super().from_text(text[::-1])
+
+
+class TextForgetsTheResult(Mnk):
+    def from_text(self, text):
+        return dataclasses.replace(super().from_text(text), terminated=jnp.bool_(False))
+
+
+class MovesAreWrittenByColumnAlone(Mnk):
+    def action_to_text(self, state, action):
+        return super().action_to_text(state, action)[0]
+
+
+class TooFewSlots(Mnk):
+    max_legal_actions = 8
+
+
+class TooFewPlies(Mnk):
+    max_plies = 8
+
+
+class ObservationIsNan(Mnk):
+    def observe(self, state):
+        return jnp.where(state.terminated, jnp.nan, super().observe(state))
+
+
+class ObservationIsOfAnotherShape(Mnk):
+    def observe(self, state):
+        return super().observe(state).reshape(-1)
+
+
+class SlotsMissALegalActionOfTheStart(Mnk):
+    def legal_slots(self, state):
+        actions, valid = super().legal_slots(state)
+        return actions, valid & ((actions != 4) | jnp.any(state.stones != 0))
+
+
+class SlotsAreOutOfPlace(Mnk):
+    def legal_slots(self, state):
+        actions, valid = super().legal_slots(state)
+        return actions[::-1], valid[::-1]
+
+
+class SecondPlayerStarts(Mnk):
+    def init(self, key):
+        return dataclasses.replace(super().init(key), current_player=jnp.int32(1))
+
+
+class RewardsChangeTheirType(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=following.rewards.astype(jnp.int32))
+
+
+@pytest.mark.parametrize(
+    ("broken", "law"),
+    [
+        (OccupiedCellIsLegal, "a legal action changes the position"),
+        (LegalAfterTheEnd, "no action is legal after the end"),
+        (BothWin, "rewards are finite and zero-sum"),
+        (IllegalActionPasses, "an illegal action leaves the position as it is"),
+        (PlayGoesOnAfterTheEnd, "any action after the end changes nothing"),
+        (RewardsAreRepeatedAfterTheEnd, "any action after the end changes nothing"),
+        (PermutationIsItsInverse, "the mask goes with the symmetry"),
+        (SwappedColoursAreASymmetry, "permute, then step = step, then permute"),
+        (TextIsReadBackwards, r"to_text\(from_text\(text\)\) == text"),
+        (TextForgetsTheResult, "from_text finds the end"),
+        (MovesAreWrittenByColumnAlone, "a move's text is read back"),
+        (TooFewSlots, "no position has more than max_legal_actions"),
+        (TooFewPlies, "a game ends within max_plies = 8"),
+        (ObservationIsNan, "observations are finite"),
+        (ObservationIsOfAnotherShape, "observe has observation_shape"),
+        (SlotsMissALegalActionOfTheStart, "the valid slots are exactly the legal actions"),
+        (SlotsAreOutOfPlace, "where K == A, slot a is action a"),
+        (SecondPlayerStarts, "player 0 moves first"),
+        (RewardsChangeTheirType, "step keeps every shape and dtype"),
+    ],
+)
+def test_a_broken_law_is_named(broken, law):
+    with pytest.raises(AssertionError, match=law):
+        check_game(broken(3, 3, 3), num_games=16)

@@ -1,0 +1,37 @@
+"""What all tests share: one JAX configuration, and the golden files."""
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Read when jax is first imported; processes that tests start inherit both.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden() -> Callable[[str], list[Any]]:
+    """`golden("tictactoe")`: the JSON lines of the one file `tests/golden/**/tictactoe.jsonl.gz`.
+
+    Where two folders hold the same name, a folder goes before it: `golden("solved/tictactoe")`.
+    """
+
+    def lines(name: str) -> list[Any]:
+        found = sorted(GOLDEN.rglob(f"{name}.jsonl.gz"))
+        if len(found) != 1:
+            known = sorted(str(path.relative_to(GOLDEN)) for path in found or GOLDEN.rglob("*.jsonl.gz"))
+            raise LookupError(f"{name!r} names {len(found)} golden files, not one; choose from: {', '.join(known)}")
+        with gzip.open(found[0], "rt", encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    return lines

@@ -1,0 +1,232 @@
+import dataclasses
+import fractions
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles.mnk import MnkRules
+
+import azjax.games
+from azjax.evaluation.exact import (
+    Outcome,
+    exact_report,
+    expected_outcome,
+    mistakes,
+    optimal_table,
+    random_table,
+    reachable_by,
+    tabulate,
+    versus,
+)
+from azjax.evaluation.players import Player, optimal_player, random_player
+
+CONNECT2 = azjax.games.make("connect2")
+SOLVED = ("tictactoe", "connect2")
+
+
+def key():
+    return jax.random.key(0)
+
+
+def lowest_table(solution):
+    """float64 [S, K]: the legal action of the lowest number."""
+    actions = np.where(solution.actions >= 0, solution.actions, np.iinfo(np.int32).max)
+    table = np.zeros(actions.shape)
+    table[np.arange(len(table)), actions.argmin(axis=1)] = 1
+    return np.where(solution.actions >= 0, table, 0)
+
+
+def lowest(legal):
+    return {min(legal): fractions.Fraction(1)}
+
+
+def uniform(legal):
+    return {action: fractions.Fraction(1, len(legal)) for action in legal}
+
+
+def slow_outcome(rules, position, policies):
+    """(win, draw, loss) of player 0 as exact fractions, by recursion in plain Python."""
+    if position.terminal:
+        return tuple(fractions.Fraction(position.rewards[0] == result) for result in (1, 0, -1))
+    total = [fractions.Fraction(0)] * 3
+    for action, weight in policies[position.player](rules.legal_actions(position)).items():
+        later = slow_outcome(rules, rules.step(position, action), policies)
+        total = [sum_ + weight * x for sum_, x in zip(total, later, strict=True)]
+    return tuple(total)
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_the_table_of_the_random_player_is_uniform_over_legal_slots(solution_of, name):
+    solution = solution_of(name)
+    probabilities, value = tabulate(random_player(solution.game), solution, key())
+    np.testing.assert_allclose(probabilities, random_table(solution), rtol=1e-6)
+    assert np.isnan(value[~solution.terminated]).all()
+    assert not value[solution.terminated].any()
+
+
+def test_a_table_does_not_depend_on_the_size_of_the_batches(solution_of):
+    solution = solution_of("connect2")
+    player = optimal_player(solution)
+    whole, pieces = tabulate(player, solution, key()), tabulate(player, solution, key(), batch_size=5)
+    np.testing.assert_array_equal(whole[0], pieces[0])
+    np.testing.assert_array_equal(whole[1], pieces[1])
+
+
+def test_a_table_goes_from_actions_to_slots_where_there_are_holes(nim, solution_of):
+    solution = solution_of(nim((1, 2, 3)))
+    probabilities, value = tabulate(optimal_player(solution), solution, key())
+    np.testing.assert_allclose(probabilities, optimal_table(solution), rtol=1e-6)
+    np.testing.assert_array_equal(value, solution.values)
+
+
+def test_a_player_with_probability_on_illegal_moves_is_refused(solution_of):
+    @dataclasses.dataclass(frozen=True)
+    class Illegal:
+        def __call__(self, params, key, states):
+            return jnp.full((len(states.terminated), 4), 0.25), jnp.zeros(len(states.terminated))
+
+    with pytest.raises(
+        ValueError, match=r"careless gives probability 0\.\d+ to the legal actions of position \d+ of c"
+    ):
+        tabulate(Player("careless", Illegal()), solution_of("connect2"), key())
+
+
+def test_uniform_play_wins_tictactoe_for_player_0_with_737_in_1260(solution_of):
+    solution = solution_of("tictactoe")
+    outcome = expected_outcome(solution, random_table(solution), random_table(solution))
+    # A classical result; the 255168 games weighted by 1 / (9 * 8 * 7 * ...) of their length.
+    assert outcome.win == pytest.approx(737 / 1260, abs=1e-12)
+    assert outcome.draw == pytest.approx(8 / 63, abs=1e-12)
+    assert outcome.loss == pytest.approx(121 / 420, abs=1e-12)
+    assert outcome.score == pytest.approx(737 / 1260 + 4 / 63, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [(4, 1, 2), (3, 2, 3)])
+@pytest.mark.parametrize(("first", "second"), [("uniform", "uniform"), ("lowest", "uniform"), ("uniform", "lowest")])
+def test_expected_outcomes_are_those_of_a_slow_recursion(solution_of, size, first, second):
+    columns, rows, in_a_row = size
+    solution = solution_of(azjax.games.make("mnk", columns=columns, rows=rows, in_a_row=in_a_row))
+    tables, policies = {"uniform": random_table, "lowest": lowest_table}, {"uniform": uniform, "lowest": lowest}
+    rules = MnkRules(*size)
+    slow = slow_outcome(rules, rules.start(), (policies[first], policies[second]))
+    fast = expected_outcome(solution, tables[first](solution), tables[second](solution))
+    np.testing.assert_allclose((fast.win, fast.draw, fast.loss), [float(x) for x in slow], atol=1e-12)
+
+
+def test_expected_outcomes_follow_the_player_to_move_where_one_moves_twice(nim, solution_of):
+    solution = solution_of(nim((2, 2, 3), turn=2))
+
+    def win(heaps, ply):
+        """Of player 0, who plays the lowest action, against uniform moves."""
+        if not any(heaps):
+            return float(ply // 2 % 2 == 0)  # the mover of the ply before
+        moves = [(*heaps[:h], heaps[h] - t, *heaps[h + 1 :]) for h in range(3) for t in range(1, heaps[h] + 1)]
+        moves = moves[:1] if (ply + 1) // 2 % 2 == 0 else moves
+        return sum(win(rest, ply + 1) for rest in moves) / len(moves)
+
+    outcome = expected_outcome(solution, lowest_table(solution), random_table(solution))
+    assert outcome.win == pytest.approx(win((2, 2, 3), 0), abs=1e-12)
+    assert outcome.loss == pytest.approx(1 - outcome.win, abs=1e-12)
+    assert 0 < outcome.win < 1
+
+
+def test_moving_second_is_seen_by_the_player_itself(solution_of):
+    solution = solution_of("connect2")
+    results = versus(solution, optimal_table(solution), random_table(solution))
+    # A middle stone first always wins.
+    assert results.moving_first == Outcome(1, 0, 0)
+    mirrored = expected_outcome(solution, random_table(solution), optimal_table(solution))
+    assert results.moving_second.win == mirrored.loss
+    assert results.moving_second.loss == mirrored.win
+    assert results.alternating.score == pytest.approx((1 + results.moving_second.score) / 2)
+    assert results.alternating.loss == pytest.approx(mirrored.win / 2)
+
+
+def test_the_perfect_player_makes_no_mistake_and_never_loses_tictactoe(solution_of):
+    solution = solution_of("tictactoe")
+    report = exact_report(optimal_player(solution), solution, key())
+    assert report.mistakes.states == 4520
+    assert report.mistakes.count == report.mistakes.own_count == 0
+    assert report.against_random.alternating.loss == 0
+    assert report.against_optimal.alternating.draw == pytest.approx(1)
+    assert (report.value_sign_accuracy, report.value_error) == (1, 0)
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_the_mistakes_of_the_random_player_are_the_share_of_worse_golden_actions(golden, solution_of, name):
+    expected, by_ply = 0.0, [0.0] * 10
+    for line in golden(f"solved/{name}"):
+        if line["end"] is None:
+            share = sum(value < line["value"] for value in line["action_values"]) / len(line["legal"])
+            expected += share
+            by_ply[sum(cell != 0 for cell in line["board"])] += share
+    found = mistakes(solution_of(name), random_table(solution_of(name)))
+    assert found.count == pytest.approx(expected)
+    np.testing.assert_allclose(found.count_by_ply, by_ply[: len(found.count_by_ply)], atol=1e-9)
+    assert found.share == pytest.approx(expected / found.states)
+    # It plays every move, so every position occurs in its games.
+    assert found.own_states == found.states == sum(found.states_by_ply)
+    assert found.own_count == pytest.approx(found.count)
+
+
+def test_own_positions_are_those_that_a_fixed_player_meets(solution_of):
+    solution, rules = solution_of("tictactoe"), MnkRules(3, 3, 3)
+    met = set()
+
+    def walk(position, seat):
+        if position.terminal:
+            return
+        legal = rules.legal_actions(position)
+        if position.player == seat:
+            met.add(position.board)
+        for action in [min(legal)] if position.player == seat else legal:
+            walk(rules.step(position, action), seat)
+
+    for seat in (0, 1):
+        walk(rules.start(), seat)
+    assert mistakes(solution, lowest_table(solution)).own_states == len(met)
+
+
+def test_the_lowest_move_loses_connect2_its_win_at_the_start_alone_as_player_0(solution_of):
+    solution = solution_of("connect2")
+    table = lowest_table(solution)
+    # It plays a1 (a draw at best) and then the lowest empty cell; the opponent has three answers.
+    reached = reachable_by(solution, table, 0) & (solution.current_player == 0) & ~solution.terminated
+    states = [jax.tree.map(lambda leaf, row=row: leaf[row], solution.states) for row in np.flatnonzero(reached)]
+    texts = {CONNECT2.to_text(state) for state in states}
+    assert texts == {"____", "XO__", "X_O_", "X__O"}
+    assert mistakes(solution, table).count_by_ply[0] == 1
+
+
+def test_a_report_has_rows_of_text_and_values_only_for_players_that_have_them(solution_of):
+    solution = solution_of("connect2")
+    random = exact_report(random_player(CONNECT2), solution, key())
+    assert math.isnan(random.value_error)
+    assert math.isnan(random.value_sign_accuracy)
+    rows = dict(random.rows())
+    assert rows["player"] == "random"
+    assert rows["positions"] == "23"
+    assert rows["mistakes"] == "6.83 (29.71%)"
+    assert rows["score against random, alternating"] == "0.5000 (loses 33.33%)"
+    assert rows["score against optimal, moving second"] == "0.0000 (loses 100.00%)"
+    assert not any("value" in label for label in rows)
+    best = dict(exact_report(optimal_player(solution), solution, key()).rows())
+    assert best["mistakes"] == "0 (0.00%)"
+    assert best["sign of the value is right"] == "100.00%"
+
+
+def test_value_error_and_sign_are_taken_over_unfinished_positions(solution_of):
+    @dataclasses.dataclass(frozen=True)
+    class Hopeful:
+        def __call__(self, params, key, states):
+            probabilities, _ = random_player(CONNECT2).policy(params, key, states)
+            return probabilities, jnp.full(len(states.terminated), 0.5)
+
+    solution = solution_of("connect2")
+    report = exact_report(Player("hopeful", Hopeful()), solution, key())
+    true = solution.values[~solution.terminated]
+    won, drawn, lost = ((true == result).sum() for result in (1, 0, -1))
+    assert report.value_sign_accuracy == won / (won + lost)
+    assert report.value_error == pytest.approx((0.5 * won + 0.5 * drawn + 1.5 * lost) / 23)

@@ -1,0 +1,133 @@
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import azjax.games
+from azjax.evaluation.exact import optimal_table, random_table, versus
+from azjax.evaluation.matches import Record, play_match
+from azjax.evaluation.players import optimal_player, random_player
+
+CONNECT2 = azjax.games.make("connect2")
+TICTACTOE = azjax.games.make("tictactoe")
+
+
+def key(seed=0):
+    return jax.random.key(seed)
+
+
+def test_a_draw_is_half_a_win():
+    assert Record(3, 2, 5).score == 0.4
+    assert (Record(1, 2, 3) + Record(10, 20, 30)) == Record(11, 22, 33)
+    assert math.isnan(Record(0, 0, 0).score)
+
+
+def test_the_interval_is_wilsons():
+    # Wilson 1927, as tabulated for 50 of 100 and 0 of 10 successes.
+    np.testing.assert_allclose(Record(50, 0, 50).interval, (0.40383, 0.59617), atol=1e-5)
+    np.testing.assert_allclose(Record(0, 0, 10).interval, (0, 0.27753), atol=1e-5)
+    np.testing.assert_allclose(Record(0, 100, 0).interval, Record(50, 0, 50).interval)
+    assert Record(0, 0, 0).interval == (0, 1)
+
+
+def test_best_play_wins_connect2_for_whoever_moves_first_in_three_plies(solution_of):
+    best = optimal_player(solution_of("connect2"))
+    result = play_match(CONNECT2, best, best, 20, key())
+    assert result.moving_first == Record(10, 0, 0)
+    assert result.moving_second == Record(0, 0, 10)
+    assert (result.wins, result.draws, result.losses, result.games) == (10, 0, 10, 20)
+    assert result.score == 0.5
+    assert result.mean_length == 3
+
+
+def test_best_play_draws_tictactoe_in_nine_plies(solution_of):
+    best = optimal_player(solution_of("tictactoe"))
+    result = play_match(TICTACTOE, best, best, 10, key())
+    assert result.total == Record(0, 10, 0)
+    assert result.mean_length == 9
+
+
+def test_results_agree_with_the_exact_expectation_by_seat(solution_of):
+    solution = solution_of("tictactoe")
+    result = play_match(TICTACTOE, optimal_player(solution), random_player(TICTACTOE), 64, key(1))
+    exact = versus(solution, optimal_table(solution), random_table(solution))
+    assert (result.first, result.second) == ("optimal", "random")
+    for record, outcome in ((result.moving_first, exact.moving_first), (result.moving_second, exact.moving_second)):
+        assert record.games == 32
+        assert record.losses == 0 == outcome.loss
+        deviation = math.sqrt(outcome.win * outcome.draw / 32)
+        assert abs(record.wins / 32 - outcome.win) < 4 * deviation
+
+
+def test_a_player_who_moves_twice_in_a_row_is_asked_twice(nim, solution_of):
+    game = nim((2, 2, 3), turn=2)
+    best = optimal_player(solution_of(game))
+    result = play_match(game, best, best, 8, key())
+    wins = 4 if solution_of(game).values[0] > 0 else 0
+    assert result.moving_first == Record(wins, 0, 4 - wins)
+    assert result.moving_second == Record(4 - wins, 0, wins)
+    # Against random moves the exact expectation is met only if each move is asked of the right player.
+    solution = solution_of(game)
+    outcome = versus(solution, optimal_table(solution), random_table(solution)).alternating
+    result = play_match(game, best, random_player(game), 64, key())
+    assert abs(result.score - outcome.score) < 4 * math.sqrt(outcome.win * outcome.loss / 64)
+
+
+def test_games_begin_at_the_given_states_and_each_player_has_each_side_of_each(solution_of, positions_of):
+    best = optimal_player(solution_of("tictactoe"))
+    # X wins at once; O wins at once.
+    starts = positions_of(TICTACTOE, "XX_OO____", "XX_OO_X__")
+    result = play_match(TICTACTOE, best, best, 8, key(), start_states=starts)
+    assert result.mean_length == 1
+    assert result.moving_first == Record(2, 0, 2)
+    assert result.moving_second == Record(2, 0, 2)
+    only_first = jax.tree.map(lambda leaf: leaf[:1], starts)
+    result = play_match(TICTACTOE, best, best, 8, key(), start_states=only_first)
+    assert result.moving_first == Record(4, 0, 0)
+    assert result.moving_second == Record(0, 0, 4)
+
+
+def test_batches_add_up_and_progress_is_told_after_each(solution_of):
+    best = optimal_player(solution_of("connect2"))
+    calls = []
+    result = play_match(
+        CONNECT2, best, best, 10, key(), batch_size=4, progress=lambda done, total: calls.append((done, total))
+    )
+    assert calls == [(4, 10), (8, 10), (10, 10)]
+    assert result.moving_first == Record(5, 0, 0)
+    assert result.moving_second == Record(0, 0, 5)
+
+
+def test_a_match_repeats_with_its_key_and_differs_with_another():
+    player = random_player(TICTACTOE)
+    results = [play_match(TICTACTOE, player, player, 64, key(seed)) for seed in (5, 5, 6)]
+    assert results[0] == results[1] != results[2]
+
+
+@pytest.mark.parametrize("num_games", [0, 3, -2])
+def test_an_odd_or_empty_match_is_refused(num_games):
+    player = random_player(CONNECT2)
+    with pytest.raises(ValueError, match=rf"num_games must be even and at least 2.*got {num_games}"):
+        play_match(CONNECT2, player, player, num_games, key())
+
+
+def test_a_finished_start_and_an_empty_batch_are_refused(positions_of):
+    player = random_player(TICTACTOE)
+    with pytest.raises(ValueError, match="start state 1 is a finished game"):
+        play_match(TICTACTOE, player, player, 2, key(), start_states=positions_of(TICTACTOE, "X________", "XXXOO____"))
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        play_match(TICTACTOE, player, player, 2, key(), batch_size=0)
+
+
+def test_a_game_that_outlasts_max_plies_is_an_error(nim):
+    @dataclasses.dataclass(frozen=True)
+    class Hasty(nim):
+        @property
+        def max_plies(self):
+            return 1
+
+    player = random_player(Hasty((1, 1)))
+    with pytest.raises(RuntimeError, match="nim: 4 games go on after 1 plies"):
+        play_match(Hasty((1, 1)), player, player, 4, key())

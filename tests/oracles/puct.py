@@ -1,0 +1,107 @@
+"""PUCT search in plain Python, one position at a time, to check `azjax.search.alphazero_policy` against.
+
+Arithmetic is float32 in one stated order, so that a correct search agrees to the last bit. `K` is the number of
+child slots of a node, `A` the number of actions.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+F32 = np.float32
+
+
+class Position(Protocol):
+    """What a position must tell: the player to move, whether the game is over, and the step's rewards by player."""
+
+    player: int
+    terminal: bool
+    rewards: tuple[float, float]
+
+
+class Rules(Protocol):
+    """Plain-Python rules of a game."""
+
+    def slots(self, position: Any) -> Sequence[int]:
+        """K action numbers; -1 in a hole."""
+
+    def step(self, position: Any, action: int) -> Any:
+        """The position after a legal action."""
+
+
+Evaluate = Callable[[Any], tuple[np.ndarray, float]]
+"""position -> (prior float32 [K] over its slots, value for the player to move)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What the search found at its root; see `azjax.search.SearchResult`, without the batch axis."""
+
+    action: int
+    policy: np.ndarray
+    value: np.float32
+    visits: np.ndarray
+    q_values: np.ndarray
+
+
+class Node:
+    """A visited position and the statistics of its children, all seen by the player to move here."""
+
+    def __init__(self, rules: Rules, evaluate: Evaluate, position: Any):
+        self.position = position
+        self.actions = np.array([] if position.terminal else rules.slots(position), int)
+        self.prior: np.ndarray
+        self.prior, self.value = (np.zeros(0, F32), 0.0) if position.terminal else evaluate(position)
+        self.children: dict[int, Node] = {}
+        self.visits = np.zeros(len(self.actions), int)
+        self.return_sums = np.zeros(len(self.actions), F32)
+
+    def best_slot(self, c_puct: float) -> int:
+        """The slot with the largest score, the lowest of equal ones."""
+        visits = self.visits.astype(F32)
+        root = np.sqrt(F32(max(self.visits.sum(), 1)))
+        exploration = ((F32(c_puct) * self.prior) * root) / (F32(1) + visits)
+        scores = self.mean_returns() + exploration
+        assert scores.dtype == F32
+        scores[self.actions < 0] = -np.inf
+        return int(np.argmax(scores))
+
+    def mean_returns(self) -> np.ndarray:
+        """float32 [K]; 0 where a child was never visited."""
+        return np.where(self.visits > 0, self.return_sums / np.maximum(self.visits, 1).astype(F32), F32(0))
+
+
+def search(
+    rules: Rules, evaluate: Evaluate, position: Any, num_simulations: int, num_actions: int, c_puct: float = 1.25
+) -> Result:
+    """Runs `num_simulations` simulations from `position` without noise and at temperature 0."""
+    root = Node(rules, evaluate, position)
+    root_sum, root_visits = F32(root.value), 1
+    for _ in range(0 if position.terminal else num_simulations):
+        path: list[tuple[Node, int]] = []
+        node, is_new = root, False
+        while not (node.position.terminal or is_new):
+            slot = node.best_slot(c_puct)
+            path.append((node, slot))
+            is_new = slot not in node.children
+            if is_new:
+                child = rules.step(node.position, int(node.actions[slot]))
+                node.children[slot] = Node(rules, evaluate, child)
+            node = node.children[slot]
+        value = F32(node.value)
+        for parent, slot in reversed(path):
+            child = parent.children[slot].position
+            discount = 0 if child.terminal else 1 if child.player == parent.position.player else -1
+            value = F32(child.rewards[parent.position.player]) + F32(discount) * value
+            parent.visits[slot] += 1
+            parent.return_sums[slot] += value
+        root_sum, root_visits = root_sum + value, root_visits + 1
+
+    visits, q_values = np.zeros(num_actions, int), np.zeros(num_actions, F32)
+    legal = root.actions >= 0
+    visits[root.actions[legal]] = root.visits[legal]
+    q_values[root.actions[legal]] = root.mean_returns()[legal]
+    policy = visits.astype(F32) / F32(max(visits.sum(), 1))
+    return Result(int(np.argmax(visits)), policy, root_sum / F32(root_visits), visits, q_values)

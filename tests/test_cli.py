@@ -1,0 +1,158 @@
+"""The command line as a user meets it. Commands run in this process, but for the one that proves the exit code."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from azjax.cli import main
+
+SMALL = [
+    "--iterations=3",
+    "--width=16",
+    "--num-simulations=2",
+    "--num-games=8",
+    "--updates-per-iteration=1",
+    "--batch-size=8",
+]
+SMALL += ["--replay-size=128", "--evaluate-every=2", "--checkpoint-every=2", "--games=2"]
+
+
+def _refused(capsys, arguments, code=2):
+    """The one line with which a command is refused."""
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == code
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0].removeprefix("azjax: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["fly"], "unknown command 'fly'; available: train, evaluate, solve, play, benchmark"),
+        (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
+        (["train", "chess"], "unknown game 'chess'; available: connect2, mnk, tictactoe"),
+        (
+            ["solve", "tictacto"],
+            "unknown game 'tictacto' (did you mean tictactoe?); available: connect2, mnk, tictactoe",
+        ),
+        (
+            ["train", "tictactoe", "--wings", "2"],
+            "Unrecognized options: --wings, 2 (`azjax train tictactoe --help` lists the options)",
+        ),
+        (
+            ["train", "tictactoe", "--num-simulations", "0"],
+            "num_simulations must be at least 1, got 0 (`azjax train tictactoe --help` lists the options)",
+        ),
+        (
+            ["train", "tictactoe", "--replay-size", "100"],
+            "replay_size must be at least batch_size = 512, got 100 (`azjax train tictactoe --help` lists the options)",
+        ),
+        (["train", "mnk", "--columns", "99"], "mnk: columns must be 1..26, got 99"),
+        (
+            ["evaluate", "uniform:0", "--game", "connect2"],
+            "'uniform:0': SIMULATIONS must be a whole number of at least 1, got '0'",
+        ),
+        (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: search"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert _refused(capsys, arguments) == line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
+    line = _refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
+    assert "--perft" in line
+    assert "'deep'" in line
+
+
+def test_an_unknown_player_lists_the_known_ones(capsys):
+    line = _refused(capsys, ["evaluate", "magnus", "--game", "tictactoe"])
+    assert line.startswith("unknown player 'magnus'; players: a run folder")
+    assert "needs a game too" in _refused(capsys, ["play", "random"])
+
+
+def test_a_folder_that_is_not_a_run_is_refused(capsys, tmp_path):
+    line = _refused(capsys, ["evaluate", str(tmp_path)], code=1)
+    assert line == f"{tmp_path} is not a run folder: there is no config.json"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_refused(capsys, tmp_path):
+    tmp_path.chmod(0o500)
+    assert "cannot be made: Permission denied" in _refused(
+        capsys, ["train", "connect2", "--folder", f"{tmp_path}/run"], 1
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_refused(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    line = _refused(capsys, ["train", "connect2", "--folder", f"{tmp_path}/file/run"], code=1)
+    assert line == f"{tmp_path}/file/run cannot be made: Not a directory"
+
+
+def test_help_lists_every_command_and_game(capsys):
+    main(["--help"])
+    text = capsys.readouterr().out
+    for word in ("train", "evaluate", "solve", "play", "benchmark", "connect2", "mnk", "tictactoe"):
+        assert word in text
+
+
+def test_the_help_of_a_command_tells_the_preset_and_the_options_of_the_game(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "mnk", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for option in ("--columns", "--num-simulations", "--learning-rate", "--resume", "--folder"):
+        assert option in text
+
+
+def test_solve_prints_the_facts_of_connect2(capsys):
+    main(["solve", "connect2"])
+    text = capsys.readouterr().out
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in text.splitlines() if line.count("│") == 3
+    }
+    assert rows["value for the first player"] == "+1"
+    assert rows["best first moves (action)"] == "b1 (1), c1 (2)"
+    assert rows["reachable positions"] == "32"
+    assert rows["games"] == "24"
+
+
+def test_solve_perft_counts_sequences_of_moves(capsys):
+    main(["solve", "tictactoe", "--perft", "4"])
+    text = capsys.readouterr().out
+    for count in ("9", "72", "504", "3,024"):
+        assert f"{count} │" in text
+
+
+def test_options_of_the_game_are_flags(capsys):
+    main(["solve", "mnk", "--columns", "4", "--rows", "1", "--in-a-row", "2"])
+    assert "b1 (1), c1 (2)" in capsys.readouterr().out
+
+
+def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
+    folder = tmp_path / "run"
+    main(["train", "connect2", "--folder", str(folder), *SMALL])
+    text = capsys.readouterr().out
+    assert "3 iterations done" in " ".join(text.split())
+    assert "network + 64 simulations" in " ".join(text.split())
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
+    assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
+    main(["evaluate", f"{folder}@best", "--games", "2"])
+    assert "2 games against optimal" in capsys.readouterr().out
+    assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
+    assert "damaged" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+
+
+def test_the_installed_command_ends_with_the_code_of_its_failure():
+    command = [sys.executable, "-c", "from azjax.cli import main; main()", "train", "chess"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "azjax: unknown game 'chess'; available: connect2, mnk, tictactoe\n"

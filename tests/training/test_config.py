@@ -1,0 +1,44 @@
+import dataclasses
+
+import pytest
+
+from azjax.games.game import make
+from azjax.training import Config, Hyper, preset
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_simulations": 0}, "num_simulations must be at least 1, got 0"),
+        ({"iterations": -1}, "iterations must be at least 1, got -1"),
+        ({"random_start_plies": -1}, "random_start_plies must be at least 0, got -1"),
+        ({"replay_size": 8, "batch_size": 9}, "replay_size must be at least batch_size = 9, got 8"),
+        ({"network": "cnn"}, "unknown network 'cnn'; available: mlp, resnet"),
+        ({"width": 0}, "network width must be at least 1, got 0"),
+        ({"hyper": Hyper(learning_rate=0)}, "learning_rate must be above 0, got 0"),
+        ({"hyper": Hyper(learning_rate=float("nan"))}, "learning_rate must be a number of at least 0, got nan"),
+        ({"hyper": Hyper(c_puct=-1.0)}, "c_puct must be a number of at least 0, got -1.0"),
+        ({"hyper": Hyper(dirichlet_fraction=1.5)}, r"dirichlet_fraction must be 0\.\.1, got 1.5"),
+        ({"hyper": Hyper(dirichlet_alpha=0.0)}, "dirichlet_alpha must be above 0, got 0"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_its_name_and_value(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Config(**changes)
+
+
+def test_the_replay_holds_a_whole_game_beside_an_iteration():
+    config = Config(num_games=10, steps_per_iteration=4, replay_size=129, batch_size=1)
+    with pytest.raises(ValueError, match=r"at least num_games \* \(steps_per_iteration \+ 9\) = 130"):
+        config.replay_rows(make("tictactoe"))
+    # 130 positions are 13 rows; rows come in iterations of 4.
+    assert dataclasses.replace(config, replay_size=130).replay_rows(make("tictactoe")) == 16
+
+
+@pytest.mark.parametrize("name", ["connect2", "tictactoe"])
+def test_the_preset_of_a_game_fits_it(name):
+    assert preset(name).replay_rows(make(name)) > 0
+
+
+def test_a_game_without_a_preset_trains_with_the_defaults():
+    assert preset("mnk") == Config()

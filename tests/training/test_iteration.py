@@ -1,0 +1,147 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games.game import available, make
+from azjax.training import Config, Hyper, init, make_iteration
+
+SMALL = Config(
+    network="mlp",
+    width=16,
+    depth=1,
+    num_simulations=4,
+    num_games=4,
+    steps_per_iteration=4,
+    replay_size=64,
+    updates_per_iteration=2,
+    batch_size=8,
+)
+
+
+def _hyper(config):
+    return jax.tree.map(jnp.float32, config.hyper)
+
+
+@pytest.fixture(scope="module")
+def connect2():
+    return make("connect2")
+
+
+@pytest.fixture(scope="module")
+def begin(connect2):
+    return jax.jit(lambda seed: init(connect2, SMALL, seed, _hyper(SMALL)))
+
+
+@pytest.fixture(scope="module")
+def iterate(connect2):
+    """Jitted once for the module; it keeps its argument, so that a state can be used twice."""
+    return jax.jit(make_iteration(connect2, SMALL))
+
+
+def test_an_iteration_is_traced_once_and_runs_under_the_transfer_guard(connect2, begin):
+    traces = []
+    iteration = make_iteration(connect2, SMALL)
+
+    def counted(state, hyper):
+        traces.append(1)
+        return iteration(state, hyper)
+
+    jitted = jax.jit(counted, donate_argnums=0)
+    state, hyper = begin(0), _hyper(SMALL)
+    slower = jax.device_put(dataclasses.replace(hyper, learning_rate=jnp.float32(1e-4)))
+    with jax.transfer_guard("disallow"):
+        for scalars in (hyper, hyper, slower):
+            state, _ = jitted(state, scalars)
+    assert len(traces) == 1
+    assert int(state.iteration) == 3
+
+
+def test_the_games_of_an_iteration_are_counted_by_result(begin, iterate):
+    state, metrics = iterate(begin(0), _hyper(SMALL))
+    results = sum(float(metrics[name]) for name in ("first_wins", "draws", "second_wins"))
+    assert results == float(metrics["games"])
+    # Four plies end every game of connect2, so each of the four columns ended at least one.
+    assert float(metrics["games"]) >= 4
+    assert float(metrics["plies_per_game"]) == 16 / float(metrics["games"])
+    ended, known = np.asarray(state.replay.steps.ended[:4]), np.asarray(state.replay.known[:4])
+    last_end = 3 - np.argmax(ended[::-1], axis=0)
+    np.testing.assert_array_equal(known, np.arange(4)[:, None] <= last_end)
+    assert float(metrics["replay_positions"]) == known.sum()
+
+
+def test_nothing_is_learned_before_a_game_has_ended():
+    game = make("mnk", columns=5, rows=5, in_a_row=5)
+    config = dataclasses.replace(SMALL, replay_size=1024)
+    before = jax.jit(lambda: init(game, config, 0, _hyper(config)))()
+    after, metrics = jax.jit(make_iteration(game, config))(before, _hyper(config))
+    assert np.isnan(float(metrics["loss"]))
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), before.variables, after.variables))
+
+
+def test_the_policies_stored_sum_to_one_over_the_legal_actions(connect2, begin, iterate):
+    state, _ = iterate(begin(0), _hyper(SMALL))
+    steps = jax.tree.map(lambda leaf: leaf[:4].reshape(16, *leaf.shape[2:]), state.replay.steps)
+    mask = np.asarray(jax.vmap(connect2.legal_action_mask)(steps.states))
+    np.testing.assert_allclose(steps.policy.sum(axis=1), 1, rtol=1e-6)
+    assert np.all(np.asarray(steps.policy)[~mask] == 0)
+
+
+def test_a_population_under_vmap_equals_its_members_alone(connect2, begin, iterate):
+    seeds = jnp.arange(3)
+    hypers = Hyper(*[None if v is None else jnp.full(3, v, jnp.float32) for v in dataclasses.astuple(SMALL.hyper)])
+    hypers = dataclasses.replace(hypers, learning_rate=jnp.array([1e-3, 3e-3, 1e-2], jnp.float32))
+    states = jax.jit(jax.vmap(lambda seed, hyper: init(connect2, SMALL, seed, hyper)))(seeds, hypers)
+    states, metrics = jax.jit(jax.vmap(make_iteration(connect2, SMALL)))(states, hypers)
+    for member in range(3):
+        hyper = jax.tree.map(lambda leaf: leaf[member], hypers)
+        alone, alone_metrics = iterate(begin(member), hyper)
+        for ours, theirs in zip(
+            jax.tree.leaves(alone.variables),
+            jax.tree.leaves(jax.tree.map(lambda x: x[member], states.variables)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        assert float(alone_metrics["loss"]) == pytest.approx(float(metrics["loss"][member]), abs=1e-5)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(begin, iterate):
+    ends = [iterate(iterate(begin(seed), _hyper(SMALL))[0], _hyper(SMALL))[0] for seed in (0, 0, 1)]
+    leaves = [jax.tree.leaves(dataclasses.replace(end, key=jax.random.key_data(end.key))) for end in ends]
+    assert all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[1], strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[2], strict=True))
+
+
+def test_random_starts_never_begin_at_an_end():
+    game = make("tictactoe")
+    config = dataclasses.replace(SMALL, num_games=512, replay_size=65_536, random_start_plies=9)
+    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games
+    stones = np.asarray(jax.vmap(lambda s: game.observe(s).sum())(games))
+    assert not np.asarray(games.terminated).any()
+    assert set(stones.astype(int)) >= set(range(8))
+    # Drawn evenly: about a tenth begins with the empty board.
+    assert 20 < (stones == 0).sum() < 90
+
+
+def test_given_starts_are_used_and_a_finished_one_is_refused():
+    game = make("tictactoe")
+    texts = ("XO_______", "XXOO_____")
+    config = dataclasses.replace(SMALL, num_games=64, replay_size=4096, start_positions=texts)
+    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games
+    assert {game.to_text(jax.tree.map(lambda leaf: leaf[i], games)) for i in range(64)} == set(texts)
+    over = dataclasses.replace(config, start_positions=("XXXOO____",))
+    with pytest.raises(ValueError, match="the game is over in 'XXXOO____'"):
+        jax.eval_shape(lambda: init(game, over, 0, _hyper(over)))
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("network", ["mlp", "resnet"])
+def test_an_iteration_of_every_game_lowers_for_accelerators(name, network, platform):
+    game = make(name)
+    config = dataclasses.replace(SMALL, network=network, replay_size=4 * (4 + game.max_plies))
+    state = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
+    traced = jax.jit(make_iteration(game, config)).trace(state, _hyper(config))
+    assert traced.lower(lowering_platforms=(platform,)).as_text()

@@ -1,0 +1,110 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games.game import make
+from azjax.training.replay import Steps, count_known, insert, new_replay, sample
+
+GAME = make("connect2")
+NUM_ROWS = 12
+NUM_STEPS = 2
+
+
+def _steps(movers, rewards, ended):
+    """Steps [T, G] of positions that only have a mover; the policy's first slot numbers the step."""
+    shape = np.shape(ended)
+    start = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), shape[1]))
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shape[0], *leaf.shape)), start)
+    states = states.__class__(
+        stones=states.stones,
+        current_player=jnp.asarray(movers, jnp.int32),
+        terminated=states.terminated,
+        rewards=states.rewards,
+    )
+    return Steps(states, jnp.zeros((*shape, 4)), jnp.asarray(rewards, jnp.float32), jnp.asarray(ended))
+
+
+@pytest.fixture
+def empty():
+    return new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 1)), NUM_ROWS)
+
+
+def _insert_all(replay, movers, rewards, ended):
+    for i in range(0, len(ended), NUM_STEPS):
+        rows = slice(i, i + NUM_STEPS)
+        replay = insert(GAME, replay, _steps(movers[rows, None], rewards[rows, None], ended[rows, None]))
+    return replay
+
+
+def test_positions_wait_for_the_end_of_their_game(empty):
+    movers, rewards = np.array([0, 1]), np.zeros(2)
+    waiting = _insert_all(empty, movers, rewards, np.zeros(2, bool))
+    assert not np.asarray(waiting.known).any()
+    # Player 0 then moves and wins: the win is +1 for each of its positions and -1 for the other's.
+    done = _insert_all(waiting, np.array([0, 1]), np.array([1.0, 0.0]), np.array([True, False]))
+    np.testing.assert_array_equal(done.known[:4, 0], [True, True, True, False])
+    np.testing.assert_array_equal(done.outcome[:3, 0], [1, -1, 1])
+
+
+def test_a_player_who_moves_twice_in_a_row_keeps_the_sign(empty):
+    replay = _insert_all(empty, np.array([1, 1, 0, 0]), np.array([0, 0, 0, -1.0]), np.array([0, 0, 0, 1], bool))
+    np.testing.assert_array_equal(replay.outcome[:4, 0], [1, 1, -1, -1])
+
+
+def test_rewards_on_the_way_count_for_the_positions_before_them(empty):
+    replay = _insert_all(empty, np.array([0, 1]), np.array([0.5, 1.0]), np.array([False, True]))
+    np.testing.assert_array_equal(replay.outcome[:2, 0], [1.5, -1.0])
+
+
+def test_the_ring_agrees_with_a_list_over_many_games():
+    """The oracle keeps a Python list a column and knows a game's result when it ends."""
+    rng = np.random.default_rng(0)
+    num_games, num_inserts = 5, 20
+    replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), num_games)), NUM_ROWS)
+    columns = [[] for _ in range(num_games)]  # of [mover, outcome or None], oldest first
+    running = [[] for _ in range(num_games)]
+    jitted = jax.jit(insert, static_argnums=0)
+    for _ in range(num_inserts):
+        movers = rng.integers(0, 2, (NUM_STEPS, num_games))
+        ended = rng.random((NUM_STEPS, num_games)) < 0.4
+        for t in range(NUM_STEPS):
+            for g in range(num_games):
+                ended[t, g] |= len(running[g]) + 1 == GAME.max_plies
+                entry = [movers[t, g], None]
+                columns[g].append(entry)
+                running[g].append(entry)
+                if ended[t, g]:
+                    running[g] = []
+        # Rewards come with the end alone; drawn here so that the oracle can use the same.
+        rewards = np.where(ended, rng.integers(-1, 2, ended.shape), 0)
+        _settle(columns, ended, rewards, len(columns[0]))
+        replay = jitted(GAME, replay, _steps(movers, rewards, ended))
+        for g, column in enumerate(columns):
+            for back in range(1, min(NUM_ROWS, len(column)) + 1):
+                row = (int(replay.written) - back) % NUM_ROWS
+                _, outcome = column[-back]
+                assert bool(replay.known[row, g]) == (outcome is not None)
+                if outcome is not None:
+                    assert float(replay.outcome[row, g]) == outcome
+
+
+def _settle(columns, ended, rewards, length):
+    for g, column in enumerate(columns):
+        for t in range(NUM_STEPS):
+            if ended[t, g]:
+                for entry in column[: length - NUM_STEPS + t + 1]:
+                    if entry[1] is None:
+                        entry[1] = rewards[t, g] if entry[0] == 0 else -rewards[t, g]
+
+
+def test_only_known_positions_are_sampled_and_each_as_often(empty):
+    replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 2)), NUM_ROWS)
+    ended = np.array([[True, False], [True, False]])
+    rewards = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    replay = insert(GAME, replay, _steps(np.zeros((2, 2), int), rewards, ended))
+    known_so_far = count_known(replay)
+    assert int(known_so_far[-1]) == 2
+    outcomes = np.asarray(sample(replay, known_so_far, jax.random.key(1), 4000).outcome)
+    assert set(outcomes) == {1.0, -1.0}
+    assert abs(outcomes.mean()) < 4 / np.sqrt(4000)
