@@ -21,7 +21,7 @@ from azjax.play.terminal import play_in_terminal
 from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
 from azjax.training import Config, RunError, preset, train
 
-_console = Console(highlight=False)
+_console = Console(highlight=False, markup=False)
 
 _USAGE = """\
 usage: azjax COMMAND ...

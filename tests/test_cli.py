@@ -146,7 +146,7 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
     main(["evaluate", f"{folder}@best", "--games", "2"])
-    assert "2 games against optimal" in capsys.readouterr().out
+    assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
     assert "damaged" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
 

@@ -2,11 +2,20 @@
 
 from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes, tabulate
 from azjax.evaluation.matches import MatchResult, Record, play_match
-from azjax.evaluation.players import Player, act, network_player, optimal_player, random_player, search_player
+from azjax.evaluation.players import (
+    Judgement,
+    Player,
+    act,
+    network_player,
+    optimal_player,
+    random_player,
+    search_player,
+)
 from azjax.evaluation.solver import Solution, perft, solve
 
 __all__ = [
     "ExactReport",
+    "Judgement",
     "MatchResult",
     "Player",
     "Record",

@@ -43,7 +43,8 @@ def tabulate(
     states = jax.tree.map(lambda leaf: leaf[asked], solution.states)
     for number, (size, batch) in enumerate(batches(states, batch_size)):
         rows = asked[number * batch_size : number * batch_size + size]
-        by_action, value = (np.asarray(x)[:size] for x in judge(player, jax.random.fold_in(key, number), batch))
+        judgement = judge(player, jax.random.fold_in(key, number), batch)
+        by_action, value = (np.asarray(x)[:size] for x in (judgement.probabilities, judgement.value))
         actions = solution.actions[rows]
         probabilities[rows] = np.where(actions >= 0, np.take_along_axis(by_action, actions.clip(0), axis=1), 0)
         values[rows] = value
@@ -229,10 +230,10 @@ class ExactReport:
         for opponent, results in (("random", self.against_random), ("optimal", self.against_optimal)):
             for seat in ("moving_first", "moving_second", "alternating"):
                 outcome = getattr(results, seat)
-                label = f"score against {opponent}, {seat.replace('_', ' ')}"
+                label = f"score against {opponent}, {seat.removeprefix('moving_')}"
                 lines.append((label, f"{outcome.score:.4f} (loses {outcome.loss:.2%})"))
         if not math.isnan(self.value_error):
-            lines.append(("sign of the value is right", f"{self.value_sign_accuracy:.2%}"))
+            lines.append(("sign of the value right", f"{self.value_sign_accuracy:.2%}"))
             lines.append(("mean error of the value", f"{self.value_error:.4f}"))
         return lines
 

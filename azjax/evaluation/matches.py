@@ -205,7 +205,7 @@ def _choose(player: Player, key: chex.PRNGKey, states: Any, rows: np.ndarray) ->
     """int32 [rows]: the player's moves in these rows, padded to a power of two so that few sizes are compiled."""
     bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
     padded = np.resize(rows, bucket)
-    actions, _, _ = act(player, key, jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states))
+    actions, _ = act(player, key, jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states))
     return np.asarray(actions)[: len(rows)]
 
 

@@ -5,7 +5,7 @@ Axis letters: `B` batch, `A` actions, `S` reachable positions, `K` slots of the 
 
 import dataclasses
 import functools
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import chex
 import jax
@@ -17,21 +17,31 @@ from azjax.networks import Network, Variables
 from azjax.search import Evaluator, alphazero_policy
 
 
+class Judgement(NamedTuple):
+    """What a player makes of B positions.
+
+    Attributes:
+      probabilities: float32 [B, A]; what it moves with; they sum to one over the legal actions, zero after the end.
+      value: float32 [B]; its own estimate of the result for the side to move, in -1..1; NaN where it has none.
+      preferences: float32 [B, A]; what it thinks of the actions before it chooses: the network's policy, or the
+        search's share of visits. For people to look at; they sum as the probabilities do.
+    """
+
+    probabilities: chex.Array
+    value: chex.Array
+    preferences: chex.Array
+
+
 class Policy(Protocol):
     """A pure, jittable function of a batch, hashable by value: equal policies share one compilation."""
 
-    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
         """Judges positions.
 
         Args:
           params: the player's own.
           key: consumed by a policy that draws.
           states: every leaf [B, ...].
-
-        Returns:
-          probabilities: float32 [B, A]; they sum to one over the legal actions, and are zero after the end.
-          value: float32 [B]; the player's own estimate of the result for the side to move, in -1..1; NaN where it
-            has none.
         """
 
 
@@ -50,22 +60,16 @@ class Player:
     params: Any = None
 
 
-def act(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array, chex.Array]:
-    """Draws a move in each position, jitted.
-
-    Returns:
-      actions: int32 [B]; 0 after the end.
-      probabilities: float32 [B, A]; see `Policy`.
-      value: float32 [B].
-    """
+def act(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, Judgement]:
+    """Draws a move in each position, int32 [B] (0 after the end), jitted; with the judgement that it is drawn from."""
     return _act(player.policy, player.params, key, states)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array, chex.Array]:
+def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, Judgement]:
     policy_key, action_key = jax.random.split(key)
-    probabilities, value = policy(params, policy_key, states)
-    return _draw(action_key, probabilities), probabilities, value
+    judgement = policy(params, policy_key, states)
+    return _draw(action_key, judgement.probabilities), judgement
 
 
 def _draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
@@ -78,13 +82,13 @@ def _draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
     return jnp.where(jnp.any(reached, axis=1), first, likeliest).astype(jnp.int32)
 
 
-def judge(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
-    """The player's probabilities and values, jitted; see `Policy`."""
+def judge(player: Player, key: chex.PRNGKey, states: Any) -> Judgement:
+    """What the player makes of the positions, jitted."""
     return _judge(player.policy, player.params, key, states)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _judge(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+def _judge(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
     return policy(params, key, states)
 
 
@@ -97,9 +101,10 @@ def random_player(game: Game) -> Player:
 class _Random:
     game: Game
 
-    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
         del params, key
-        return _uniform(jax.vmap(self.game.legal_action_mask)(states)), jnp.full(states.terminated.shape, jnp.nan)
+        uniform = _uniform(jax.vmap(self.game.legal_action_mask)(states))
+        return Judgement(uniform, jnp.full(states.terminated.shape, jnp.nan), uniform)
 
 
 def optimal_player(solution: Solution) -> Player:
@@ -131,13 +136,14 @@ class _OptimalTable:
 class _Optimal:
     game: Game
 
-    def __call__(self, params: _OptimalTable, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
-        at_random, no_value = _Random(self.game)(None, key, states)
+    def __call__(self, params: _OptimalTable, key: chex.PRNGKey, states: Any) -> Judgement:
+        at_random, no_value, _ = _Random(self.game)(None, key, states)
         rows = params.lookup.find(states)
         known = rows != UNREACHABLE
         batch = jnp.arange(len(rows))[:, None]
         best = jnp.zeros_like(at_random).at[batch, params.actions[rows]].add(params.probabilities[rows])
-        return jnp.where(known[:, None], best, at_random), jnp.where(known, params.values[rows], no_value)
+        probabilities = jnp.where(known[:, None], best, at_random)
+        return Judgement(probabilities, jnp.where(known, params.values[rows], no_value), probabilities)
 
 
 def network_player(game: Game, network: Network, variables: Variables, *, temperature: float = 0.0) -> Player:
@@ -164,16 +170,22 @@ class _Network:
     network: Network
     temperature: float
 
-    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
         del key
         prior_logits, value, _ = self.network.apply(params, jax.vmap(self.game.observe)(states), train=False)
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        logits = jnp.where(legal, prior_logits, -jnp.inf)
+        policy = _softmax(prior_logits, legal)
         if self.temperature == 0:
-            probabilities = jax.nn.one_hot(jnp.argmax(logits, axis=1), self.game.num_actions)
+            best = jnp.argmax(jnp.where(legal, prior_logits, -jnp.inf), axis=1)
+            probabilities = jnp.where(legal, jax.nn.one_hot(best, self.game.num_actions), 0.0)
         else:
-            probabilities = jax.nn.softmax(jnp.where(legal, prior_logits / self.temperature, -jnp.inf), axis=1)
-        return jnp.where(legal, probabilities, 0.0), value
+            probabilities = _softmax(prior_logits / self.temperature, legal)
+        return Judgement(probabilities, value, policy)
+
+
+def _softmax(logits: chex.Array, legal: chex.Array) -> chex.Array:
+    """float32 [B, A]: over the legal actions, zero after the end."""
+    return jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, -jnp.inf), axis=1), 0.0)
 
 
 def search_player(
@@ -206,7 +218,7 @@ class _Search:
     num_simulations: int
     c_puct: float
 
-    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
         result = alphazero_policy(
             params,
             key,
@@ -217,7 +229,7 @@ class _Search:
             c_puct=self.c_puct,
         )
         played = jax.nn.one_hot(result.action, self.game.num_actions)
-        return jnp.where(states.terminated[:, None], 0.0, played), result.value
+        return Judgement(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
 
 
 def _uniform(mask: chex.Array) -> chex.Array:

@@ -13,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import chex
 import jax
@@ -61,6 +61,9 @@ class Game(abc.ABC):
 
     name: str
     """The name under which `make` builds it."""
+
+    player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")
+    """What people call player 0 and player 1."""
 
     @property
     @abc.abstractmethod

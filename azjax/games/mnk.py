@@ -11,7 +11,7 @@ row is never set, so that a run of stones cannot wrap around the edge when the b
 import dataclasses
 import functools
 import string
-from typing import Any
+from typing import Any, ClassVar
 
 import chex
 import jax.numpy as jnp
@@ -54,6 +54,8 @@ class Mnk(Game):
     in_a_row: int
     name: str = "mnk"
     first_cell: int = 0
+
+    player_names: ClassVar[tuple[str, str]] = ("X", "O")
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.evaluation import Player, act
+from azjax.evaluation import Judgement, Player, act
 from azjax.games.game import Game
 
 _MOST_LISTED = 40  # legal moves that a turn lists unasked
@@ -162,9 +162,9 @@ class _OneGame:
     def _human_turn(self, states: list[Any]) -> list[Any]:
         """The states after the person's next move, or before their last one."""
         state = states[-1]
-        _, _, value = self._think(state)
-        self.dialogue.say("Your turn.", "bold cyan")
-        self._say_chance("your", value)
+        _, judgement = self._think(state)
+        self.dialogue.say(f"Your turn: you are {self.game.player_names[self.human]}.", "bold cyan")
+        self._say_chance("your", judgement.value)
         moves = self.game.legal_texts(state)
         few = len(moves) <= _MOST_LISTED
         self.dialogue.say("Legal moves: " + (" ".join(moves) if few else f"{len(moves)} (type moves to list them)"))
@@ -198,9 +198,9 @@ class _OneGame:
         """The states after the agent's move."""
         state = states[-1]
         self.dialogue.say("The agent's turn.", "bold magenta")
-        action, probabilities, value = self._think(state)
-        self._say_chance("its own", value)
-        self._show_policy(state, probabilities)
+        action, judgement = self._think(state)
+        self._say_chance("its own", judgement.value)
+        self._show_policy(state, judgement.preferences)
         self.dialogue.say(f"The agent plays {self.game.action_to_text(state, action)}.", "bold")
         return self._after(states, action)
 
@@ -211,13 +211,13 @@ class _OneGame:
     def _is_humans(self, state: Any) -> bool:
         return int(state.current_player) == self.human
 
-    def _think(self, state: Any) -> tuple[int, np.ndarray, float]:
+    def _think(self, state: Any) -> tuple[int, Judgement]:
         """What `azjax.evaluation.act` returns, of one state; at either's turn, so that it is compiled once."""
         console = self.dialogue.console
         with console.status("thinking") if console.is_terminal else contextlib.nullcontext():
             batch = jax.tree.map(lambda leaf: leaf[None], state)
-            (action,), (probabilities,), (value,) = jax.device_get(act(self.agent, next(self.keys), batch))
-        return int(action), probabilities, float(value)
+            actions, judgement = jax.device_get(act(self.agent, next(self.keys), batch))
+        return int(actions[0]), jax.tree.map(lambda leaf: leaf[0], judgement)
 
     def _show_board(self, states: list[Any]) -> None:
         """Draws the last state, with what the last move changed highlighted."""
@@ -237,23 +237,23 @@ class _OneGame:
         if not np.isnan(value):
             self.dialogue.say(f"The agent believes {whose} chance of winning from here is {(1 + value) / 2:.0%}.")
 
-    def _show_policy(self, state: Any, probabilities: np.ndarray) -> None:
-        """The likeliest moves of float [A], best first."""
+    def _show_policy(self, state: Any, preferences: np.ndarray) -> None:
+        """The preferred moves of float [A], best first."""
         console = self.dialogue.console
         mark = "#" if console.options.ascii_only else "█"
-        ranked = np.argsort(-probabilities, kind="stable")[: np.count_nonzero(probabilities)]
+        ranked = np.argsort(-preferences, kind="stable")[: np.count_nonzero(preferences)]
         table = Table(box=None, show_header=False, padding=(0, 1))
         table.add_column()
         table.add_column(justify="right")
         table.add_column()
         for action in ranked[:_TOP_MOVES]:
-            share = float(probabilities[action])
+            share = float(preferences[action])
             bar = Text(mark * round(_BAR_WIDTH * share), "cyan")
             table.add_row(Text(self.game.action_to_text(state, action)), f"{share:.0%}", bar)
         self.dialogue.say("What it looks like inside its brain:")
         console.print(table)
         if len(ranked) > _TOP_MOVES:
-            rest = float(probabilities[ranked[_TOP_MOVES:]].sum())
+            rest = float(preferences[ranked[_TOP_MOVES:]].sum())
             self.dialogue.say(f"  and {len(ranked) - _TOP_MOVES} more with {rest:.0%} together", "dim")
 
     def _help(self, move: str) -> None:

@@ -30,11 +30,12 @@ def draw_learning_curve(folder: str | Path) -> Path:
     except ModuleNotFoundError as error:
         raise ValueError("a learning curve needs Matplotlib: pip install 'azjax[plot]'") from error
 
-    minutes = sum(row["seconds"] for row in timing) / 60
+    seconds = sum(row["seconds"] for row in timing)
+    duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
     counted = [row for row in rows if "mistakes" in row]
     figure = Figure(figsize=(11, 3.4 if counted else 3.2), layout="constrained")
     panels = figure.subplots(1, 3 if counted else 2)
-    figure.suptitle(f"{game.name}: {rows[-1]['iteration']:,} iterations, {minutes:.1f} minutes", fontsize=12)
+    figure.suptitle(f"{game.name}: {rows[-1]['iteration']:,} iterations in {duration}", fontsize=12)
     _draw_losses(panels[0], rows)
     _draw_results(panels[1], rows)
     if counted:
@@ -91,8 +92,9 @@ def _draw_mistakes(panel: Any, rows: list[dict[str, Any]]) -> None:
     panel.plot(iteration, count, color=_COLOURS["value"], linewidth=1.8, marker="o", markersize=3)
     # Linear near zero, so that no mistakes at all can be seen.
     panel.set_yscale("symlog", linthresh=1)
-    panel.set_ylim(bottom=0)
-    panel.set_title("positions, of all, where the raw network errs", fontsize=10)
+    panel.set_ylim(0, max(1.5, 1.5 * count.max()))
+    panel.yaxis.set_major_formatter("{x:,.0f}")
+    panel.set_title("mistakes of the raw network, over all positions", fontsize=10)
     panel.annotate(
         f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right"
     )

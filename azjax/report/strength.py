@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import chex
 import jax
+from rich import box
 from rich.table import Table
 
 from azjax.evaluation import (
@@ -85,8 +86,8 @@ def measure(
 
 def strength_table(game: Game, strengths: Sequence[Strength]) -> Table:
     """A column a player, a row a measure."""
-    table = Table(title=f"{game.name}: strength", title_justify="left")
-    table.add_column("")
+    table = Table(title=f"{game.name}: strength", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.add_column("", no_wrap=True)
     for strength in strengths:
         table.add_column(strength.player, justify="right")
     columns = [_rows(strength) for strength in strengths]
@@ -101,9 +102,9 @@ def _rows(strength: Strength) -> dict[str, str]:
         # The player's name heads the column, and the game the table.
         rows.update(row for row in strength.exact.rows() if row[0] not in ("player", "game"))
     for match in strength.matches:
-        rows[f"{match.games:,} games against {match.second}"] = (
-            f"{match.wins:,} won, {match.draws:,} drawn, {match.losses:,} lost"
-        )
         low, high = match.interval
-        rows[f"  score against {match.second} (95%)"] = f"{match.score:.4f} ({low:.4f} to {high:.4f})"
+        rows[f"{match.games:,} games against {match.second}: won"] = f"{match.wins:,}"
+        rows[f"  drawn, against {match.second}"] = f"{match.draws:,}"
+        rows[f"  lost, against {match.second}"] = f"{match.losses:,}"
+        rows[f"  score against {match.second}, 95%"] = f"{low:.4f} to {high:.4f}"
     return rows

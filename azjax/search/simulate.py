@@ -85,6 +85,25 @@ def rows_of(leaves: chex.Array, node: chex.Array) -> chex.Array:
     return flat.at[node * batch + tree_index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
+def add_to_rows(leaves: chex.Array, node: chex.Array, values: chex.Array) -> chex.Array:
+    """Adds `values` [B] to `leaves` [N, B] at node [B] of each tree; node N, which no tree has, drops its value."""
+    flat = node * leaves.shape[1] + jnp.arange(leaves.shape[1], dtype=jnp.int32)
+    cells = leaves.reshape(-1).at[flat]
+    return cells.add(values, mode="drop", unique_indices=True, wrap_negative_indices=False).reshape(leaves.shape)
+
+
+def materialised(values: Any, node: chex.Array) -> Any:
+    """`values`, computed once: XLA's CPU fusion would compute them again for every slot that reads them.
+
+    Nothing is fused through a branch; `node` is never the root, but the compiler cannot know.
+    """
+
+    def branch(values: Any) -> Any:
+        return jax.lax.cond(node > ROOT, lambda kept: kept, lambda kept: jax.tree.map(jnp.zeros_like, kept), values)
+
+    return jax.lax.platform_dependent(values, cpu=branch, default=jax.lax.optimization_barrier)
+
+
 def child_statistics(tree: Tree, node: chex.Array) -> tuple[chex.Array, chex.Array, chex.Array]:
     """Of the slots of `node` [B]: children int32, visits int32 and mean return float32, each [B, K]."""
     children = rows_of(tree.children, node)
@@ -94,29 +113,35 @@ def child_statistics(tree: Tree, node: chex.Array) -> tuple[chex.Array, chex.Arr
     return children, visits, returns / jnp.maximum(visits, 1)
 
 
-def row_maximum(values: chex.Array) -> chex.Array:
-    """float32 [B, K] -> [B, 1]. Exact, in integers: XLA's CPU code for a float maximum is six times slower."""
+def ordered_bits(values: chex.Array) -> chex.Array:
+    """float32 to int32 in the same order (-0 below +0). Its own inverse on bits: see `legal_softmax`.
+
+    On CPU, XLA's code for an integer maximum is six times faster than that for a float one.
+    """
     bits = jax.lax.bitcast_convert_type(values, jnp.int32)
+    return _turn_negative(bits)
 
+
+def _turn_negative(bits: chex.Array) -> chex.Array:
     # A float's bits are in the floats' order, once the lower ones of negative numbers are turned over.
-    def turned(bits: chex.Array) -> chex.Array:
-        return jnp.where(bits < 0, bits ^ jnp.int32(0x7FFFFFFF), bits)
-
-    return jax.lax.bitcast_convert_type(turned(jnp.max(turned(bits), axis=1, keepdims=True)), jnp.float32)
+    return jnp.where(bits < 0, bits ^ jnp.int32(0x7FFFFFFF), bits)
 
 
 def best_slot(score: chex.Array) -> chex.Array:
-    """int32 [B]: the slot of the highest score [B, K], the lowest such slot on ties."""
+    """int32 [B]: the slot of the highest score [B, K], the lowest such slot on ties. No score may be -0."""
     # Two plain reductions, since XLA does not vectorise the paired one behind argmax.
+    order = ordered_bits(score)
     slots = jnp.arange(score.shape[1], dtype=jnp.int32)
-    return jnp.min(jnp.where(score == row_maximum(score), slots, score.shape[1] - 1), axis=1)
+    best = jnp.max(order, axis=1, keepdims=True)
+    return jnp.min(jnp.where(order == best, slots, score.shape[1] - 1), axis=1)
 
 
 def legal_softmax(logits: chex.Array, valid: chex.Array) -> chex.Array:
     """Probabilities over the valid slots of [B, K], -1 in holes."""
     logits = jnp.where(valid, logits, -jnp.inf)
+    highest = _turn_negative(jnp.max(ordered_bits(logits), axis=1, keepdims=True))
     # Where no slot is valid this is NaN: the last line keeps it out.
-    weights = jnp.exp(logits - row_maximum(logits))
+    weights = jnp.exp(logits - jax.lax.bitcast_convert_type(highest, jnp.float32))
     return jnp.where(valid, weights / jnp.sum(weights, axis=1, keepdims=True), -1.0)
 
 
@@ -164,7 +189,7 @@ def expand(
     rows = jnp.arange(batch)
     parents = jax.tree.map(lambda leaves: rows_of(leaves, leaf.parent), tree.states)
     action = leaf.slot if tree.actions is None else tree.actions[leaf.parent, rows, leaf.slot]
-    states = jax.vmap(game.step)(parents, action)
+    states = materialised(jax.vmap(game.step)(parents, action), node)
     actions, prior, value = evaluate(game, evaluator, params, key, states)
 
     reward = jnp.take_along_axis(states.rewards, parents.current_player[:, None], axis=1)[:, 0]
@@ -192,17 +217,15 @@ def expand(
 
 def back_up(tree: Tree, path: Path, returns: chex.Array) -> Tree:
     """Adds a visit and its return to every node of the path, and to the root."""
-    rows = jnp.arange(returns.shape[0])
+    num_nodes = len(tree.visits)
 
     def add(step: chex.Array, carry: tuple) -> tuple:
         visits, sums, value = carry
         depth = path.length - 1 - step
         node = path.nodes[depth]
-        on_path = node < visits.shape[0]
-        value = jnp.where(on_path, path.reward[depth] + path.discount[depth] * value, value)
-        visits = visits.at[node, rows].add(1, mode="drop")
-        sums = sums.at[node, rows].add(value, mode="drop")
-        return visits, sums, value
+        value = jnp.where(node < num_nodes, path.reward[depth] + path.discount[depth] * value, value)
+        visits = add_to_rows(visits, node, jnp.ones_like(node))
+        return visits, add_to_rows(sums, node, value), value
 
     visits, sums, value = jax.lax.fori_loop(0, path.length, add, (tree.visits, tree.returns, returns))
     return Tree(

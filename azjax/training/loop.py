@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -111,9 +112,9 @@ def _train(
 ) -> TrainResult:
     iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
     simulations = config.num_games * config.steps_per_iteration * config.num_simulations
-    done = start
+    done, latest = start, dict[str, float]()
     with _progress(console) as progress, _stop_requests() as stops:
-        task = progress.add_task("train", total=config.iterations, completed=start, rates="compiling")
+        task = progress.add_task("", total=config.iterations, completed=start, rates="compiling")
         while done < config.iterations and not stops:
             began = time.perf_counter()
             with jax.transfer_guard("disallow"):
@@ -122,15 +123,17 @@ def _train(
             seconds = time.perf_counter() - began
             done += 1
             is_last = done == config.iterations or bool(stops)
-            if solution is not None and (done % config.evaluate_every == 0 or done == config.iterations):
+            if solution is not None and done % config.evaluate_every == 0:
                 row["mistakes"] = _count_mistakes(game, config, solution, state)
             rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
             log.write(done, row, {"seconds": seconds, **rates})
             if is_last or done % config.checkpoint_every == 0:
                 # The rows first: a checkpoint without them could not be resumed to the same files.
                 log.flush()
-                checkpoints.save(done, state, row.get("mistakes" if solution else "loss"))
-            progress.update(task, completed=done, rates=_show(row, rates))
+                score = row.get("mistakes" if solution else "loss", math.nan)
+                checkpoints.save(done, state, score if math.isfinite(score) else None)
+            latest |= row
+            progress.update(task, completed=done, rates=_show(latest, rates))
     return TrainResult(folder, state, done, stops[0] if stops and done < config.iterations else None)
 
 
@@ -251,20 +254,19 @@ def _stop_requests() -> Iterator[list[signal.Signals]]:
 
 
 def _progress(console: Console) -> Progress:
+    """Fits into 80 columns."""
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rates]}"),
-        TimeRemainingColumn(),
-        console=console,
+        BarColumn(12), MofNCompleteColumn(), TextColumn("{task.fields[rates]}"), TimeRemainingColumn(), console=console
     )
 
 
 def _show(row: dict[str, float], rates: dict[str, float]) -> str:
     """The latest numbers beside the bar."""
-    parts = [f"loss {row['loss']:.3f}"]
+    shown = f"loss {row['loss']:.2f}, "
     if "mistakes" in row:
-        parts.append(f"{row['mistakes']:.0f} mistakes")
-    parts += [f"{rates['games_per_second']:,.0f} games/s", f"{rates['simulations_per_second']:,.0f} simulations/s"]
-    return " · ".join(parts)
+        shown += f"{row['mistakes']:.0f} mistakes, "
+    return shown + ", ".join(f"{_thousands(rates[f'{what}_per_second'])} {what}/s" for what in ("games", "simulations"))
+
+
+def _thousands(rate: float) -> str:
+    return f"{rate / 1000:.1f}k" if rate < 10_000 else f"{rate / 1000:,.0f}k"

@@ -4,7 +4,7 @@ from azjax.training.config import Config, Hyper
 
 _PRESETS = {
     "connect2": Config(
-        iterations=400,
+        iterations=200,
         network="mlp",
         width=64,
         depth=2,
@@ -15,8 +15,8 @@ _PRESETS = {
         replay_size=4096,
         updates_per_iteration=16,
         batch_size=128,
-        evaluate_every=50,
-        checkpoint_every=100,
+        evaluate_every=5,
+        checkpoint_every=50,
         hyper=Hyper(learning_rate=3e-3, l2=1e-5),
     ),
     "tictactoe": Config(

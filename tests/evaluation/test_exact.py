@@ -20,7 +20,7 @@ from azjax.evaluation.exact import (
     tabulate,
     versus,
 )
-from azjax.evaluation.players import Player, optimal_player, random_player
+from azjax.evaluation.players import Judgement, Player, optimal_player, random_player
 
 CONNECT2 = azjax.games.make("connect2")
 SOLVED = ("tictactoe", "connect2")
@@ -85,7 +85,8 @@ def test_a_player_with_probability_on_illegal_moves_is_refused(solution_of):
     @dataclasses.dataclass(frozen=True)
     class Illegal:
         def __call__(self, params, key, states):
-            return jnp.full((len(states.terminated), 4), 0.25), jnp.zeros(len(states.terminated))
+            legal = jnp.full((len(states.terminated), 4), 0.25)
+            return Judgement(legal, jnp.zeros(len(states.terminated)), legal)
 
     with pytest.raises(
         ValueError, match=r"careless gives probability 0\.\d+ to the legal actions of position \d+ of c"
@@ -214,15 +215,15 @@ def test_a_report_has_rows_of_text_and_values_only_for_players_that_have_them(so
     assert not any("value" in label for label in rows)
     best = dict(exact_report(optimal_player(solution), solution, key()).rows())
     assert best["mistakes"] == "0 (0.00%)"
-    assert best["sign of the value is right"] == "100.00%"
+    assert best["sign of the value right"] == "100.00%"
 
 
 def test_value_error_and_sign_are_taken_over_unfinished_positions(solution_of):
     @dataclasses.dataclass(frozen=True)
     class Hopeful:
         def __call__(self, params, key, states):
-            probabilities, _ = random_player(CONNECT2).policy(params, key, states)
-            return probabilities, jnp.full(len(states.terminated), 0.5)
+            judgement = random_player(CONNECT2).policy(params, key, states)
+            return judgement._replace(value=jnp.full(len(states.terminated), 0.5))
 
     solution = solution_of("connect2")
     report = exact_report(Player("hopeful", Hopeful()), solution, key())

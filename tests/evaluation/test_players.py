@@ -43,7 +43,7 @@ def states(positions_of):
 
 
 def test_the_random_player_is_uniform_over_legal_moves_and_has_no_values(states):
-    probabilities, value = judge(random_player(TICTACTOE), jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = judge(random_player(TICTACTOE), jax.random.key(KEY_SEED), states)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 1, 1, 1, 1]) / 5, rtol=1e-6)
     np.testing.assert_allclose(probabilities[1], np.array([0, 1, 1, 1, 1, 1, 1, 1, 1]) / 8, rtol=1e-6)
     assert not probabilities[2].any()
@@ -51,13 +51,13 @@ def test_the_random_player_is_uniform_over_legal_moves_and_has_no_values(states)
 
 
 def test_the_optimal_player_spreads_over_the_best_moves_and_knows_the_values(solution_of, states):
-    probabilities, value = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), states)
     # After a corner only the centre holds the draw.
     np.testing.assert_array_equal(np.argmax(probabilities, axis=1)[:2], [2, 4])
     np.testing.assert_array_equal(probabilities.sum(axis=1), [1, 1, 0])
     np.testing.assert_array_equal(value, [1, 0, 0])
     start = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.init(jax.random.key(KEY_SEED)))
-    probabilities, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), start)
+    probabilities, _, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), start)
     np.testing.assert_allclose(probabilities, np.full((1, 9), 1 / 9), rtol=1e-6)
 
 
@@ -66,14 +66,14 @@ def test_the_optimal_player_finds_moves_in_a_table_with_holes(nim, solution_of):
     # 2 + 3: taking 1 from the heap of 3 leaves the nim sum 0.
     start = solution.game.init(jax.random.key(KEY_SEED))
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], solution.game.step(start, jnp.int32(0)))
-    probabilities, value = judge(optimal_player(solution), jax.random.key(KEY_SEED), state)
+    probabilities, value, _ = judge(optimal_player(solution), jax.random.key(KEY_SEED), state)
     assert probabilities[0].tolist() == [0, 0, 0, 0, 0, 0, 1, 0, 0]
     assert value.tolist() == [1]
 
 
 def test_the_optimal_player_moves_at_random_where_the_start_does_not_lead(solution_of, states):
     swapped = dataclasses.replace(states, current_player=1 - states.current_player)
-    probabilities, value = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), swapped)
+    probabilities, value, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), swapped)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 1, 1, 1, 1]) / 5, rtol=1e-6)
     assert np.isnan(value).all()
 
@@ -81,7 +81,7 @@ def test_the_optimal_player_moves_at_random_where_the_start_does_not_lead(soluti
 def test_the_network_player_takes_the_largest_legal_prior_at_temperature_0(states):
     logits = jnp.array([9.0, 8, 1, 7, 6, 3, 2, 0, 0])
     player = network_player(TICTACTOE, FixedNetwork(), (logits, 0.25))
-    probabilities, value = judge(player, jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = judge(player, jax.random.key(KEY_SEED), states)
     assert probabilities[0].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0]
     assert probabilities[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0]
     assert not probabilities[2].any()
@@ -94,7 +94,7 @@ def test_the_network_player_is_the_softmax_over_legal_moves_at_temperature_1_and
     legal = np.array([0, 0, 1, 0, 0, 1, 1, 1, 1])
     for temperature, expected in ((1.0, weights * legal / 16), (0.5, weights**2 * legal / 66), (np.inf, legal / 5)):
         player = network_player(TICTACTOE, FixedNetwork(), variables, temperature=temperature)
-        probabilities, _ = judge(player, jax.random.key(KEY_SEED), states)
+        probabilities, _, _ = judge(player, jax.random.key(KEY_SEED), states)
         np.testing.assert_allclose(probabilities[0], expected, rtol=1e-5)
         assert not probabilities[2].any()
 
@@ -107,7 +107,7 @@ def test_a_negative_temperature_is_refused():
 def test_the_search_player_plays_the_win_that_it_finds(states):
     player = search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=100)
     assert player.name == "search:100"
-    probabilities, value = judge(player, jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = judge(player, jax.random.key(KEY_SEED), states)
     assert probabilities[0].tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0]
     assert sorted(probabilities[1].tolist()) == [0] * 8 + [1]
     assert not probabilities[2].any()
@@ -118,7 +118,7 @@ def test_a_move_is_drawn_by_its_probability_and_never_without_one(states):
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 4000, axis=0), states)
     weights = jnp.array([9.0, 8, 1, 7, 6, 0, 2, 4, 1])
     player = network_player(TICTACTOE, FixedNetwork(), (jnp.log(weights), 0.0), temperature=1.0)
-    actions, probabilities, _ = act(player, jax.random.key(KEY_SEED), many)
+    actions, (probabilities, _, _) = act(player, jax.random.key(KEY_SEED), many)
     drawn = np.bincount(np.asarray(actions[:4000]), minlength=9)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 0, 2, 4, 1]) / 8, rtol=1e-5)
     assert (drawn[[0, 1, 3, 4, 5]] == 0).all()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import azjax.games
-from azjax.evaluation import Player, optimal_player, random_player, search_player, solve
+from azjax.evaluation import Judgement, Player, optimal_player, random_player, search_player, solve
 from azjax.games.mnk import Mnk
 from azjax.play import play_in_terminal
 from azjax.search import evaluators
@@ -30,7 +30,8 @@ class FirstLegal:
         del params, key
         legal = jax.vmap(self.game.legal_action_mask)(states)
         weights = jnp.where(legal, self.ratio ** (jnp.cumsum(legal, axis=1) - 1), 0.0)
-        return weights / weights.sum(axis=1, keepdims=True), jnp.full(len(legal), 0.4)
+        probabilities = weights / weights.sum(axis=1, keepdims=True)
+        return Judgement(probabilities, jnp.full(len(legal), 0.4), probabilities)
 
 
 FIRST = Player("first", FirstLegal(CONNECT2))
@@ -155,7 +156,7 @@ def test_a_player_who_moves_twice_in_a_row_is_asked_twice_and_takes_back_one_mov
     assert drawn[:5] == [". . . . .", ". . . . X", ". . . . .", ". . . X .", ". . X X ."]
     assert drawn[-2].count("O") == 2
     assert drawn[-1] == ". . . X ."
-    assert text.count("Your turn.") == 6
+    assert text.count("Your turn: you are X.") == 6
     assert text.count("The agent's turn.") == 2
 
 

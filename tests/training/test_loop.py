@@ -21,6 +21,7 @@ SMALL = Config(
     replay_size=64,
     updates_per_iteration=2,
     batch_size=8,
+    evaluate_every=2,
     checkpoint_every=2,
 )
 GAME = make("connect2")
