@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from azjax.agents import load_player
 from azjax.games import available, make
-from azjax.search import alphazero_policy
+from azjax.search import alphazero_policy, evaluators
 from azjax.training import Config, Hyper, preset, train
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Hyper",
     "alphazero_policy",
     "available",
+    "evaluators",
     "load_player",
     "make",
     "preset",

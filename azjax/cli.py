@@ -110,11 +110,13 @@ def train_command(arguments: list[str]) -> None:
         game, options.config, folder, resume=options.resume, tensorboard=options.tensorboard, console=_console
     )
     if result.stopped_by is not None:
-        _console.print(f"stopped at iteration {result.iteration} and saved; the same command with --resume goes on")
+        _console.print(
+            f"stopped at iteration {result.iteration} and saved; the same command with --resume goes on", soft_wrap=True
+        )
         sys.exit(128 + result.stopped_by)
-    _console.print(f"{folder}: {result.iteration} iterations done")
+    _console.print(f"{folder}: {result.iteration} iterations done", soft_wrap=True)
     _measure(str(folder), game, EvaluateOptions(games=options.games))
-    _console.print(f"learning curve: {draw_learning_curve(folder)}")
+    _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
 
 
 def evaluate_command(arguments: list[str]) -> None:

@@ -140,8 +140,14 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     folder = tmp_path / "run"
     main(["train", "connect2", "--folder", str(folder), *SMALL])
     text = capsys.readouterr().out
-    assert "3 iterations done" in " ".join(text.split())
-    assert "network + 64 simulations" in " ".join(text.split())
+    assert f"{folder}: 3 iterations done" in text
+    for row in (
+        "positions ",
+        "mistakes in its own games",
+        "2 games against random: won",
+        "2 games against optimal: won",
+    ):
+        assert row in text
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"

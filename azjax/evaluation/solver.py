@@ -18,6 +18,7 @@ import numpy as np
 from azjax.evaluation.positions import (
     HOLE,
     Expansion,
+    Layer,
     TooManyError,
     batches,
     expand_layer,
@@ -96,13 +97,15 @@ class Summary(NamedTuple):
 class Solution:
     """Every reachable position of a game, by ply and the start first, with what best play makes of it.
 
+    A position that can come at several plies stands at the latest of them, so that moves lead to later rows.
+
     Attributes:
       game: the game.
       states: the positions; NumPy leaves [S, ...].
       actions: int32 [S, K]; the legal actions, `HOLE` in holes.
       children: int32 [S, K]; row of the position after each action, `HOLE` in holes.
       rewards: float32 [S, K]; the mover's reward of each action, 0 in holes.
-      layer_starts: int32 [L + 1]; the positions at ply p are rows `layer_starts[p]:layer_starts[p + 1]`.
+      layer_starts: int32 [L + 1]; the positions of ply p are rows `layer_starts[p]:layer_starts[p + 1]`.
       values: float32 [S]; what the side to move gets with best play, 0 after the end.
       action_values: float32 [S, K]; what the mover gets by each action and best play after it, -inf in holes.
       lookup: finds positions on the device.
@@ -176,15 +179,16 @@ class Solution:
 
     def _count_games(self) -> tuple[int, int, int]:
         """Sequences of moves that player 0 wins, that player 1 wins, and draws."""
-        ways, counts = np.ones((1, 1), np.int64), np.zeros(3, object)
-        for layer, following in zip(self.layers, [*self.layers[1:], slice(0, 0)], strict=True):
-            children = self.children[layer]
-            first_player = np.where(self.current_player[layer, None] == 0, 1, -1) * self.rewards[layer]
+        rows, ways, counts = np.zeros(1, int), np.ones((1, 1), np.int64), np.zeros(3, object)
+        while len(rows):
+            children = self.children[rows]
+            first_player = np.where(self.current_player[rows, None] == 0, 1, -1) * self.rewards[rows]
             ends = (children >= 0) & self.terminated[children]
             for result, mask in enumerate((first_player > 0, first_player < 0, first_player == 0)):
                 counts[result] += _total(ways, (ends & mask).sum(axis=1))
-            within = np.where(children >= 0, children - following.start, HOLE)
-            ways = _pass_on(ways, within, following.stop - following.start)
+            rows = np.unique(children[children >= 0])
+            within = np.where(children >= 0, np.searchsorted(rows, children), HOLE)
+            ways = _pass_on(ways, within, len(rows))
         return counts[0], counts[1], counts[2]
 
     def _count_up_to_symmetry(self) -> tuple[int, int]:
@@ -202,42 +206,33 @@ def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, 
     position, negated where the other player moves there.
 
     Args:
-      game: one whose positions never come back, and never come at two different plies.
+      game: one in which no position comes back within a game.
       max_states: positions to give up at.
       progress: called with (ply, positions found so far) after each ply.
 
     Raises:
-      ValueError: more than `max_states` positions, or a position that is reached at two different plies.
+      ValueError: more than `max_states` positions, or one that comes back within a game.
     """
-    expansions: list[Expansion] = []
-    layers = [first_layer(game)]
-    starts = [0, 1]
-    while layers[-1].size:
-        if progress is not None:
-            progress(len(expansions), starts[-1])
-        try:
-            expansion, following = expand_layer(game, layers[-1], max_states - starts[-1])
-        except TooManyError as too_many:
-            raise ValueError(
-                f"{game.name} has more than max_states = {max_states} reachable positions: "
-                f"{starts[-1] + too_many.count} found so far"
-            ) from None
-        if any(np.isin(following.keys, earlier.keys, assume_unique=True).any() for earlier in layers):
-            raise ValueError(
-                f"{game.name}: a position reached at ply {len(layers)} was reached at an earlier ply too; backward "
-                "induction does not apply where positions repeat"
-            )
-        expansions.append(expansion)
-        layers.append(following)
-        starts.append(starts[-1] + following.size)
+    layers, expansions, kept = _explore(game, max_states, progress)
+    keys_by_row = np.concatenate([layer.keys[still] for layer, still in zip(layers, kept, strict=True)])
+    order = np.argsort(keys_by_row)
 
-    layer_starts = np.array(starts[:-1], np.int32)
-    states = unpack(game, np.concatenate([layer.words for layer in layers]))
-    actions = np.concatenate([expansion.actions for expansion in expansions])
-    rewards = np.concatenate([expansion.rewards for expansion in expansions])
-    children = np.concatenate(
-        [np.where(e.children >= 0, e.children + start, HOLE) for e, start in zip(expansions, starts[1:-1], strict=True)]
-    ).astype(np.int32)
+    def rows_of(keys: np.ndarray) -> np.ndarray:
+        return order[np.searchsorted(keys_by_row, keys, sorter=order)]
+
+    # Nothing follows the last layer: all its slots are holes, for which any row will do.
+    following_rows = [*(rows_of(layer.keys) for layer in layers[1:]), np.zeros(1, int)]
+    parts = [
+        np.where(expansion.children >= 0, rows[expansion.children], HOLE)[still]
+        for expansion, rows, still in zip(expansions, following_rows, kept, strict=True)
+    ]
+    states = unpack(game, np.concatenate([layer.words[still] for layer, still in zip(layers, kept, strict=True)]))
+    actions, rewards = (
+        np.concatenate([getattr(expansion, field)[still] for expansion, still in zip(expansions, kept, strict=True)])
+        for field in ("actions", "rewards")
+    )
+    children = np.concatenate(parts).astype(np.int32)
+    layer_starts = np.cumsum([0, *[int(still.sum()) for still in kept]]).astype(np.int32)
     values, action_values = _backward_induction(states, children, rewards, layer_starts)
     return Solution(
         game=game,
@@ -248,7 +243,7 @@ def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, 
         layer_starts=layer_starts,
         values=values,
         action_values=action_values,
-        lookup=_make_lookup(np.concatenate([layer.keys for layer in layers])),
+        lookup=_make_lookup(keys_by_row),
     )
 
 
@@ -271,6 +266,37 @@ def perft(game: Game, depth: int) -> list[int]:
             expansion, layer = expand_layer(game, layer)
             ways = _pass_on(ways, expansion.children, layer.size)
     return counts
+
+
+def _explore(
+    game: Game, max_states: int, progress: Callable[[int, int], None] | None
+) -> tuple[list[Layer], list[Expansion], list[np.ndarray]]:
+    """The positions of each ply and where they lead; and of each ply, bool, those that no later one holds too."""
+    expansions: list[Expansion] = []
+    layers = [first_layer(game)]
+    kept: list[np.ndarray] = []
+    found = 0
+    while layers[-1].size:
+        if len(expansions) > game.max_plies:
+            raise ValueError(f"{game.name}: positions repeat within a game, where backward induction does not apply")
+        found += layers[-1].size
+        if progress is not None:
+            progress(len(expansions), found)
+        try:
+            expansion, following = expand_layer(game, layers[-1], max_states - found)
+        except TooManyError as too_many:
+            raise ValueError(
+                f"{game.name} has more than max_states = {max_states} reachable positions: "
+                f"{found + too_many.count} found so far"
+            ) from None
+        kept.append(np.ones(layers[-1].size, bool))
+        expansions.append(expansion)
+        for earlier, still in zip(layers, kept, strict=True):
+            again = np.isin(earlier.keys, following.keys, assume_unique=True)
+            found -= int((still & again).sum())
+            still &= ~again
+        layers.append(following)
+    return layers[:-1], expansions, kept
 
 
 def _backward_induction(

@@ -94,7 +94,7 @@ def _draw_mistakes(panel: Any, rows: list[dict[str, Any]]) -> None:
     panel.set_yscale("symlog", linthresh=1)
     panel.set_ylim(0, max(1.5, 1.5 * count.max()))
     panel.yaxis.set_major_formatter("{x:,.0f}")
-    panel.set_title("mistakes of the raw network, over all positions", fontsize=10)
+    panel.set_title("mistakes of the raw network, all positions", fontsize=10)
     panel.annotate(
         f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right"
     )

@@ -87,7 +87,7 @@ def train(
         start, state = checkpoints.restore(like)
     checkpoints.set_aside_after(start)
     if start:
-        console.print(f"resumed {folder} at iteration {start}", highlight=False)
+        console.print(f"resumed {folder} at iteration {start}", highlight=False, soft_wrap=True)
     solution = solve(game) if config.evaluate_every else None
     log = MetricsLog(folder, start, tensorboard)
     try:

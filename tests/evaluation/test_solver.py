@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles.table_game import TableGame
 
 import azjax.games
 from azjax.evaluation import solver
@@ -123,11 +122,28 @@ def test_values_keep_their_sign_where_a_player_moves_twice(nim, solution_of):
     assert set(solution.values[~solution.terminated]) == {-1.0, 1.0}
 
 
-def test_a_position_that_comes_at_two_plies_is_refused(nim):
-    with pytest.raises(ValueError, match=r"nim: a position reached at ply 3 .* positions repeat"):
-        solve(nim((3,), counts_plies=False))
-    with pytest.raises(ValueError, match="positions repeat"):
-        solve(TableGame(seed=0, width=4, depth=6, actions=5, slots=3))
+def test_positions_that_come_at_several_plies_are_solved_as_if_they_were_told_apart(nim):
+    apart, together = solve(nim((1, 2, 3))), solve(nim((1, 2, 3), counts_plies=False))
+    assert together.num_states < apart.num_states
+    facts, expected = together.summary(), apart.summary()
+    for field in ("value_first_player", "best_first_actions", "longest_game", "games", "games_first_wins"):
+        assert getattr(facts, field) == getattr(expected, field)
+    # Moves lead to later rows, and who leaves heaps of nim-sum 0 wins (Bouton 1901).
+    rows, slots = np.nonzero(together.children >= 0)
+    assert (together.children[rows, slots] > rows).all()
+    running = ~together.terminated
+    nim_sum = np.bitwise_xor.reduce(together.states.heaps[running], axis=1)
+    np.testing.assert_array_equal(together.values[running], np.where(nim_sum == 0, -1, 1))
+
+
+def test_a_game_whose_positions_come_back_is_refused(nim):
+    class Refilled(nim):
+        def step(self, state, action):
+            after = super().step(state, action)
+            return dataclasses.replace(after, heaps=jnp.where(after.heaps == 1, 3, after.heaps))
+
+    with pytest.raises(ValueError, match="nim: positions repeat within a game"):
+        solve(Refilled((3,), counts_plies=False))
 
 
 def test_too_many_positions_are_refused_with_the_count_so_far():

@@ -1,0 +1,106 @@
+import io
+import json
+
+import jax
+import pytest
+from rich.console import Console
+
+from azjax.evaluation import random_player, solve
+from azjax.games.game import make
+from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
+from azjax.report.strength import try_solve
+from azjax.training import Config, RunError, train
+
+SMALL = Config(
+    iterations=4,
+    network="mlp",
+    width=8,
+    depth=1,
+    num_simulations=2,
+    num_games=4,
+    steps_per_iteration=4,
+    replay_size=64,
+    updates_per_iteration=1,
+    batch_size=8,
+    evaluate_every=2,
+)
+
+
+def _text(table):
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(table)
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "connect2"
+    train(make("connect2"), SMALL, folder)
+    return folder
+
+
+def _png_size(path):
+    header = path.read_bytes()[:24]
+    assert header.startswith(b"\x89PNG\r\n\x1a\n")
+    return int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
+
+
+def test_the_learning_curve_is_a_picture_and_wider_where_mistakes_were_counted(run, tmp_path):
+    assert _png_size(draw_learning_curve(run)) == (1650, 510)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for name in ("config.json", "timing.jsonl"):
+        (plain / name).write_bytes((run / name).read_bytes())
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        row.pop("mistakes", None)
+    (plain / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert _png_size(draw_learning_curve(plain)) == (1650, 480)
+
+
+def test_a_run_without_metrics_has_no_curve_yet(run, tmp_path):
+    (tmp_path / "config.json").write_bytes((run / "config.json").read_bytes())
+    with pytest.raises(ValueError, match="has no metrics to draw yet"):
+        draw_learning_curve(tmp_path)
+    with pytest.raises(RunError, match="is not a run folder"):
+        draw_learning_curve(tmp_path / "nowhere")
+
+
+def test_an_iteration_before_the_first_end_of_a_game_can_be_drawn(run, tmp_path):
+    """Losses are null there."""
+    (tmp_path / "config.json").write_bytes((run / "config.json").read_bytes())
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows[0] |= {"policy_loss": None, "value_loss": None, "target_entropy": None, "games": 0.0}
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert draw_learning_curve(tmp_path).exists()
+
+
+def test_the_strength_of_random_play_on_connect2_is_known_exactly():
+    game = make("connect2")
+    (strength,) = measure(game, [random_player(game)], num_games=200, key=jax.random.key(0))
+    assert strength.exact.mistakes.states == 23
+    assert strength.exact.against_random.alternating.score == pytest.approx(0.5)
+    assert [match.second for match in strength.matches] == ["random", "optimal"]
+    text = _text(strength_table(game, [strength]))
+    for row in ("mistakes                              6.83 (29.71%)", "200 games against optimal: won"):
+        assert " ".join(row.split()) in " ".join(text.split())
+
+
+def test_a_game_too_large_to_solve_is_measured_in_matches_alone():
+    game = make("mnk", columns=5, rows=5, in_a_row=2)
+    assert try_solve(game) is None
+    (strength,) = measure(game, [random_player(game)], num_games=4, key=jax.random.key(0))
+    assert strength.exact is None
+    assert [match.second for match in strength.matches] == ["random", "rollout:100"]
+
+
+def test_the_facts_of_a_solved_game_are_shown():
+    text = _text(solution_table(solve(make("connect2"))))
+    for fact in ("value for the first player", "+1", "b1 (1), c1 (2)", "32", "4 plies"):
+        assert fact in text
+
+
+def test_perft_is_shown_by_depth():
+    text = _text(perft_table(make("tictactoe"), [9, 72, 504, 3024]))
+    assert "tictactoe: perft" in text
+    assert "3,024" in text

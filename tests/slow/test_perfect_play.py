@@ -1,0 +1,39 @@
+import jax
+import pytest
+
+import azjax
+from azjax.evaluation import exact_report, optimal_player, play_match, random_player, solve
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "tictactoe"
+    azjax.train(azjax.make("tictactoe"), azjax.preset("tictactoe"), folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def solution():
+    return solve(azjax.make("tictactoe"))
+
+
+def test_network_and_64_simulations_err_nowhere_on_all_4520_positions(run, solution):
+    report = exact_report(azjax.load_player(run), solution, jax.random.key(0))
+    assert (report.mistakes.states, report.mistakes.count) == (4520, 0)
+
+
+def test_the_raw_network_errs_on_less_than_a_hundredth_and_never_in_its_own_games(run, solution):
+    report = exact_report(azjax.load_player(run, level="medium"), solution, jax.random.key(0))
+    assert report.mistakes.count <= 45
+    assert report.mistakes.own_count == 0
+
+
+@pytest.mark.parametrize("opponent", ["random", "optimal"])
+def test_it_loses_none_of_10000_games(run, solution, opponent):
+    game = azjax.make("tictactoe")
+    other = random_player(game) if opponent == "random" else optimal_player(solution)
+    result = play_match(game, azjax.load_player(run), other, 10_000, jax.random.key(1), batch_size=1024)
+    assert result.games == 10_000
+    assert result.losses == 0

@@ -1,0 +1,109 @@
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.agents import game_of, is_run, load_player
+from azjax.evaluation import judge
+from azjax.games.game import make
+from azjax.training import Config, RunError, train
+
+GAME = make("connect2")
+SMALL = Config(
+    iterations=4,
+    network="mlp",
+    width=8,
+    depth=1,
+    num_simulations=2,
+    num_games=4,
+    steps_per_iteration=4,
+    replay_size=64,
+    updates_per_iteration=1,
+    batch_size=8,
+    checkpoint_every=2,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "agent"
+    train(GAME, SMALL, folder)
+    return str(folder)
+
+
+def _judge(player, text="____"):
+    states = jax.tree.map(lambda leaf: leaf[None], GAME.from_text(text))
+    return jax.device_get(judge(player, jax.random.key(0), states))
+
+
+def test_a_run_folder_knows_its_game(run):
+    assert is_run(run)
+    assert game_of(run) == GAME
+    assert game_of("random") is None
+
+
+def test_the_three_levels_of_a_trained_agent(run):
+    easy, medium, hard = (_judge(load_player(run, level=level)) for level in ("easy", "medium", "hard"))
+    # Easy draws from the network's policy, medium takes its best move.
+    np.testing.assert_allclose(easy.probabilities, easy.preferences)
+    assert easy.probabilities[0].max() < 1
+    np.testing.assert_allclose(medium.preferences, easy.preferences, atol=1e-6)
+    np.testing.assert_array_equal(medium.probabilities[0], np.arange(4) == easy.preferences[0].argmax())
+    # Hard searches: its preferences are shares of 64 visits.
+    np.testing.assert_allclose(hard.preferences[0] * 64, np.round(hard.preferences[0] * 64), atol=1e-4)
+    assert hard.preferences[0].sum() == pytest.approx(1)
+
+
+def test_a_certain_checkpoint_can_be_named(run):
+    latest, last, earlier = (_judge(load_player(f"{run}{at}", level="easy")) for at in ("", "@4", "@2"))
+    np.testing.assert_array_equal(latest.probabilities, last.probabilities)
+    assert not np.array_equal(latest.probabilities, earlier.probabilities)
+    best = _judge(load_player(f"{run}@best", level="easy"))
+    assert any(np.array_equal(best.probabilities, other.probabilities) for other in (last, earlier))
+
+
+def test_the_players_by_name():
+    assert load_player("random", GAME).name == "random"
+    np.testing.assert_array_equal(_judge(load_player("optimal", GAME)).probabilities, [[0, 0.5, 0.5, 0]])
+    uniform = load_player("uniform:50", GAME)
+    assert uniform.name == "uniform:50"
+    assert _judge(uniform).probabilities[0].argmax() in (1, 2)
+    assert load_player("rollout:8", GAME).name == "rollout:8"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("uniform", "unknown player 'uniform'; players: a run folder"),
+        ("uniform:x", "SIMULATIONS must be a whole number of at least 1, got 'x'"),
+        ("uniform:-1", "SIMULATIONS must be a whole number of at least 1, got '-1'"),
+        ("optimal:3", "unknown player 'optimal:3'"),
+        ("no/such/folder", "unknown player 'no/such/folder'"),
+    ],
+)
+def test_an_unknown_player_is_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        load_player(spec, GAME)
+
+
+def test_a_player_by_name_needs_a_game():
+    with pytest.raises(ValueError, match="a player by name needs a game too"):
+        load_player("random")
+
+
+def test_an_agent_does_not_play_another_game(run):
+    with pytest.raises(ValueError, match=r"was trained on .*connect2.*, asked to play .*tictactoe"):
+        load_player(run, make("tictactoe"))
+
+
+def test_unknown_levels_and_missing_checkpoints_are_refused(run):
+    with pytest.raises(ValueError, match="unknown level 'godlike'; available: easy, medium, hard"):
+        load_player(run, level="godlike")
+    with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
+        load_player(run, num_simulations=0)
+    with pytest.raises(RunError, match=r"checkpoint 3 in .* is damaged: 3\.json is missing"):
+        load_player(f"{run}@3")
+
+
+def test_the_package_offers_it():
+    assert azjax.load_player is load_player

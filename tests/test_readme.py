@@ -1,0 +1,64 @@
+"""The README's code runs as printed."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.evaluation import solve
+from azjax.games import game as game_module
+from azjax.training import Config, init, make_iteration
+
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (Path(__file__).parents[1] / "README.md").read_text(), re.M | re.S)
+
+
+@pytest.fixture
+def nim(monkeypatch):
+    """The example game, registered for one test."""
+    (example,) = [block for block in BLOCKS if "@register" in block]
+    azjax.available()
+    monkeypatch.setattr(game_module, "_FACTORIES", dict(game_module._FACTORIES))
+    exec(compile(example, "README.md", "exec"), {"__name__": "nim_example"})
+    return azjax.make("nim", heap=13)
+
+
+def test_the_search_from_python_runs_as_printed(capsys):
+    (example,) = [block for block in BLOCKS if "alphazero_policy" in block]
+    exec(compile(example, "README.md", "exec"), {"__name__": "search_example"})
+    visits = capsys.readouterr().out.split("]")[0].strip("[ ").split()
+    assert sum(map(int, visits)) == 100
+
+
+def test_the_example_game_keeps_every_law(nim):
+    azjax.games.check_game(nim)
+
+
+def test_the_example_game_is_lost_at_multiples_of_four(nim):
+    """Who leaves a multiple of four answers every move with its complement to four."""
+    solution = solve(nim)
+    running = ~solution.terminated
+    lost = solution.states.stones[running] % 4 == 0
+    np.testing.assert_array_equal(solution.values[running], np.where(lost, -1, 1))
+
+
+def test_the_example_game_can_be_trained(nim):
+    config = Config(
+        network="mlp",
+        width=8,
+        depth=1,
+        num_simulations=4,
+        num_games=8,
+        steps_per_iteration=4,
+        replay_size=256,
+        batch_size=8,
+        updates_per_iteration=1,
+    )
+    config = dataclasses.replace(config, steps_per_iteration=13)
+    state = jax.jit(lambda: init(nim, config, 0, config.hyper))()
+    state, metrics = jax.jit(make_iteration(nim, config))(state, config.hyper)
+    assert float(metrics["games"]) >= 8
+    assert np.isfinite(float(metrics["loss"]))
