@@ -85,6 +85,16 @@ def rows_of(leaves: chex.Array, node: chex.Array) -> chex.Array:
     return flat.at[node * batch + tree_index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
+def read_row(rows: chex.Array, index: chex.Array) -> chex.Array:
+    """`rows[index]` without the check that the index is in range."""
+    return jax.lax.dynamic_index_in_dim(rows, index, keepdims=False)
+
+
+def write_row(rows: chex.Array, row: chex.Array, index: chex.Array) -> chex.Array:
+    """`rows` with `row` at `index`, which is in range: a check would read the old row to keep it."""
+    return jax.lax.dynamic_update_index_in_dim(rows, row.astype(rows.dtype), index, axis=0)
+
+
 def add_to_rows(leaves: chex.Array, node: chex.Array, values: chex.Array) -> chex.Array:
     """Adds `values` [B] to `leaves` [N, B] at node [B] of each tree; node N, which no tree has, drops its value."""
     flat = node * leaves.shape[1] + jnp.arange(leaves.shape[1], dtype=jnp.int32)
@@ -163,9 +173,9 @@ def select(game: Game, tree: Tree, score: Score) -> tuple[Path, Leaf]:
         is_new = child == UNVISITED
         reward, discount = rows_of(tree.reward, child), rows_of(tree.discount, child)
         path = Path(
-            nodes=path.nodes.at[path.length].set(jnp.where(active & ~is_new, child, num_nodes)),
-            reward=path.reward.at[path.length].set(reward),
-            discount=path.discount.at[path.length].set(discount),
+            nodes=write_row(path.nodes, jnp.where(active & ~is_new, child, num_nodes), path.length),
+            reward=write_row(path.reward, reward, path.length),
+            discount=write_row(path.discount, discount, path.length),
             length=path.length + 1,
         )
         goes_on = active & ~is_new & (discount != 0)
@@ -199,7 +209,7 @@ def expand(
 
     # Where the path ended at a terminal node the row is written too, but nothing leads to it.
     def write(leaves: chex.Array, new: chex.Array) -> chex.Array:
-        return leaves.at[node].set(new.astype(leaves.dtype))
+        return write_row(leaves, new, node)
 
     edge_node = jnp.where(leaf.expand, leaf.parent, num_nodes)
     tree = Tree(
@@ -222,8 +232,8 @@ def back_up(tree: Tree, path: Path, returns: chex.Array) -> Tree:
     def add(step: chex.Array, carry: tuple) -> tuple:
         visits, sums, value = carry
         depth = path.length - 1 - step
-        node = path.nodes[depth]
-        value = jnp.where(node < num_nodes, path.reward[depth] + path.discount[depth] * value, value)
+        node, reward, discount = (read_row(rows, depth) for rows in (path.nodes, path.reward, path.discount))
+        value = jnp.where(node < num_nodes, reward + discount * value, value)
         visits = add_to_rows(visits, node, jnp.ones_like(node))
         return visits, add_to_rows(sums, node, value), value
 
