@@ -47,7 +47,7 @@ def alphazero_policy(
     if num_simulations < 1:
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
     root_key, noise_key, loop_key, action_key = jax.random.split(key, 4)
-    actions, prior, value = evaluate(game, evaluator, params, root_key, states)
+    actions, prior, value = evaluate(game, evaluator, params, root_key, states, jnp.int32(ROOT + 1))
     prior = jax.lax.cond(
         jnp.asarray(dirichlet_fraction) > 0,
         lambda: add_dirichlet_noise(noise_key, prior, dirichlet_fraction, dirichlet_alpha),

@@ -68,12 +68,18 @@ def puct(c_puct: chex.Array) -> Score:
 
 
 def evaluate(
-    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, states: Any
+    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, states: Any, node: chex.Array
 ) -> tuple[chex.Array | None, chex.Array, chex.Array]:
-    """Actions [B, K] (or None), prior [B, K] normalised over the legal slots (-1 in holes), and value [B]."""
+    """Judges states [B, ...]; `node` is the one that a simulation makes of them, or any but the root's number.
+
+    Returns:
+      actions: int32 [B, K], or None where slot a is action a.
+      prior: float32 [B, K]; normalised over the legal slots, -1 in holes.
+      value: float32 [B]; 0 after the end.
+    """
     prior_logits, value = evaluator(params, key, states)
     actions, valid = legal_slots(game, states)
-    prior = legal_softmax(to_slots(prior_logits, actions), valid)
+    prior = legal_softmax(to_slots(prior_logits, actions), valid, node)
     return actions, prior, jnp.where(states.terminated, 0.0, value)
 
 
@@ -102,16 +108,23 @@ def add_to_rows(leaves: chex.Array, node: chex.Array, values: chex.Array) -> che
     return cells.add(values, mode="drop", unique_indices=True, wrap_negative_indices=False).reshape(leaves.shape)
 
 
-def materialised(values: Any, node: chex.Array) -> Any:
-    """`values`, computed once: XLA's CPU fusion would compute them again for every slot that reads them.
+def apart(function: Callable[[Any], Any], operand: Any, node: chex.Array) -> Any:
+    """`function(operand)`, the operand being computed once and laid out as it stands.
 
-    Nothing is fused through a branch; `node` is never the root, but the compiler cannot know.
+    XLA's CPU fusion would compute it again for every element that reads it. Nothing is fused through a branch that
+    depends on the `node` which a simulation makes: it is never the root, but the compiler does not know.
     """
 
-    def branch(values: Any) -> Any:
-        return jax.lax.cond(node > ROOT, lambda kept: kept, lambda kept: jax.tree.map(jnp.zeros_like, kept), values)
+    def branch(operand: Any) -> Any:
+        def nothing(operand: Any) -> Any:
+            return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, operand))
 
-    return jax.lax.platform_dependent(values, cpu=branch, default=jax.lax.optimization_barrier)
+        return jax.lax.cond(node > ROOT, function, nothing, operand)
+
+    def barrier(operand: Any) -> Any:
+        return function(jax.lax.optimization_barrier(operand))
+
+    return jax.lax.platform_dependent(operand, cpu=branch, default=barrier)
 
 
 def child_statistics(tree: Tree, node: chex.Array) -> tuple[chex.Array, chex.Array, chex.Array]:
@@ -137,25 +150,32 @@ def _turn_negative(bits: chex.Array) -> chex.Array:
     return jnp.where(bits < 0, bits ^ jnp.int32(0x7FFFFFFF), bits)
 
 
-def best_slot(score: chex.Array) -> chex.Array:
+def best_slot(score: chex.Array, node: chex.Array) -> chex.Array:
     """int32 [B]: the slot of the highest score [B, K], the lowest such slot on ties. No score may be -0."""
-    # Two plain reductions, since XLA does not vectorise the paired one behind argmax.
-    order = ordered_bits(score)
-    slots = jnp.arange(score.shape[1], dtype=jnp.int32)
-    best = jnp.max(order, axis=1, keepdims=True)
-    return jnp.min(jnp.where(order == best, slots, score.shape[1] - 1), axis=1)
+
+    # Two plain reductions over the first axis: XLA vectorises those, and not the paired one behind argmax.
+    def reduce(order: chex.Array) -> chex.Array:
+        slots = jnp.arange(len(order), dtype=jnp.int32)[:, None]
+        return jnp.min(jnp.where(order == jnp.max(order, axis=0, keepdims=True), slots, len(order) - 1), axis=0)
+
+    return apart(reduce, ordered_bits(score).T, node)
 
 
-def legal_softmax(logits: chex.Array, valid: chex.Array) -> chex.Array:
+def legal_softmax(logits: chex.Array, valid: chex.Array, node: chex.Array) -> chex.Array:
     """Probabilities over the valid slots of [B, K], -1 in holes."""
-    logits = jnp.where(valid, logits, -jnp.inf)
-    highest = _turn_negative(jnp.max(ordered_bits(logits), axis=1, keepdims=True))
-    # Where no slot is valid this is NaN: the last line keeps it out.
-    weights = jnp.exp(logits - jax.lax.bitcast_convert_type(highest, jnp.float32))
-    return jnp.where(valid, weights / jnp.sum(weights, axis=1, keepdims=True), -1.0)
+
+    def normalise(logits: chex.Array) -> chex.Array:
+        highest = _turn_negative(jnp.max(ordered_bits(logits), axis=0, keepdims=True))
+        # Where no slot is valid this is NaN: the last line keeps it out.
+        weights = jnp.exp(logits - jax.lax.bitcast_convert_type(highest, jnp.float32))
+        return weights / jnp.sum(weights, axis=0, keepdims=True)
+
+    # Slots first, as in `best_slot`.
+    logits = jnp.where(valid, logits, -jnp.inf).T
+    return jnp.where(valid, apart(normalise, logits, node).T, -1.0)
 
 
-def select(game: Game, tree: Tree, score: Score) -> tuple[Path, Leaf]:
+def select(game: Game, tree: Tree, score: Score, node: chex.Array) -> tuple[Path, Leaf]:
     """Walks each tree from its root to an edge that has no node yet, or to a terminal node."""
     num_nodes, batch = tree.visits.shape
     depth_limit = max(1, min(num_nodes - 1, game.max_plies))
@@ -168,7 +188,7 @@ def select(game: Game, tree: Tree, score: Score) -> tuple[Path, Leaf]:
         children, child_visits, q = child_statistics(tree, leaf.parent)
         prior = rows_of(tree.prior, leaf.parent)
         scores = score(q, prior, child_visits, rows_of(tree.visits, leaf.parent)[:, None])
-        slot = jnp.where(active, best_slot(jnp.where(prior < 0, -jnp.inf, scores)), leaf.slot)
+        slot = jnp.where(active, best_slot(jnp.where(prior < 0, -jnp.inf, scores), node), leaf.slot)
         child = jnp.take_along_axis(children, slot[:, None], axis=1)[:, 0]
         is_new = child == UNVISITED
         reward, discount = rows_of(tree.reward, child), rows_of(tree.discount, child)
@@ -199,8 +219,8 @@ def expand(
     rows = jnp.arange(batch)
     parents = jax.tree.map(lambda leaves: rows_of(leaves, leaf.parent), tree.states)
     action = leaf.slot if tree.actions is None else tree.actions[leaf.parent, rows, leaf.slot]
-    states = materialised(jax.vmap(game.step)(parents, action), node)
-    actions, prior, value = evaluate(game, evaluator, params, key, states)
+    states = apart(lambda states: states, jax.vmap(game.step)(parents, action), node)
+    actions, prior, value = evaluate(game, evaluator, params, key, states, node)
 
     reward = jnp.take_along_axis(states.rewards, parents.current_player[:, None], axis=1)[:, 0]
     same_player = states.current_player == parents.current_player
@@ -254,6 +274,6 @@ def simulate(
     game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, tree: Tree, score: Score, node: chex.Array
 ) -> Tree:
     """One simulation in every tree; the nodes that it makes are number `node`."""
-    path, leaf = select(game, tree, score)
+    path, leaf = select(game, tree, score, node)
     tree, returns = expand(game, evaluator, params, key, tree, leaf, node)
     return back_up(tree, path, returns)
