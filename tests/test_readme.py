@@ -1,6 +1,6 @@
 """The README's code runs as printed."""
 
-import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from azjax.evaluation import solve
 from azjax.games import game as game_module
 from azjax.training import Config, init, make_iteration
 
-BLOCKS = re.findall(r"^```python\n(.*?)^```", (Path(__file__).parents[1] / "README.md").read_text(), re.M | re.S)
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
 
 @pytest.fixture
@@ -52,13 +54,34 @@ def test_the_example_game_can_be_trained(nim):
         depth=1,
         num_simulations=4,
         num_games=8,
-        steps_per_iteration=4,
+        steps_per_iteration=13,  # a whole game
         replay_size=256,
         batch_size=8,
         updates_per_iteration=1,
     )
-    config = dataclasses.replace(config, steps_per_iteration=13)
     state = jax.jit(lambda: init(nim, config, 0, config.hyper))()
     state, metrics = jax.jit(make_iteration(nim, config))(state, config.hyper)
     assert float(metrics["games"]) >= 8
     assert np.isfinite(float(metrics["loss"]))
+
+
+def test_the_speeds_are_those_of_the_committed_file():
+    results = json.loads((ROOT / "experiments" / "results" / "search.json").read_text())
+    for row in results["rows"]:
+        rates = row["simulations_per_second"]
+        line = f"| `{row['evaluator']}` | {rates['azjax']:,} | {rates['mctx']:,} | {row['ratio']:.1f} "
+        assert line in README
+
+
+def test_the_files_that_it_links_to_are_there():
+    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_perfect_play_with_every_seed_is_what_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "perfect_play.json").read_text())
+    assert {(row["game"], row["seed"]) for row in results["rows"]} == {
+        (game, seed) for game in ("connect2", "tictactoe") for seed in range(3)
+    }
+    for row in results["rows"]:
+        assert row["network"]["mistakes"] == row["network_and_64_simulations"]["mistakes"] == 0

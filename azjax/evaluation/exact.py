@@ -231,7 +231,7 @@ class ExactReport:
             for seat in ("moving_first", "moving_second", "alternating"):
                 outcome = getattr(results, seat)
                 label = f"score against {opponent}, {seat.removeprefix('moving_')}"
-                lines.append((label, f"{outcome.score:.4f} (loses {outcome.loss:.2%})"))
+                lines.append((label, f"{outcome.score:.4f}, loses {outcome.loss:.1%}"))
         if not math.isnan(self.value_error):
             lines.append(("sign of the value right", f"{self.value_sign_accuracy:.2%}"))
             lines.append(("mean error of the value", f"{self.value_error:.4f}"))

@@ -210,8 +210,8 @@ def test_a_report_has_rows_of_text_and_values_only_for_players_that_have_them(so
     assert rows["player"] == "random"
     assert rows["positions"] == "23"
     assert rows["mistakes"] == "6.83 (29.71%)"
-    assert rows["score against random, alternating"] == "0.5000 (loses 33.33%)"
-    assert rows["score against optimal, second"] == "0.0000 (loses 100.00%)"
+    assert rows["score against random, alternating"] == "0.5000, loses 33.3%"
+    assert rows["score against optimal, second"] == "0.0000, loses 100.0%"
     assert not any("value" in label for label in rows)
     best = dict(exact_report(optimal_player(solution), solution, key()).rows())
     assert best["mistakes"] == "0 (0.00%)"
