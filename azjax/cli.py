@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import io
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -178,7 +179,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if command not in _COMMANDS:
             raise ValueError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
-        _COMMANDS[command](rest)
+        with warnings.catch_warnings():
+            # Those meant for users are told as errors are, without the place in the code.
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _tell  # type: ignore[assignment]
+            _COMMANDS[command](rest)
     except ValueError as error:
         _fail(str(error), 2)
     except (RunError, OSError) as error:
@@ -188,8 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"azjax: {' '.join(message.split())}", file=sys.stderr)
+    _tell(message)
     sys.exit(code)
+
+
+def _tell(message: Warning | str, *_: Any) -> None:
+    print(f"azjax: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:

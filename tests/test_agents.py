@@ -1,27 +1,15 @@
 import jax
 import numpy as np
 import pytest
+from small_run import SMALL
 
 import azjax
 from azjax.agents import game_of, is_run, load_player
 from azjax.evaluation import judge
 from azjax.games.game import make
-from azjax.training import Config, RunError, train
+from azjax.training import RunError, train
 
 GAME = make("connect2")
-SMALL = Config(
-    iterations=4,
-    network="mlp",
-    width=8,
-    depth=1,
-    num_simulations=2,
-    num_games=4,
-    steps_per_iteration=4,
-    replay_size=64,
-    updates_per_iteration=1,
-    batch_size=8,
-    checkpoint_every=2,
-)
 
 
 @pytest.fixture(scope="module")

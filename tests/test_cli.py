@@ -1,12 +1,19 @@
 """The command line as a user meets it. Commands run in this process, but for the one that proves the exit code."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+import small_run
+from killing import KILLED, train_command
 
 from azjax.cli import main
+from azjax.games.game import make
+from azjax.training import train
 
 SMALL = [
     "--iterations=3",
@@ -155,6 +162,36 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
     assert "damaged" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+
+
+def test_a_damaged_checkpoint_is_told_in_one_line_and_the_one_before_goes_on(capsys, tmp_path):
+    folder = tmp_path / "run"
+    train(make("connect2"), small_run.SMALL, folder)
+    (folder / "checkpoints" / "4" / "_CHECKPOINT_METADATA").write_text("damaged")
+    main(["evaluate", str(folder), "--games", "2"])
+    # Both players of the table load it.
+    (line,) = set(capsys.readouterr().err.splitlines())
+    assert line.startswith(f"azjax: checkpoint 4 in {folder}/checkpoints is damaged (_CHECKPOINT_METADATA is not as")
+    assert line.endswith("trying the one before")
+    for step in ("2", "4"):
+        (folder / "checkpoints" / f"{step}.json").unlink()
+    assert _refused(capsys, ["evaluate", str(folder)], code=1) == f"{folder}/checkpoints holds no sound checkpoint"
+
+
+def test_ctrl_c_saves_and_ends_with_130(tmp_path):
+    options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 100_000}.items()]
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        train_command("connect2", folder, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not (folder / "checkpoints" / "3.json").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == ""
+    stopped = int(re.search(r"stopped at iteration (\d+) and saved", out).group(1))
+    assert (folder / "checkpoints" / f"{stopped}.json").exists()
 
 
 def test_the_installed_command_ends_with_the_code_of_its_failure():

@@ -17,6 +17,7 @@ import jax
 import orbax.checkpoint as ocp
 
 _DAMAGED = "damaged"
+_OVERHEAD_BYTES = 500_000  # a step's metadata, and slack
 
 
 class RunError(RuntimeError):
@@ -70,6 +71,7 @@ class Checkpoints:
         """
         leaves = _named_leaves(state)
         try:
+            self._check_space(sum(leaf.nbytes for leaf in leaves.values()))
             # Forced: Orbax would skip a step below its newest one, and say nothing.
             self._manager.save(step, args=ocp.args.StandardSave(leaves), force=True)
             self._manager.wait_until_finished()
@@ -123,6 +125,13 @@ class Checkpoints:
             if (aside / path.name).is_dir():
                 shutil.rmtree(aside / path.name)
             path.replace(aside / path.name)
+
+    def _check_space(self, num_bytes: int) -> None:
+        # Asked for first: on a full disk Orbax's threads write their tracebacks over the screen.
+        self.folder.mkdir(parents=True, exist_ok=True)
+        needed, free = num_bytes + _OVERHEAD_BYTES, shutil.disk_usage(self.folder).free
+        if free < needed:
+            raise OSError(f"{needed / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are free on the disk")
 
     def _manifest(self, step: int) -> Path:
         return self.folder / f"{step}.json"

@@ -4,26 +4,13 @@ import json
 import jax
 import pytest
 from rich.console import Console
+from small_run import SMALL
 
 from azjax.evaluation import random_player, solve
 from azjax.games.game import make
 from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
 from azjax.report.strength import try_solve
-from azjax.training import Config, RunError, train
-
-SMALL = Config(
-    iterations=4,
-    network="mlp",
-    width=8,
-    depth=1,
-    num_simulations=2,
-    num_games=4,
-    steps_per_iteration=4,
-    replay_size=64,
-    updates_per_iteration=1,
-    batch_size=8,
-    evaluate_every=2,
-)
+from azjax.training import RunError, train
 
 
 def _text(table):

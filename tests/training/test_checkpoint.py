@@ -1,6 +1,7 @@
 import json
 import random
 import shutil
+import types
 
 import jax
 import jax.numpy as jnp
@@ -131,6 +132,13 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path):
     (tmp_path / "checkpoints").write_text("a file")
     with pytest.raises(RunError, match="checkpoint 1 could not be written to"):
         Checkpoints(tmp_path / "checkpoints").save(1, _state(1))
+
+
+def test_a_full_disk_is_told_before_anything_is_written(folder, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=0))
+    with pytest.raises(RunError, match=r"checkpoint 40 could not be written .* MB are needed and 0\.0 MB are free"):
+        Checkpoints(folder).save(40, _state(40))
+    assert Checkpoints(folder).restore(LIKE)[0] == 30
 
 
 def test_the_manifest_names_every_file_and_every_array(folder):

@@ -4,21 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_run import SMALL
 
 from azjax.games.game import available, make
-from azjax.training import Config, Hyper, init, make_iteration
-
-SMALL = Config(
-    network="mlp",
-    width=16,
-    depth=1,
-    num_simulations=4,
-    num_games=4,
-    steps_per_iteration=4,
-    replay_size=64,
-    updates_per_iteration=2,
-    batch_size=8,
-)
+from azjax.training import Hyper, init, make_iteration
 
 
 def _hyper(config):

@@ -5,25 +5,14 @@ import threading
 import time
 
 import pytest
+import small_run
 from killing import KILLED, assert_equal_runs, checkpoint_bits, train_killed, train_to_the_end
 
 from azjax.games.game import make
-from azjax.training import Checkpoints, Config, RunError, load_run, load_variables, train
+from azjax.training import Checkpoints, RunError, load_run, load_variables, train
 
-SMALL = Config(
-    iterations=6,
-    network="mlp",
-    width=16,
-    depth=1,
-    num_simulations=4,
-    num_games=4,
-    steps_per_iteration=4,
-    replay_size=64,
-    updates_per_iteration=2,
-    batch_size=8,
-    evaluate_every=2,
-    checkpoint_every=2,
-)
+SMALL = dataclasses.replace(small_run.SMALL, iterations=6)
+
 GAME = make("connect2")
 
 
