@@ -117,7 +117,10 @@ def train_command(arguments: list[str]) -> None:
         sys.exit(128 + result.stopped_by)
     _console.print(f"{folder}: {result.iteration} iterations done", soft_wrap=True)
     _measure(str(folder), game, EvaluateOptions(games=options.games))
-    _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
+    try:
+        _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
+    except ValueError as error:  # Matplotlib is an extra
+        _console.print(f"no learning curve: {error}", soft_wrap=True)
 
 
 def evaluate_command(arguments: list[str]) -> None:
