@@ -26,7 +26,7 @@ lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/mypy
 
 benchmark: $(INSTALLED)  ## search throughput on this machine
-	$(BIN)/azjax benchmark search --output experiments/results/search.json
+	$(BIN)/azjax benchmark search
 
 # A pin stays where it is while pyproject.toml allows it; remove requirements.lock first to renew them all.
 lock:  ## solve requirements.lock anew from pyproject.toml (needs uv: pip install uv)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import io
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from azjax.evaluation import perft, solve
 from azjax.games.game import Game, available, factory, make
 from azjax.play.terminal import play_in_terminal
 from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
-from azjax.training import Config, RunError, preset, train
+from azjax.training import Config, preset, train
 
 _console = Console(highlight=False, markup=False)
 
@@ -57,6 +58,9 @@ class TrainOptions:
     games: int = 10_000
     config: Config = dataclasses.field(default_factory=Config)
 
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateOptions:
@@ -71,6 +75,10 @@ class EvaluateOptions:
     games: int = 10_000
     num_simulations: int = NUM_SIMULATIONS
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+        _check_seed(self.seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +110,19 @@ class PlayOptions:
     num_simulations: int = NUM_SIMULATIONS
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _check_seed(self.seed)
+
+
+def _check_games(games: int) -> None:
+    if games < 2 or games % 2:
+        raise ValueError(f"games must be even and at least 2, so that both move first equally; got {games}")
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be 0..2^32 - 1, got {seed}")
+
 
 def train_command(arguments: list[str]) -> None:
     name, arguments = _first("train", "GAME", arguments)
@@ -111,16 +132,14 @@ def train_command(arguments: list[str]) -> None:
         game, options.config, folder, resume=options.resume, tensorboard=options.tensorboard, console=_console
     )
     if result.stopped_by is not None:
+        _draw(folder)
         _console.print(
             f"stopped at iteration {result.iteration} and saved; the same command with --resume goes on", soft_wrap=True
         )
         sys.exit(128 + result.stopped_by)
     _console.print(f"{folder}: {result.iteration} iterations done", soft_wrap=True)
     _measure(str(folder), game, EvaluateOptions(games=options.games))
-    try:
-        _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
-    except ValueError as error:  # Matplotlib is an extra
-        _console.print(f"no learning curve: {error}", soft_wrap=True)
+    _draw(folder)
 
 
 def evaluate_command(arguments: list[str]) -> None:
@@ -145,13 +164,15 @@ def solve_command(arguments: list[str]) -> None:
 
 def play_command(arguments: list[str]) -> None:
     options, game, spec = _parse_with_player("play", PlayOptions(), arguments)
+    if options.level is not None and not is_run(spec):
+        raise ValueError(f"level is for trained agents; {spec} has but one")
     names = LEVELS if is_run(spec) else LEVELS[-1:]
     levels = {name: load_player(spec, game, num_simulations=options.num_simulations, level=name) for name in names}
     play_in_terminal(
         game,
         levels,
         console=_console,
-        level=options.level if is_run(spec) else None,
+        level=options.level,
         human_seat=None if options.start is None else ("me", "agent").index(options.start),
         seed=options.seed,
     )
@@ -189,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _COMMANDS[command](rest)
     except ValueError as error:
         _fail(str(error), 2)
-    except (RunError, OSError) as error:
+    except (RuntimeError, OSError) as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
@@ -202,6 +223,13 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def _tell(message: Warning | str, *_: Any) -> None:
     print(f"azjax: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _draw(folder: Path) -> None:
+    try:
+        _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
+    except ValueError as error:  # Matplotlib is an extra
+        _console.print(f"no learning curve: {error}", soft_wrap=True)
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
@@ -247,6 +275,8 @@ def _parse_with_player(command: str, defaults: Any, arguments: list[str]) -> tup
         return _parse(f"{command} {spec}", defaults, arguments), game, spec
     if "--help" in arguments or "-h" in arguments:
         _parse(f"{command} {spec} --game GAME", defaults, ["--help"])
+    # Both forms that tyro takes of every option.
+    arguments = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--game=") else [word])]
     if "--game" not in arguments[:-1]:
         load_player(spec, None)  # says what a player is
     place = arguments.index("--game")
@@ -273,5 +303,6 @@ def _parse(prog: str, defaults: Any, arguments: list[str]) -> Any:
         # A heading, then the message between two rules; the lines are drawn with dashes where there is no Unicode.
         lines = [line.strip(" │─-╭╮╰╯") for line in message.getvalue().splitlines()[1:]]
         lines = lines[1:] if lines[0] == "" else lines
-        reason = " ".join(lines[: lines.index("")]).removeprefix("Error parsing command.config: ")
+        # What our own checks raise is told without the part of the options that it came from.
+        reason = re.sub(r"^Error parsing [^-:][^:]*: ", "", " ".join(lines[: lines.index("")]))
         raise ValueError(f"{reason} (`azjax {prog} --help` lists the options)") from None

@@ -11,6 +11,7 @@ Runs that are there already are finished or taken as they are. Writes experiment
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import jax
@@ -41,7 +42,9 @@ def main(seeds: int = 3, runs: Path = Path("runs/perfect_play")) -> None:
         for seed in range(seeds):
             folder = runs / f"{name}-{seed}"
             config = dataclasses.replace(azjax.preset(name), seed=seed)
-            azjax.train(game, config, folder, resume=True, console=console)
+            result = azjax.train(game, config, folder, resume=True, console=console)
+            if result.stopped_by is not None:
+                sys.exit(128 + result.stopped_by)
             row = {"game": name, "seed": seed, "iterations": config.iterations}
             row["seconds"] = round(sum(step["seconds"] for step in read_rows(folder / TIMING)), 1)
             for level, label in (("medium", "network"), ("hard", "network_and_64_simulations")):

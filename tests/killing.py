@@ -23,7 +23,7 @@ KILLED = {
     "updates-per-iteration": 1,
     "batch-size": 8,
     "replay-size": 128,
-    "evaluate-every": 0,
+    "evaluate-every": 2,
     "checkpoint-every": 3,
 }
 

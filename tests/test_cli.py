@@ -26,6 +26,13 @@ SMALL = [
 SMALL += ["--replay-size=128", "--evaluate-every=2", "--checkpoint-every=2", "--games=2"]
 
 
+SEED = "seed must be 0..2^32 - 1, got -1 (`azjax evaluate random --game connect2 --help` lists the options)"
+GAMES = (
+    "games must be even and at least 2, so that both move first equally; got 3 "
+    "(`azjax train connect2 --help` lists the options)"
+)
+
+
 def _refused(capsys, arguments, code=2):
     """The one line with which a command is refused."""
     with pytest.raises(SystemExit) as stop:
@@ -63,6 +70,12 @@ def _refused(capsys, arguments, code=2):
             ["evaluate", "uniform:0", "--game", "connect2"],
             "'uniform:0': SIMULATIONS must be a whole number of at least 1, got '0'",
         ),
+        (["evaluate", "random", "--game=connect2", "--seed", "-1"], SEED),
+        (
+            ["play", "random", "--game", "connect2", "--level", "easy"],
+            "level is for trained agents; random has but one",
+        ),
+        (["train", "connect2", "--games", "3"], GAMES),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: search"),
     ],
 )
@@ -161,7 +174,7 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
-    assert "damaged" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+    assert "has no checkpoint 77; there are: 2, 3" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
 
 
 def test_a_damaged_checkpoint_is_told_in_one_line_and_the_one_before_goes_on(capsys, tmp_path):
@@ -171,8 +184,8 @@ def test_a_damaged_checkpoint_is_told_in_one_line_and_the_one_before_goes_on(cap
     main(["evaluate", str(folder), "--games", "2"])
     # Both players of the table load it.
     (line,) = set(capsys.readouterr().err.splitlines())
-    assert line.startswith(f"azjax: checkpoint 4 in {folder}/checkpoints is damaged (_CHECKPOINT_METADATA is not as")
-    assert line.endswith("trying the one before")
+    assert line.startswith(f"azjax: {folder}/checkpoints: checkpoint 4 is damaged (_CHECKPOINT_METADATA is not as")
+    assert line.endswith("going back to checkpoint 2")
     for step in ("2", "4"):
         (folder / "checkpoints" / f"{step}.json").unlink()
     assert _refused(capsys, ["evaluate", str(folder)], code=1) == f"{folder}/checkpoints holds no sound checkpoint"

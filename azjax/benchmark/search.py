@@ -64,7 +64,7 @@ class SearchBenchmark:
     game: str = "tictactoe"
     batch: int = 1024
     num_simulations: int = 100
-    repeats: int = 7
+    repeats: int = 15
     output: Path | None = None
 
     def __post_init__(self) -> None:

@@ -156,6 +156,7 @@ def expected_outcome(solution: Solution, first_probabilities: np.ndarray, second
 
     The result of a game is the sign of the reward of its last move.
     """
+    solution.check_results()
     first_moves = solution.current_player == 0
     weights = np.where(first_moves[:, None], first_probabilities, second_probabilities).astype(np.float64)
     # A float32 table sums to one but for rounding, which would add up along a game.

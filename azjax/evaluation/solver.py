@@ -147,6 +147,16 @@ class Solution:
         """bool [S, K]: the actions that keep the value of the position; all False after the end."""
         return (self.children >= 0) & (self.action_values == self.values[:, None])
 
+    def check_results(self) -> None:
+        """Holds that a game's result is the reward of its last move, as counts of wins and draws need it.
+
+        Raises:
+          ValueError: there are rewards before the end.
+        """
+        before_the_end = (self.children >= 0) & ~self.terminated[self.children] & (self.rewards != 0)
+        if before_the_end.any():
+            raise ValueError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
+
     def index(self, states: Any) -> np.ndarray:
         """int32 [B]: the row of each state.
 
@@ -160,7 +170,12 @@ class Solution:
         return rows
 
     def summary(self) -> Summary:
-        """Counts and values; walks over all positions."""
+        """Counts and values; walks over all positions.
+
+        Raises:
+          ValueError: there are rewards before the end.
+        """
+        self.check_results()
         games = self._count_games()
         reachable, terminal = self._count_up_to_symmetry()
         return Summary(

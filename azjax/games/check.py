@@ -64,8 +64,11 @@ def _random_positions(game: Game, num_games: int, seed: int) -> Any:
         actions = jax.vmap(functools.partial(random_legal_action, game))(jax.random.split(key, num_games), states)
         return jax.vmap(game.step)(states, actions)
 
+    starts = jax.jit(jax.vmap(game.init))(jax.random.split(init_key, num_games))
+    play_ply(play_key, play_ply(play_key, starts))
+    traces_when_fed_back = len(traces)
     # Kept on the host, where a new shape costs no compilation.
-    states = jax.device_get(jax.jit(jax.vmap(game.init))(jax.random.split(init_key, num_games)))
+    states = jax.device_get(starts)
     seen = [states]
     for ply in range(game.max_plies):
         if states.terminated.all():
@@ -76,8 +79,8 @@ def _random_positions(game: Game, num_games: int, seed: int) -> Any:
         running = ~states.terminated
         seen.append(jax.tree.map(lambda x: x[running], following))
         states = following
+    _hold(traces_when_fed_back == 1, "step is traced once when its own result is fed back", traces_when_fed_back)
     _hold(states.terminated.all(), f"a game ends within max_plies = {game.max_plies}", _at(states, 0))
-    _hold(len(traces) <= 1, "step is traced once for equal shapes", len(traces))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
 
 
@@ -168,7 +171,13 @@ def _check_single_calls(game: Game, states: Any) -> None:
     def ask(state: Any) -> dict[str, Any]:
         mask = game.legal_action_mask(state)
         stepped = game.step(state, jnp.argmax(mask).astype(jnp.int32))
-        return {"step": stepped, "legal_action_mask": mask, "observe": game.observe(state)}
+        return {
+            "step": stepped,
+            "legal_action_mask": mask,
+            "legal_slots": game.legal_slots(state),
+            "symmetries": game.symmetries(state),
+            "observe": game.observe(state),
+        }
 
     batched = jax.device_get(jax.jit(jax.vmap(ask))(states))
     for index in np.linspace(0, len(states.terminated) - 1, 4).astype(int):
@@ -192,6 +201,8 @@ def _check_text(game: Game, states: Any, rng: np.random.Generator) -> None:
         again = game.from_text(text)
         _hold(game.to_text(again) == text, "to_text(from_text(text)) == text", text)
         _hold(bool(again.terminated) == bool(state.terminated), "from_text finds the end", text)
+        same_result = not bool(state.terminated) or np.array_equal(again.rewards, state.rewards)
+        _hold(same_result, "from_text finds the result", text)
         _hold(
             bool(again.terminated) or int(again.current_player) == int(state.current_player),
             "from_text finds the player to move",

@@ -35,7 +35,9 @@ def draw_learning_curve(folder: str | Path) -> Path:
     counted = [row for row in rows if "mistakes" in row]
     figure = Figure(figsize=(11, 3.4 if counted else 3.2), layout="constrained")
     panels = figure.subplots(1, 3 if counted else 2)
-    figure.suptitle(f"{game.name}: {rows[-1]['iteration']:,} iterations in {duration}", fontsize=12)
+    figure.suptitle(
+        f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
+    )
     _draw_losses(panels[0], rows)
     _draw_results(panels[1], rows)
     if counted:

@@ -47,10 +47,10 @@ class Checkpoints:
         return sorted(int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit())
 
     def best_step(self) -> int:
-        """The sound step of the lowest score, the later one on ties; the newest where none has a score.
+        """The step of the lowest score, the later one on ties; the newest where none has a score.
 
         Raises:
-          RunError: there is no sound checkpoint.
+          RunError: there is no manifest that can be read.
         """
         manifests = {step: body for step in self.steps() if (body := _read_manifest(self._manifest(step))) is not None}
         if not manifests:
@@ -101,23 +101,26 @@ class Checkpoints:
         Raises:
           RunError: there is no sound checkpoint, or the arrays saved are not those expected.
         """
+        if step is not None and step not in self.steps():
+            there = ", ".join(map(str, self.steps())) or "none"
+            raise RunError(f"{self.folder} has no checkpoint {step}; there are: {there}")
+        problems: list[str] = []
         for candidate in [step] if step is not None else reversed(self.steps()):
             problem = self._problem(candidate)
             if problem is None:
+                for told in problems:
+                    warnings.warn(f"{self.folder}: {told}; going back to checkpoint {candidate}", stacklevel=2)
                 return candidate, self._read(candidate, like)
-            if step is not None:
-                raise RunError(f"checkpoint {candidate} in {self.folder} is damaged: {problem}")
-            warnings.warn(
-                f"checkpoint {candidate} in {self.folder} is damaged ({problem}): trying the one before", stacklevel=2
-            )
-        raise RunError(f"{self.folder} holds no sound checkpoint")
+            problems.append(f"checkpoint {candidate} is damaged ({problem})")
+        raise RunError(f"{self.folder} holds no sound checkpoint" + "".join(f"; {told}" for told in problems))
 
     def set_aside_after(self, step: int) -> None:
-        """Moves what lies there of later steps to the folder `damaged` beside: the run goes on from `step`."""
+        """Moves later steps, and those without a manifest, to the folder `damaged` beside it."""
+        sound = {number for number in self.steps() if number <= step}
         later = [
             path
             for path in (self.folder.iterdir() if self.folder.exists() else [])
-            if path.name.removesuffix(".json").isdigit() and int(path.name.removesuffix(".json")) > step
+            if path.name.removesuffix(".json").isdigit() and int(path.name.removesuffix(".json")) not in sound
         ]
         aside = self.folder.parent / _DAMAGED
         for path in later:
@@ -167,7 +170,7 @@ class Checkpoints:
     def _remove(self, step: int) -> None:
         # The manifest goes first: a step without one does not count.
         self._manifest(step).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / str(step))
+        shutil.rmtree(self.folder / str(step), ignore_errors=True)
         self._manager.reload()
 
 

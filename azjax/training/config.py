@@ -33,7 +33,7 @@ class Config:
     """A training run. With the game, it decides every bit of the result.
 
     Attributes:
-      seed: of everything random.
+      seed: of everything random, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
       network: `mlp` or `resnet`.
       width: units (mlp) or channels (resnet).
@@ -79,6 +79,8 @@ class Config:
         for field in ("seed", "random_start_plies", "evaluate_every"):
             if getattr(self, field) < 0:
                 raise ValueError(f"{field} must be at least 0, got {getattr(self, field)}")
+        if self.seed >= 2**32:
+            raise ValueError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:
             raise ValueError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
         self.make_network()  # refuses an unknown one

@@ -2,12 +2,14 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import importlib.metadata
 import json
 import math
 import signal
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,11 +24,13 @@ from azjax.games.game import Game, make, options_of
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration
-from azjax.training.metrics import MetricsLog
+from azjax.training.metrics import METRICS, MetricsLog, read_rows, summary_writer
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
-_MAY_CHANGE = {"iterations", "azjax", "jax"}  # on resume
+_LOCK = "lock"
+_MAY_CHANGE = {"iterations"}  # on resume
+_PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,13 +78,38 @@ def train(
     """
     folder = Path(folder)
     hyper = jax.tree.map(jnp.float32, config.hyper)
-    # Traced before anything is written, so that a configuration that cannot work leaves no folder behind.
+    # Tried before anything is written, so that what cannot work leaves no folder behind.
+    if tensorboard:
+        summary_writer()
     fresh = jax.jit(lambda hyper: init(game, config, config.seed, hyper))
     like = jax.eval_shape(fresh, hyper)
-    is_new = _open_folder(folder, game, config, resume)
-    checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
     console = Console(quiet=True) if console is None else console
-    if is_new or not checkpoints.steps():
+    solution = None
+    if config.evaluate_every:
+        with console.status("solving the game, to count mistakes"):
+            solution = solve(game)
+    _open_folder(folder, game, config, resume)
+    with _only_trainer(folder):
+        return _train_in(folder, game, config, hyper, fresh, like, solution, tensorboard, console)
+
+
+def _train_in(
+    folder: Path,
+    game: Game,
+    config: Config,
+    hyper: Hyper,
+    fresh: Callable[[Hyper], TrainState],
+    like: Any,
+    solution: Solution | None,
+    tensorboard: bool,
+    console: Console,
+) -> TrainResult:
+    """Begins or goes on with the run in a folder that is open and locked."""
+    checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
+    if not checkpoints.steps():
+        # Rows beyond the first checkpoint were written after it.
+        if any(row["iteration"] > config.checkpoint_every for row in read_rows(folder / METRICS)):
+            raise RunError(f"{folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
         start, state = 0, fresh(hyper)
         console.print(config.make_network().summary(game), highlight=False)
     else:
@@ -88,7 +117,6 @@ def train(
     checkpoints.set_aside_after(start)
     if start:
         console.print(f"resumed {folder} at iteration {start}", highlight=False, soft_wrap=True)
-    solution = solve(game) if config.evaluate_every else None
     log = MetricsLog(folder, start, tensorboard)
     try:
         return _train(game, config, hyper, folder, state, start, checkpoints, solution, log, console)
@@ -113,28 +141,35 @@ def _train(
     iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
     simulations = config.num_games * config.steps_per_iteration * config.num_simulations
     done, latest = start, dict[str, float]()
+    stopped_by: signal.Signals | None = None
     with _progress(console) as progress, _stop_requests() as stops:
         task = progress.add_task("", total=config.iterations, completed=start, rates="compiling")
-        while done < config.iterations and not stops:
+        while done < config.iterations and stopped_by is None:
             began = time.perf_counter()
             with jax.transfer_guard("disallow"):
                 state, metrics = iterate(state, hyper)
                 row = {name: float(value) for name, value in jax.device_get(metrics).items()}
             seconds = time.perf_counter() - began
             done += 1
-            is_last = done == config.iterations or bool(stops)
             if solution is not None and done % config.evaluate_every == 0:
                 row["mistakes"] = _count_mistakes(game, config, solution, state)
             rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
             log.write(done, row, {"seconds": seconds, **rates})
-            if is_last or done % config.checkpoint_every == 0:
+            if not math.isfinite(row["loss"]) and row["replay_positions"] > 0:
+                raise RunError(
+                    f"{folder}: the loss is {row['loss']} at iteration {done}; the checkpoints before it are kept. "
+                    "A lower learning_rate may help"
+                )
+            # Read once, so that a signal which comes later is served after the next iteration.
+            stopped_by = stops[0] if stops else None
+            if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
                 # The rows first: a checkpoint without them could not be resumed to the same files.
                 log.flush()
                 score = row.get("mistakes" if solution else "loss", math.nan)
                 checkpoints.save(done, state, score if math.isfinite(score) else None)
             latest |= row
             progress.update(task, completed=done, rates=_show(latest, rates))
-    return TrainResult(folder, state, done, stops[0] if stops and done < config.iterations else None)
+    return TrainResult(folder, state, done, stopped_by if done < config.iterations else None)
 
 
 def load_run(folder: str | Path) -> tuple[Game, Config]:
@@ -144,8 +179,11 @@ def load_run(folder: str | Path) -> tuple[Game, Config]:
       RunError: it is not a run folder.
     """
     saved = _read_config(Path(folder))
-    config = dict(saved["config"], start_positions=tuple(saved["config"]["start_positions"]))
-    return make(saved["game"], **saved["options"]), Config(**{**config, "hyper": Hyper(**config["hyper"])})
+    try:
+        config = dict(saved["config"], start_positions=tuple(saved["config"]["start_positions"]))
+        return make(saved["game"], **saved["options"]), Config(**{**config, "hyper": Hyper(**config["hyper"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
 
 
 def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Any]:
@@ -167,34 +205,51 @@ def _count_mistakes(game: Game, config: Config, solution: Solution, state: Train
 
 def _describe_run(game: Game, config: Config) -> dict[str, Any]:
     return {
-        **{package: importlib.metadata.version(package) for package in ("azjax", "jax")},
+        "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
         "game": game.name,
         "options": options_of(game),
         "config": dataclasses.asdict(config),
     }
 
 
-def _open_folder(folder: Path, game: Game, config: Config, resume: bool) -> bool:
-    """True if a new run begins in `folder`, False if one goes on there."""
+def _open_folder(folder: Path, game: Game, config: Config, resume: bool) -> None:
+    """Makes the run's folder, or holds that the run in it may go on with this configuration."""
     asked = json.loads(json.dumps(_describe_run(game, config)))
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    # A first writing that was cut off leaves a partial file alone.
+    if not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= {CONFIG + ".partial"}):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _write_config(folder, asked)
         except OSError as error:
             raise RunError(f"{folder} cannot be made: {error.strerror}") from error
-        return True
+        return
     saved = _read_config(folder)
     if not resume:
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
     for name, (was, now) in _differences(saved, asked).items():
-        if name not in _MAY_CHANGE:
+        if name in _PACKAGES:
+            warnings.warn(f"{folder} was made with {name} {was}, this is {now}: bits may differ", stacklevel=3)
+        elif name not in _MAY_CHANGE:
             raise RunError(f"{folder} was made with {name} = {was}, asked for {now}; nothing was changed")
     try:
         _write_config(folder, asked)
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {error.strerror}") from error
-    return False
+
+
+@contextlib.contextmanager
+def _only_trainer(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock, which the system lets go of when the process ends, however it does.
+
+    Raises:
+      RunError: another process trains there.
+    """
+    with (folder / _LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"{folder}: another process trains there") from None
+        yield
 
 
 def _write_config(folder: Path, description: dict[str, Any]) -> None:

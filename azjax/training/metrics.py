@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from azjax.training.checkpoint import RunError
+
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
 
@@ -18,18 +20,20 @@ class MetricsLog:
 
     Args:
       folder: the run's.
-      iteration: rows of later iterations are cut off: they belong to work that the checkpoint does not hold.
+      iteration: rows of later iterations are cut off: they belong to work that the checkpoint does not hold; those
+        up to it must be there.
       tensorboard: write the same numbers to `folder/tensorboard` too.
-
     Raises:
-      ValueError: TensorBoard is asked for and tensorboardX is not installed.
+      RunError: a row up to `iteration` is damaged or missing.
     """
 
     def __init__(self, folder: Path, iteration: int, tensorboard: bool = False):
         for name in (METRICS, TIMING):
             _cut_back(folder / name, iteration)
         self._files = {name: (folder / name).open("a") for name in (METRICS, TIMING)}
-        self._tensorboard = _summary_writer(folder / "tensorboard", iteration) if tensorboard else None
+        self._tensorboard = (
+            summary_writer()(str(folder / "tensorboard"), purge_step=iteration + 1) if tensorboard else None
+        )
 
     def write(self, iteration: int, metrics: dict[str, float], timing: dict[str, float]) -> None:
         """Adds the rows of `iteration`; numbers that are not finite become null."""
@@ -54,26 +58,36 @@ class MetricsLog:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file; a last line that was cut off is left out, a missing file has none."""
+    """The rows of a metrics file up to the first that cannot be read; a missing file has none."""
     rows = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
-            rows.append(json.loads(line))
-        except ValueError:
+            row = json.loads(line)
+            _ = int(row["iteration"])
+        except (ValueError, TypeError, KeyError):
             break
+        rows.append(row)
     return rows
 
 
 def _cut_back(path: Path, iteration: int) -> None:
     kept = [row for row in read_rows(path) if row["iteration"] <= iteration]
+    if [row["iteration"] for row in kept] != list(range(1, iteration + 1)):
+        sound = next((n for n, row in enumerate(kept) if row["iteration"] != n + 1), len(kept))
+        raise RunError(f"{path}: line {sound + 1} is damaged or missing; there must be rows 1 to {iteration}")
     partial = path.with_suffix(".partial")
     partial.write_text("".join(json.dumps(row) + "\n" for row in kept))
     partial.replace(path)
 
 
-def _summary_writer(folder: Path, iteration: int) -> Any:
+def summary_writer() -> Any:
+    """TensorBoard's writer class.
+
+    Raises:
+      ValueError: tensorboardX is not installed.
+    """
     try:
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError as error:
         raise ValueError("tensorboard needs tensorboardX: pip install 'azjax[log]'") from error
-    return SummaryWriter(str(folder), purge_step=iteration + 1)
+    return SummaryWriter

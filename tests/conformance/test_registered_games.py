@@ -127,6 +127,18 @@ class SecondPlayerStarts(Mnk):
         return dataclasses.replace(super().init(key), current_player=jnp.int32(1))
 
 
+class StartIsWeaklyTyped(Mnk):
+    """jit traces `step` again when its strongly typed result is fed back."""
+
+    def init(self, key):
+        return dataclasses.replace(super().init(key), current_player=jnp.where(True, 0, 1))
+
+
+class TextForgetsTheWinner(Mnk):
+    def from_text(self, text):
+        return dataclasses.replace(super().from_text(text), rewards=jnp.zeros(2))
+
+
 class RewardsChangeTheirType(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
@@ -154,6 +166,8 @@ class RewardsChangeTheirType(Mnk):
         (SlotsMissALegalActionOfTheStart, "the valid slots are exactly the legal actions"),
         (SlotsAreOutOfPlace, "where K == A, slot a is action a"),
         (SecondPlayerStarts, "player 0 moves first"),
+        (StartIsWeaklyTyped, "step is traced once when its own result is fed back"),
+        (TextForgetsTheWinner, "from_text finds the result"),
         (RewardsChangeTheirType, "step keeps every shape and dtype"),
     ],
 )

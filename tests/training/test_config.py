@@ -10,6 +10,7 @@ from azjax.training import Config, Hyper, preset
     ("changes", "message"),
     [
         ({"num_simulations": 0}, "num_simulations must be at least 1, got 0"),
+        ({"seed": 2**32}, r"seed must be below 2\^32, got 4294967296"),
         ({"iterations": -1}, "iterations must be at least 1, got -1"),
         ({"random_start_plies": -1}, "random_start_plies must be at least 0, got -1"),
         ({"replay_size": 8, "batch_size": 9}, "replay_size must be at least batch_size = 9, got 8"),

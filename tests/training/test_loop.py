@@ -1,5 +1,8 @@
 import dataclasses
+import fcntl
 import os
+import re
+import shutil
 import signal
 import threading
 import time
@@ -82,6 +85,14 @@ def test_a_config_that_cannot_be_read_is_told(tmp_path, content):
         load_run(tmp_path)
 
 
+def test_a_config_of_another_time_is_told(straight, tmp_path):
+    text = (straight / "config.json").read_text()
+    for changed in (text.replace('"start_positions"', '"starts"'), text.replace('"depth"', '"deepness"')):
+        (tmp_path / "config.json").write_text(changed)
+        with pytest.raises(RunError, match=r"its config\.json does not describe a run"):
+            load_run(tmp_path)
+
+
 def test_a_run_folder_gives_back_game_config_and_network(straight):
     assert load_run(straight) == (GAME, SMALL)
     step, variables = load_variables(straight)
@@ -93,9 +104,57 @@ def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_goes_on(straight
     folder = tmp_path / "run"
     train(GAME, SMALL, folder)
     (folder / "checkpoints" / "6" / "_CHECKPOINT_METADATA").write_text("damaged")
-    with pytest.warns(UserWarning, match="checkpoint 6 .* is damaged"):
+    with pytest.warns(UserWarning, match="checkpoint 6 is damaged"):
         train(GAME, SMALL, folder, resume=True)
     assert_equal_runs(folder, straight)
+
+
+def test_where_all_checkpoints_are_lost_it_stops_and_keeps_the_metrics(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    for manifest in (folder / "checkpoints").glob("*.json"):
+        manifest.unlink()
+    before = (folder / "metrics.jsonl").read_bytes()
+    with pytest.raises(RunError, match="has metrics and no checkpoint"):
+        train(GAME, SMALL, folder, resume=True)
+    assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_damaged_metrics_row_is_told_and_nothing_is_cut(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    metrics = folder / "metrics.jsonl"
+    damaged = metrics.read_bytes().replace(b'{"iteration": 2', b'{"iteration: 2')
+    metrics.write_bytes(damaged)
+    with pytest.raises(RunError, match=r"metrics.jsonl: line 2 is damaged or missing; there must be rows 1 to 6"):
+        train(GAME, SMALL, folder, resume=True)
+    assert metrics.read_bytes() == damaged
+
+
+def test_a_second_trainer_is_refused(straight):
+    with (straight / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RunError, match="another process trains there"):
+            train(GAME, SMALL, straight, resume=True)
+
+
+def test_a_loss_that_is_no_number_stops_before_it_is_saved(tmp_path):
+    wild = dataclasses.replace(SMALL, hyper=dataclasses.replace(SMALL.hyper, learning_rate=1e30))
+    with pytest.raises(RunError, match=r"the loss is (nan|inf) at iteration"):
+        train(GAME, wild, tmp_path / "run")
+
+
+def test_a_first_writing_that_was_cut_off_does_not_block_the_folder(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.json.partial").write_text("{")
+    assert train(GAME, dataclasses.replace(SMALL, iterations=1), folder).iteration == 1
+
+
+def test_another_version_of_a_package_is_told(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    config = folder / "config.json"
+    config.write_text(re.sub(r'"jax": ".*?"', '"jax": "0.0.1"', config.read_text()))
+    with pytest.warns(UserWarning, match=r"was made with jax 0\.0\.1, this is .*: bits may differ"):
+        train(GAME, SMALL, folder, resume=True)
 
 
 def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, tmp_path):
