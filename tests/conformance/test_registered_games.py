@@ -133,6 +133,10 @@ class StartIsWeaklyTyped(Mnk):
     def init(self, key):
         return dataclasses.replace(super().init(key), current_player=jnp.where(True, 0, 1))
 
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, current_player=following.current_player.astype(jnp.int32))
+
 
 class TextForgetsTheWinner(Mnk):
     def from_text(self, text):
