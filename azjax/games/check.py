@@ -79,7 +79,10 @@ def _random_positions(game: Game, num_games: int, seed: int) -> Any:
         running = ~states.terminated
         seen.append(jax.tree.map(lambda x: x[running], following))
         states = following
-    _hold(traces_when_fed_back == 1, "step is traced once when its own result is fed back", traces_when_fed_back)
+    _hold(
+        traces_when_fed_back == 1,
+        "step is traced once when its own result is fed back (a leaf without a dtype of its own is weakly typed)",
+    )
     _hold(states.terminated.all(), f"a game ends within max_plies = {game.max_plies}", _at(states, 0))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
 
