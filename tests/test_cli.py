@@ -48,10 +48,10 @@ def _refused(capsys, arguments, code=2):
     [
         (["fly"], "unknown command 'fly'; available: train, evaluate, solve, play, benchmark"),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
-        (["train", "chess"], "unknown game 'chess'; available: connect2, mnk, tictactoe"),
+        (["train", "chess"], "unknown game 'chess'; available: connect2, connect_four, mnk, tictactoe"),
         (
             ["solve", "tictacto"],
-            "unknown game 'tictacto' (did you mean tictactoe?); available: connect2, mnk, tictactoe",
+            "unknown game 'tictacto' (did you mean tictactoe?); available: connect2, connect_four, mnk, tictactoe",
         ),
         (
             ["train", "tictactoe", "--wings", "2"],
@@ -211,4 +211,4 @@ def test_the_installed_command_ends_with_the_code_of_its_failure():
     command = [sys.executable, "-c", "from azjax.cli import main; main()", "train", "chess"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "azjax: unknown game 'chess'; available: connect2, mnk, tictactoe\n"
+    assert done.stderr == "azjax: unknown game 'chess'; available: connect2, connect_four, mnk, tictactoe\n"

@@ -67,8 +67,13 @@ class Mnk(Game):
             raise ValueError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row}")
 
     @property
-    def num_actions(self) -> int:
+    def num_cells(self) -> int:
+        """Cells are numbered row-major from the top left."""
         return self.columns * self.rows
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_cells
 
     @property
     def max_legal_actions(self) -> int:
@@ -76,7 +81,7 @@ class Mnk(Game):
 
     @property
     def max_plies(self) -> int:
-        return self.num_actions
+        return self.num_cells
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -88,7 +93,7 @@ class Mnk(Game):
 
     @functools.cached_property
     def _bits(self) -> np.ndarray:
-        """int [A]: the bit of each cell."""
+        """int [cells]: the bit of each cell."""
         return np.array([r * (self.columns + 1) + c for r in range(self.rows) for c in range(self.columns)])
 
     def init(self, key: chex.PRNGKey) -> MnkState:
@@ -101,16 +106,19 @@ class Mnk(Game):
         )
 
     def step(self, state: MnkState, action: chex.Array) -> MnkState:
-        action = jnp.asarray(action, jnp.int32)
-        stone = self._stone(action)
+        return self._place(state, jnp.asarray(action, jnp.int32))
+
+    def _place(self, state: MnkState, cell: chex.Array) -> MnkState:
+        """The mover's stone on a cell; nothing happens where it is occupied or no cell."""
+        stone = self._stone(cell)
         occupied = state.stones[0] | state.stones[1]
-        in_range = (action >= 0) & (action < self.num_actions)
+        in_range = (cell >= 0) & (cell < self.num_cells)
         legal = in_range & ~state.terminated & ~jnp.any(occupied & stone)
         mover = state.current_player
         players = jnp.arange(2)
         stones = jnp.where((legal & (players == mover))[:, None], state.stones | stone[None], state.stones)
         won = legal & self._has_line(jnp.where(mover == 0, stones[0], stones[1]))
-        full = jnp.all(stones[0] | stones[1] == self._pack(np.ones(self.num_actions, bool)))
+        full = jnp.all(stones[0] | stones[1] == self._pack(np.ones(self.num_cells, bool)))
         sign = 1.0 - 2.0 * jnp.abs(players - mover).astype(jnp.float32)
         return MnkState(
             stones=stones,
@@ -144,7 +152,7 @@ class Mnk(Game):
     @functools.cached_property
     def _symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
         """int32 [S, A] twice: where each cell goes, and which cell comes from where."""
-        cells = np.arange(self.num_actions, dtype=np.int32).reshape(self.rows, self.columns)
+        cells = np.arange(self.num_cells, dtype=np.int32).reshape(self.rows, self.columns)
         turned = [cells, cells[::-1], cells[:, ::-1], cells[::-1, ::-1]]
         if self.rows == self.columns:
             turned += [board.T for board in turned]
@@ -160,14 +168,14 @@ class Mnk(Game):
         return jnp.where(words == bit // _WORD, jnp.uint32(1) << (bit % _WORD).astype(jnp.uint32), jnp.uint32(0))
 
     def _unpack(self, stones: chex.Array) -> chex.Array:
-        """uint32 [..., W] -> bool [..., A]."""
+        """uint32 [..., W] -> bool [..., cells]."""
         word, shift = self._bits // _WORD, (self._bits % _WORD).astype(np.uint32)
         # One word needs no gather, which is slow.
         words = jnp.broadcast_to(stones, (*stones.shape[:-1], len(word))) if self._num_words == 1 else stones[..., word]
         return (words >> jnp.broadcast_to(shift, words.shape)) & jnp.uint32(1) == 1
 
     def _pack(self, cells: Any) -> chex.Array:
-        """bool [..., A] -> uint32 [..., W]."""
+        """bool [..., cells] -> uint32 [..., W]."""
         cells = jnp.asarray(cells)
         bits = cells.astype(jnp.uint32) << jnp.broadcast_to((self._bits % _WORD).astype(np.uint32), cells.shape)
         word = self._bits // _WORD
@@ -195,8 +203,8 @@ class Mnk(Game):
         return "".join(_SYMBOLS[1 if first else 2 if second else 0] for first, second in owner.T)
 
     def from_text(self, text: str) -> MnkState:
-        if len(text) != self.num_actions:
-            raise ValueError(f"{self.name}: a position has {self.num_actions} characters, got {len(text)}: {text!r}")
+        if len(text) != self.num_cells:
+            raise ValueError(f"{self.name}: a position has {self.num_cells} characters, got {len(text)}: {text!r}")
         for index, symbol in enumerate(text):
             if symbol not in _SYMBOLS:
                 raise ValueError(f"{self.name}: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
@@ -209,20 +217,24 @@ class Mnk(Game):
         if lines[1 - last_mover]:
             winner, mover = "XO"[1 - last_mover], "XO"[last_mover]
             raise ValueError(f"{self.name}: {text!r} goes on after {winner} had a line, since {mover} moved last")
-        if lines[last_mover] and not self._one_stone_made_all_lines(stones[last_mover]):
-            raise ValueError(f"{self.name}: {text!r} has two lines that no single move completes")
+        if lines[last_mover] and not self._one_stone_made_all_lines(stones[last_mover], self._uncovered(text)):
+            raise ValueError(f"{self.name}: {text!r} has lines that no last move completes")
         rewards = np.zeros(2, np.float32)
         if lines[last_mover]:
             rewards[last_mover], rewards[1 - last_mover] = 1, -1
         return MnkState(
             stones=stones,
             current_player=jnp.int32(1 - last_mover),
-            terminated=jnp.bool_(any(lines) or first + second == self.num_actions),
+            terminated=jnp.bool_(any(lines) or first + second == self.num_cells),
             rewards=jnp.asarray(rewards),
         )
 
-    def _one_stone_made_all_lines(self, stones: chex.Array) -> bool:
-        cells = np.flatnonzero(np.asarray(self._unpack(stones)))
+    def _uncovered(self, text: str) -> np.ndarray:
+        """bool [cells]: a stone there can have been the last one played."""
+        return np.array([symbol != "_" for symbol in text])
+
+    def _one_stone_made_all_lines(self, stones: chex.Array, uncovered: np.ndarray) -> bool:
+        cells = np.flatnonzero(np.asarray(self._unpack(stones)) & uncovered)
         return any(not bool(self._has_line(stones & ~self._stone(jnp.int32(cell)))) for cell in cells)
 
     def action_to_text(self, state: MnkState, action: int) -> str:

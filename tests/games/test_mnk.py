@@ -329,7 +329,7 @@ def test_bad_text_is_refused_with_the_reason(text, reasons):
 
 
 def test_two_lines_that_no_single_stone_completes_are_refused():
-    with pytest.raises(ValueError, match="two lines"):
+    with pytest.raises(ValueError, match="lines that no last move completes"):
         Mnk(4, 4, 3).from_text("XXX_OO_OO__OXXX_")
 
 
