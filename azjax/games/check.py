@@ -139,10 +139,16 @@ def _check_steps(game: Game, states: Any, key: chex.PRNGKey) -> None:
         kept |= masks.all(axis=1) if actions is illegal else False
         _hold_each(kept | over, "an illegal action leaves the position as it is, with zero rewards", states)
         _hold_each(kept | ~over, "any action after the end changes nothing, with zero rewards", states)
+    for draw in range(4):
+        actions = jax.random.randint(jax.random.fold_in(key, draw), over.shape, 0, game.num_actions)
+        after = step(states, actions)
+        kept = _same_position(after, states) & (np.asarray(after.rewards) == 0).all(1)
+        _hold_each(kept | ~over, "any action after the end changes nothing, with zero rewards", states)
 
 
 def _check_symmetries(game: Game, states: Any, key: chex.PRNGKey) -> None:
     """Permute, then step = step, then permute; mask, player and result go with the symmetry."""
+    states = jax.vmap(game.without_history)(states)
 
     @jax.jit
     def turn_and_step(states: Any) -> tuple:

@@ -46,6 +46,18 @@ def state_dataclass(cls: type[_T]) -> type[_T]:
     return frozen
 
 
+@state_dataclass
+class History:
+    """The positions that a game has gone through since it last became impossible to return.
+
+    keys: uint32 [H, 2]; of `Game.position_key`, oldest first.
+    count: int32 []; rows in use; what stands in the others has no meaning.
+    """
+
+    keys: chex.Array
+    count: chex.Array
+
+
 class Game(abc.ABC):
     """Rules of a two-player, zero-sum, perfect-information game.
 
@@ -55,7 +67,7 @@ class Game(abc.ABC):
       * an illegal action, and any action after the end, leaves the position as it is with zero rewards;
       * `sum(rewards) == 0`, and nothing ever makes a NaN;
       * the valid slots of `legal_slots` are exactly the actions of `legal_action_mask`;
-      * permute, then step = step, then permute (`symmetries`);
+      * permute, then step = step, then permute (`symmetries`), of positions without their history;
       * `to_text(from_text(text)) == text` for the text of every reachable position.
     """
 
@@ -122,8 +134,47 @@ class Game(abc.ABC):
         actions = jnp.searchsorted(legal_so_far, k + 1).astype(jnp.int32)
         return jnp.where(valid, actions, 0), valid
 
+    def sample_legal_action(self, state: Any, bits: chex.Array) -> chex.Array:
+        """int32 []; one of the legal actions, each as likely as the others, drawn by uint32 [] of random bits.
+
+        The k-th legal slot stands for an interval of the 2^32 draws; intervals differ by at most one draw, so that
+        probabilities differ by less than 2^-32. After the end the answer is 0.
+        """
+        actions, valid = self.legal_slots(state)
+        legal_so_far = jnp.cumsum(valid, dtype=jnp.int32)
+        return actions[jnp.argmax(legal_so_far > scale_bits(bits, legal_so_far[-1]))]
+
+    def next_game(self, key: chex.PRNGKey, state: Any) -> Any:
+        """`state` while it goes on, and the start of another game after its end.
+
+        A game with a long history overrides this default to write only what changes.
+        """
+        return jax.tree.map(lambda new, old: jnp.where(state.terminated, new, old), self.init(key), state)
+
+    # A game where an earlier position may not come back keeps its history in the running game, and overrides these.
+    # A search tree and the replay store positions without it.
+
+    def without_history(self, state: Any) -> Any:
+        """The position alone: the same state with room for no history, in which `step` finds no repetition."""
+        return state
+
+    def history(self, state: Any) -> "History | None":
+        """The keys of the positions that `state` must not repeat, its own among them; None where all may come back."""
+        del state
+        return None
+
+    def position_key(self, state: Any) -> chex.Array:
+        """uint32 [2]; tells positions apart, with the odds of a collision that the game states."""
+        raise NotImplementedError(f"{self.name} has no repetition")
+
+    def repeated(self, state: Any) -> Any:
+        """What becomes of `state`, when an earlier position of its game has its key."""
+        raise NotImplementedError(f"{self.name} has no repetition")
+
     def symmetries(self, state: Any) -> tuple[Any, chex.Array]:
         """Equivalent states, the first of them `state` itself. Identity alone is the default.
+
+        Asked of positions without history (`without_history`).
 
         Returns:
           states: the same pytree with a leading axis S.
@@ -184,13 +235,40 @@ class Game(abc.ABC):
         del state
         return (int(action),)
 
+    def svg(self, state: Any, *, policy: Any = None, last_action: int | None = None) -> str:
+        """The position as an SVG picture, a complete document without external references.
+
+        Args:
+          state: the position.
+          policy: float [A]; probabilities of the actions, shown on the board; None to show none.
+          last_action: the action that led to `state`, marked on the board; None to mark none.
+        """
+        raise NotImplementedError(f"{self.name} has no picture")
+
+    # Exact solving. A game whose positions can be numbered densely may be solved up to billions of them.
+
+    num_position_numbers: int = 0
+    """Position numbers are 0..num_position_numbers-1, at most 2^32; 0 where the game does not number its positions."""
+
+    def position_number(self, state: Any) -> chex.Array:
+        """uint32 []; different for different positions of one ply of the game."""
+        raise NotImplementedError(f"{self.name} does not number its positions")
+
+    def from_position_number(self, number: chex.Array) -> Any:
+        """The unfinished position of that number, uint32 []; with zero rewards."""
+        raise NotImplementedError(f"{self.name} does not number its positions")
+
 
 def random_legal_action(game: Game, key: chex.PRNGKey, state: Any) -> chex.Array:
     """int32 []; uniform over the legal actions of one state (0 after the end)."""
-    actions, valid = game.legal_slots(state)
-    legal_so_far = jnp.cumsum(valid, dtype=jnp.int32)
-    draw = jax.random.randint(key, (), 1, jnp.maximum(legal_so_far[-1], 1) + 1)
-    return actions[jnp.argmax(legal_so_far == draw)]
+    return game.sample_legal_action(state, jax.random.bits(key))
+
+
+def scale_bits(bits: chex.Array, limit: chex.Array) -> chex.Array:
+    """int32 []: floor(bits * limit / 2^32), evenly in 0..limit-1, of uint32 bits and a limit below 2^16."""
+    limit = limit.astype(jnp.uint32)
+    low = (bits & jnp.uint32(0xFFFF)) * limit
+    return ((bits >> 16) * limit + (low >> 16) >> 16).astype(jnp.int32)
 
 
 _FACTORIES: dict[str, Callable[..., Game]] = {}
