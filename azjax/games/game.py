@@ -50,8 +50,8 @@ def state_dataclass(cls: type[_T]) -> type[_T]:
 class History:
     """The positions that a game has gone through since it last became impossible to return.
 
-    keys: uint32 [H, 2]; of `Game.position_key`, oldest first.
-    count: int32 []; rows in use; what stands in the others has no meaning.
+    keys: uint32 [2, H]; of `Game.position_key`, oldest first; see `azjax.games.repetition`.
+    count: int32 []; places in use; what stands in the others has no meaning.
     """
 
     keys: chex.Array
@@ -76,6 +76,11 @@ class Game(abc.ABC):
 
     player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")
     """What people call player 0 and player 1."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that make the game again: `make(game.name, **game.options) == game`; JSON can hold them."""
+        return {option: getattr(self, option) for option in inspect.signature(factory(self.name)).parameters}
 
     @property
     @abc.abstractmethod
@@ -158,8 +163,8 @@ class Game(abc.ABC):
         """The position alone: the same state with room for no history, in which `step` finds no repetition."""
         return state
 
-    def history(self, state: Any) -> "History | None":
-        """The keys of the positions that `state` must not repeat, its own among them; None where all may come back."""
+    def earlier_positions(self, state: Any) -> History | None:
+        """The keys of the positions before `state` that may come back; None in a game where all may."""
         del state
         return None
 
@@ -276,7 +281,10 @@ _Factory = TypeVar("_Factory", bound=Callable[..., Game])
 
 
 def register(name: str) -> Callable[[_Factory], _Factory]:
-    """Decorator: `azjax.make(name, **options)` calls the decorated function with the options."""
+    """Decorator: `azjax.make(name, **options)` calls the decorated function with the options.
+
+    A name that ends in a colon stands for a family: `make("pgx:hex")` calls the function of `"pgx:"` with `"hex"`.
+    """
 
     def add(factory: _Factory) -> _Factory:
         _FACTORIES[name] = factory
@@ -293,9 +301,9 @@ def _import_games() -> None:
 
 
 def available() -> list[str]:
-    """Names of all registered games."""
+    """Names of all registered games, without those of families."""
     _import_games()
-    return sorted(_FACTORIES)
+    return sorted(name for name in _FACTORIES if not name.endswith(":"))
 
 
 def factory(name: str) -> Callable[..., Game]:
@@ -304,15 +312,20 @@ def factory(name: str) -> Callable[..., Game]:
     Raises:
       ValueError: no game has that name.
     """
-    if name not in available():
-        close = difflib.get_close_matches(name, _FACTORIES, 1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise ValueError(f"unknown game {name!r}{hint}; available: {', '.join(available())}")
-    return _FACTORIES[name]
+    games = available()
+    if name in games:
+        return _FACTORIES[name]
+    family, colon, member = name.partition(":")
+    if colon and family + colon in _FACTORIES:
+        return functools.partial(_FACTORIES[family + colon], member)
+    close = difflib.get_close_matches(name, games, 1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    families = sorted(f"{name}NAME" for name in _FACTORIES if name.endswith(":"))
+    raise ValueError(f"unknown game {name!r}{hint}; available: {', '.join(games + families)}")
 
 
 def make(name: str, **options: Any) -> Game:
-    """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`.
+    """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`, `make("pgx:go_9x9")`.
 
     Raises:
       ValueError: unknown name or option, or an option out of its range; the message lists what is allowed.
@@ -327,4 +340,4 @@ def make(name: str, **options: Any) -> Game:
 
 def options_of(game: Game) -> dict[str, Any]:
     """The options that make `game` again: `make(game.name, **options_of(game)) == game`."""
-    return {option: getattr(game, option) for option in inspect.signature(factory(game.name)).parameters}
+    return game.options

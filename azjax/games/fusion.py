@@ -1,0 +1,34 @@
+"""`computed_once`: keeps XLA from computing a value again for each of its readers."""
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+_T = TypeVar("_T")
+
+
+def computed_once(values: _T) -> _T:
+    """The same values, a pytree of arrays, the first leaf of integers or bools.
+
+    XLA's CPU backend fuses a producer into each of its consumers, so that rules with many results compute every
+    step of the way once a result. Nothing is fused through this function there; elsewhere it is a hint.
+    """
+    leaves, tree = jax.tree.flatten(values)
+    return jax.tree.unflatten(tree, _computed_once(*leaves))
+
+
+@jax.custom_batching.custom_vmap
+def _computed_once(*leaves: Any) -> tuple:
+    def branch(*leaves: Any) -> tuple:
+        # Always true, which the compiler does not know; the other branch is there so that there is a branch.
+        always = jnp.sum(leaves[0].astype(jnp.int32) & 1) >= 0
+        return jax.lax.cond(always, lambda *x: x, lambda *x: tuple(jnp.zeros_like(leaf) for leaf in x), *leaves)
+
+    return jax.lax.platform_dependent(*leaves, cpu=branch, default=lambda *x: jax.lax.optimization_barrier(x))
+
+
+@_computed_once.def_vmap
+def _computed_once_in_batch(axis_size: int, in_batched: list[bool], *leaves: Any) -> tuple:
+    del axis_size
+    return _computed_once(*leaves), tuple(in_batched)
