@@ -5,7 +5,7 @@ plain arithmetic on them. Rules number a square `row * stride + column` with a s
 the spare bit at the end of each row is never set, so that nothing wraps around an edge when it is shifted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import chex
 import jax
@@ -114,11 +114,11 @@ def any_of(bits: Bits) -> chex.Array:
 
 
 def has(bits: Bits, bit: chex.Array) -> chex.Array:
-    """bool []: the set holds bit number int32 []; False for numbers out of range."""
-    word = jnp.uint32(0)
+    """bool [...]: the set holds the bits of these numbers, int32 [...]; False for numbers out of range."""
+    word = jnp.zeros(jnp.shape(bit), jnp.uint32)
     for index, candidate in enumerate(bits):
         word = jnp.where(bit >> 5 == index, candidate, word)
-    return (word >> (bit & (WORD - 1)).astype(jnp.uint32)) & jnp.uint32(1) == 1
+    return (word >> (bit & (WORD - 1)).astype(np.uint32)) & jnp.uint32(1) == 1
 
 
 def count(bits: Bits) -> chex.Array:
@@ -130,8 +130,8 @@ def count(bits: Bits) -> chex.Array:
 
 
 def nth_bit(word: chex.Array, n: chex.Array) -> chex.Array:
-    """int32 []: the number of the n-th lowest set bit (n int32 [] from 0) of one uint32 word that has so many."""
-    place = jnp.int32(0)
+    """int32 [...]: the number of the n-th lowest set bit (n int32 [...] from 0) of a uint32 word that has so many."""
+    place = jnp.zeros_like(n)
     for width in (16, 8, 4, 2, 1):
         lower = word & np.uint32((1 << width) - 1)
         in_lower = jax.lax.population_count(lower).astype(jnp.int32)
@@ -142,16 +142,33 @@ def nth_bit(word: chex.Array, n: chex.Array) -> chex.Array:
     return place
 
 
-def unpack(bits: Bits, bit_numbers: np.ndarray) -> chex.Array:
-    """bool [*bit_numbers.shape]: which of these bits the set holds."""
-    flat = bit_numbers.ravel()
-    parts = []
-    # Ascending runs within one word need no gather, which is slow.
-    for start, stop in _runs(flat // WORD):
-        shifts = (flat[start:stop] % WORD).astype(np.uint32)
-        words = jnp.broadcast_to(bits[flat[start] // WORD], shifts.shape)
-        parts.append((words >> shifts) & np.uint32(1) == 1)
-    return jnp.concatenate(parts).reshape(bit_numbers.shape)
+def first_bits(bits: Bits, most: int) -> tuple[chex.Array, chex.Array]:
+    """The numbers of the lowest `most` bits of the set, int32 [most], and which of them there are, bool [most]."""
+    n = jnp.arange(most, dtype=jnp.int32)
+    place, word, before = jnp.zeros_like(n), jnp.broadcast_to(bits[0], (most,)), jnp.zeros_like(n)
+    total = jnp.int32(0)
+    for number, candidate in enumerate(bits):
+        here = n >= total
+        word = jnp.where(here, candidate, word)
+        place = jnp.where(here, number * WORD, place)
+        before = jnp.where(here, total, before)
+        total = total + jax.lax.population_count(candidate).astype(jnp.int32)
+    return place + nth_bit(word, n - before), n < total
+
+
+def unpack(sets: Sequence[Bits], bit_numbers: np.ndarray) -> chex.Array:
+    """bool [len(bit_numbers), len(sets)]: which of these bits, int [squares], each set holds."""
+    number = np.arange(len(sets))
+    shifts = (bit_numbers % WORD).astype(np.uint32)[:, None]
+    word_of = (bit_numbers // WORD)[:, None]
+    chosen = jnp.zeros((len(bit_numbers), len(sets)), jnp.uint32)
+    for place in range(len(sets[0])):
+        # Selects and not a stack, the elements of which XLA would compute one by one.
+        words = jnp.zeros(len(sets), jnp.uint32)
+        for column, bits in enumerate(sets):
+            words = jnp.where(number == column, bits[place], words)
+        chosen = jnp.where(word_of == place, words[None], chosen)
+    return (chosen >> shifts) & np.uint32(1) == 1
 
 
 def pack(squares: chex.Array, bit_numbers: np.ndarray, words: int) -> Bits:
@@ -186,9 +203,3 @@ def _reduce_or(words: Iterable[chex.Array]) -> chex.Array:
     for word in others:
         first = first | word
     return first
-
-
-def _runs(values: np.ndarray) -> list[tuple[int, int]]:
-    """Start and stop of each run of equal neighbours."""
-    ends = np.flatnonzero(np.diff(values)) + 1
-    return list(zip([0, *ends.tolist()], [*ends.tolist(), len(values)], strict=True))

@@ -22,7 +22,7 @@ def computed_once(values: _T) -> _T:
 def _computed_once(*leaves: Any) -> tuple:
     def branch(*leaves: Any) -> tuple:
         # Always true, which the compiler does not know; the other branch is there so that there is a branch.
-        always = jnp.sum(leaves[0].astype(jnp.int32) & 1) >= 0
+        always = (leaves[0][(0,) * leaves[0].ndim].astype(jnp.int32) & 1) >= 0
         return jax.lax.cond(always, lambda *x: x, lambda *x: tuple(jnp.zeros_like(leaf) for leaf in x), *leaves)
 
     return jax.lax.platform_dependent(*leaves, cpu=branch, default=lambda *x: jax.lax.optimization_barrier(x))

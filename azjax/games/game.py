@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.repetition import History
+
 
 class State(Protocol):
     """A position: a frozen dataclass registered as a pytree, of small integer arrays and these fields.
@@ -44,18 +46,6 @@ def state_dataclass(cls: type[_T]) -> type[_T]:
     frozen = dataclasses.dataclass(frozen=True)(cls)
     jax.tree_util.register_dataclass(frozen)
     return frozen
-
-
-@state_dataclass
-class History:
-    """The positions that a game has gone through since it last became impossible to return.
-
-    keys: uint32 [2, H]; of `Game.position_key`, oldest first; see `azjax.games.repetition`.
-    count: int32 []; places in use; what stands in the others has no meaning.
-    """
-
-    keys: chex.Array
-    count: chex.Array
 
 
 class Game(abc.ABC):
@@ -164,7 +154,7 @@ class Game(abc.ABC):
         return state
 
     def earlier_positions(self, state: Any) -> History | None:
-        """The keys of the positions before `state` that may come back; None in a game where all may."""
+        """The positions of the game, with `state`, that may not come back; None in a game where all may."""
         del state
         return None
 

@@ -1,63 +1,67 @@
-"""Repetition: the keys of the positions that a game went through, and whether a key is among them.
+"""The positions that a game has gone through, as a hash table of their keys: asking and adding take constant time."""
 
-Axis letters: `H` places of a history, `B` batch.
-"""
+import dataclasses
 
 import chex
 import jax
 import jax.numpy as jnp
-
-from azjax.games.game import History
-
-_CHUNK = 32
+import numpy as np
 
 
-def new_history(num_positions: int) -> History:
-    """Room for so many positions, and none yet."""
-    capacity = -(-num_positions // _CHUNK) * _CHUNK
-    return History(jnp.zeros((2, capacity), jnp.uint32), jnp.int32(0))
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class History:
+    """The positions since the game last became impossible to return; the first of them stands apart.
 
-
-def append(history: History, key: chex.Array, condition: chex.Array) -> History:
-    """The history with `key` uint32 [2] as its newest one where the condition holds, bool []."""
-    place = jnp.where(condition, history.count, history.keys.shape[1])
-    keys = history.keys.at[:, place].set(key, mode="drop")
-    return History(keys, history.count + condition.astype(jnp.int32))
-
-
-def find(history: History, key: chex.Array) -> tuple[chex.Array, History]:
-    """bool []: `key` uint32 [2] is in the history; and the history, to go on with.
-
-    Who uses the history that went in again makes XLA copy it.
+    table: uint32 [C, 3]; the two halves of a key, and the epoch in which it was written; open addressing with linear
+      probing, C a power of two that leaves at least a place free.
+    epoch: uint32 []; entries of other epochs are free places, so that starting anew writes nothing to the table.
+    origin: uint32 [2]; the key of the first position.
     """
-    found, keys = _find(history.keys, history.count, key)
-    return found, History(keys, history.count)
+
+    table: chex.Array
+    epoch: chex.Array
+    origin: chex.Array
+
+    def contains(self, key: chex.Array) -> chex.Array:
+        """bool []: the position of that key, uint32 [2], has occurred."""
+        found, _, _ = _probe(self, key)
+        return found
+
+    def visit(self, key: chex.Array, condition: chex.Array) -> tuple[chex.Array, "History"]:
+        """bool []: the position has occurred; and the history with it, where the condition holds, bool []."""
+        found, place, table = _probe(self, key)
+        place = jnp.where(condition & ~found, place, len(table))
+        table = table.at[place].set(jnp.concatenate([key, self.epoch[None]]), mode="drop")
+        return found, History(table, self.epoch, self.origin)
+
+    def restart(self, key: chex.Array, condition: chex.Array) -> "History":
+        """A history of that position alone, where the condition holds, bool []."""
+        epoch = self.epoch + condition.astype(jnp.uint32)
+        return History(self.table, epoch, jnp.where(condition, key, self.origin))
 
 
-@jax.custom_batching.custom_vmap
-def _find(keys: chex.Array, count: chex.Array, key: chex.Array) -> tuple[chex.Array, chex.Array]:
-    places = jnp.arange(keys.shape[1], dtype=jnp.int32)
-    return jnp.any((keys[0] == key[0]) & (keys[1] == key[1]) & (places < count)), keys
+def new_history(num_positions: int, key: chex.Array) -> History:
+    """A history of the position of `key`, with room for `num_positions` in all, half of its places being free then."""
+    capacity = 1 << (2 * num_positions - 1).bit_length()
+    return History(jnp.zeros((capacity, 3), jnp.uint32), jnp.uint32(1), key)
 
 
-@_find.def_vmap
-def _find_in_batch(
-    axis_size: int, in_batched: list[bool], keys: chex.Array, count: chex.Array, key: chex.Array
-) -> tuple[tuple[chex.Array, chex.Array], tuple[bool, bool]]:
-    """Reads as far as the longest history of the batch, which most of the time is short."""
-    keys, count, key = (
-        argument if batched else jnp.broadcast_to(argument, (axis_size, *argument.shape))
-        for argument, batched in zip((keys, count, key), in_batched, strict=True)
-    )
-    longest = jnp.max(count)
+def _probe(history: History, key: chex.Array) -> tuple[chex.Array, chex.Array, chex.Array]:
+    """bool []: the key is there; int32 []: its place, or the free one for it; the table, which is not copied so."""
 
-    def look(carry: tuple) -> tuple:
-        start, found, keys = carry
-        chunk = jax.lax.dynamic_slice_in_dim(keys, start, _CHUNK, axis=2)
-        places = start + jnp.arange(_CHUNK, dtype=jnp.int32)
-        same = (chunk[:, 0] == key[:, :1]) & (chunk[:, 1] == key[:, 1:]) & (places[None] < count[:, None])
-        return start + _CHUNK, found | jnp.any(same, axis=1), keys
+    def searching(carry: tuple) -> chex.Array:
+        return carry[0]
 
-    begin = (jnp.int32(0), jnp.zeros(axis_size, bool), keys)
-    _, found, keys = jax.lax.while_loop(lambda carry: carry[0] < longest, look, begin)
-    return (found, keys), (True, True)
+    def probe(carry: tuple) -> tuple:
+        _, place, _, table = carry
+        entry = table.at[place].get(mode="promise_in_bounds")
+        used = entry[2] == history.epoch
+        same = used & (entry[0] == key[0]) & (entry[1] == key[1])
+        goes_on = used & ~same
+        return goes_on, jnp.where(goes_on, (place + 1) & (len(table) - 1), place), same, table
+
+    first = (key[1] & np.uint32(len(history.table) - 1)).astype(jnp.int32)
+    begin = (jnp.bool_(True), first, jnp.bool_(False), history.table)
+    _, place, found, table = jax.lax.while_loop(searching, probe, begin)
+    return found | jnp.all(key == history.origin), place, table

@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import re
 import string
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import chex
@@ -22,11 +23,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import bitboard, repetition
+from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, History, register, scale_bits, state_dataclass
+from azjax.games.game import Game, register, scale_bits, state_dataclass
 from azjax.games.pictures.tafl import draw_tafl
+from azjax.games.repetition import History, new_history
 
 BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
 _SYMBOLS = ".tTK"
@@ -95,7 +97,7 @@ class TaflState:
     earlier: the boards before it, newest first, as the observation shows them; empty before the start.
     ply: int32 []; moves since the start, or since `from_text`.
     key: uint32 [] twice, the halves of the position's key; None where positions may come back.
-    past: the positions since the last capture, without the present one; None in a position without history.
+    past: the positions since the last capture; None in a position without history.
     """
 
     board: Board
@@ -228,13 +230,13 @@ class Tafl(Game):
         sets = [bitboard.constant(self._bits[cells == piece].tolist(), self._words) for piece in (1, 2, 3)]
         board = Board(*(tuple(jnp.asarray(word) for word in words) for words in sets))
         nowhere = Board(*(bitboard.empty(self._words) for _ in range(3)))
-        repeats = self.rules.repetition == "draw"
+        repeats, key = self.rules.repetition == "draw", self._key(board, player)
         return TaflState(
             board=board,
             earlier=(nowhere,) * (self.history - 1),
             ply=jnp.int32(0),
-            key=self._key(board, player) if repeats else None,
-            past=repetition.new_history(self.max_plies) if repeats else None,
+            key=key if repeats else None,
+            past=new_history(self.max_plies, jnp.stack(key)) if repeats else None,
             current_player=player,
             terminated=jnp.bool_(False),
             rewards=jnp.zeros(2, jnp.float32),
@@ -254,12 +256,10 @@ class Tafl(Game):
         ply = state.ply + legal.astype(jnp.int32)
         past, repeats = state.past, jnp.bool_(False)
         key = None if state.key is None else self._key(board, player)
-        if past is not None and state.key is not None and key is not None:
+        if past is not None and key is not None:
             # A captured piece does not return, so that no position before a capture does.
-            past = repetition.append(past, jnp.stack(state.key), legal)
-            past = History(past.keys, jnp.where(captured, 0, past.count))
-            repeats, past = repetition.find(past, jnp.stack(key))
-            repeats &= legal
+            repeats, past = past.restart(jnp.stack(key), captured).visit(jnp.stack(key), legal & ~captured)
+            repeats &= legal & ~captured
 
         attackers_win = ~any_of(board.king)
         defenders_win = any_of(both(board.king, self._corners))
@@ -414,13 +414,17 @@ class Tafl(Game):
         return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
 
     def next_game(self, key: chex.PRNGKey, state: TaflState) -> TaflState:
-        ended, past = state.terminated, state.past
-        if past is not None:
-            # The keys of the last game stay where they are, and are overwritten as the next one goes on.
-            past = History(past.keys, jnp.where(ended, 0, past.count))
-        fresh = self.without_history(self.init(key))
-        following = jax.tree.map(lambda new, old: jnp.where(ended, new, old), fresh, self.without_history(state))
-        return dataclasses.replace(following, past=past)
+        fresh, past = self.init(key), state.past
+        following = jax.tree.map(
+            lambda new, old: jnp.where(state.terminated, new, old),
+            self.without_history(fresh),
+            self.without_history(state),
+        )
+        return (
+            following
+            if past is None
+            else dataclasses.replace(following, past=past.restart(self.position_key(fresh), state.terminated))
+        )
 
     # Legal actions.
 
@@ -473,67 +477,97 @@ class Tafl(Game):
         action = square * (4 * self._reach) + direction * self._reach + distance - 1
         return jnp.where(total > 0, action, 0)
 
-    def _sources(self, state: TaflState) -> tuple[Bits, list[Bits]]:
-        """The mover's pieces; and of each direction and distance, in the order of actions, those that may go there."""
-        board, attacking = state.board, state.current_player == 0
-        running = ~state.terminated
-        free = without(self._all, board.occupied)
-        king = only_if(running & ~attacking, board.king)
-        own = union(only_if(running, choose(attacking, board.attackers, board.defenders)), king)
-        sources = []
-        for step in self._steps:
-            reached = own
-            for distance in range(1, self._reach + 1):
-                reached = both(shift(reached, step), free)
-                left_from = shift(without(reached, self._castle), -step * distance)
-                to_corner = shift(both(reached, self._corners), -step * distance)
-                sources.append(without(left_from, without(to_corner, king)))
-        return own, sources
+    def _ways(self, occupied: Bits, row: chex.Array, column: chex.Array) -> tuple[chex.Array, chex.Array]:
+        """What the squares [n] of these rows and columns, int32 [n], have free around them.
+
+        Returns:
+          uint32 [n] twice: down and up, then right and left; bit d - 1 is set where the d squares next to it are
+          free, and bit size - 2 + d in the second direction.
+        """
+        size = self.size
+
+        def free(line: Sequence[chex.Array], place: chex.Array) -> chex.Array:
+            bits = np.uint32(1 << size)
+            for number, there in enumerate(line):
+                bits = bits | jnp.where(there, np.uint32(1 << number), np.uint32(0))
+            beyond = bits >> (place + 1).astype(jnp.uint32)
+            # The bits below the lowest one.
+            return (beyond & (np.uint32(0) - beyond)) - np.uint32(1)
+
+        def both_ways(line: list[chex.Array], place: chex.Array) -> chex.Array:
+            return free(line, place) | free(line[::-1], self._reach - place) << np.uint32(self._reach)
+
+        in_column = [bitboard.has(occupied, number * self._stride + column) for number in range(size)]
+        in_row = [bitboard.has(occupied, row * self._stride + number) for number in range(size)]
+        return both_ways(in_column, row), both_ways(in_row, column)
+
+    @functools.cached_property
+    def _landings(self) -> np.ndarray:
+        """uint32 [2, 2, squares]: of a pawn and of a king, the `_ways` that end where they may stand."""
+        size, reach, middle = self.size, self._reach, self.size // 2
+        landings = np.zeros((2, 2, size * size), np.uint32)
+        for row, column, direction, distance in np.ndindex(size, size, 4, reach):
+            down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[direction]
+            to = (row + down * (distance + 1), column + right * (distance + 1))
+            way = np.uint32(1 << (direction % 2 * reach + distance))
+            if to != (middle, middle):
+                landings[1, direction // 2, row * size + column] |= way
+                if not (to[0] in (0, reach) and to[1] in (0, reach)):
+                    landings[0, direction // 2, row * size + column] |= way
+        return landings
 
     def legal_action_mask(self, state: TaflState) -> chex.Array:
-        _, sources = self._sources(state)
-        mask = [bitboard.unpack(squares, self._bits.ravel()) for squares in sources]
-        return jnp.stack(mask, axis=-1).reshape(-1)
+        board, attacking = state.board, state.current_player == 0
+        size, reach = self.size, self._reach
+        row, column = (x.ravel().astype(np.int32) for x in np.indices((size, size)))
+        pawns = only_if(~state.terminated, choose(attacking, board.attackers, board.defenders))
+        king = only_if(~state.terminated & ~attacking, board.king)
+        bits = row * self._stride + column
+        is_pawn, is_king = bitboard.has(pawns, bits), bitboard.has(king, bits)
+        nothing = np.uint32(0)
+        vertical, horizontal = computed_once(
+            tuple(
+                ways & (jnp.where(is_pawn, of_pawn, nothing) | jnp.where(is_king, of_king, nothing))
+                for ways, of_pawn, of_king in zip(self._ways(board.occupied, row, column), *self._landings, strict=True)
+            )
+        )
+        way = np.arange(4 * reach, dtype=np.uint32)[None]
+        chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
+        return computed_once(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
 
     def legal_slots(self, state: TaflState) -> tuple[chex.Array, chex.Array]:
-        """A slot is a piece (P of them), its row or column, and one of the other squares there."""
-        own, sources = self._sources(state)
-        ways, bits = [], []
-        for _ in range(self._most_pieces):
-            bit = _lowest_bit(own)
-            own = without(own, single(bit, self._words))
-            mask = jnp.uint32(0)
-            for way, squares in enumerate(sources):
-                mask |= jnp.where(bitboard.has(squares, bit), np.uint32(1 << way), np.uint32(0))
-            ways.append(mask)
-            bits.append(bit)
-        return self._slots(jnp.stack(bits), jnp.stack(ways))
+        """A slot is a column or a row, one of the other squares of it, and the piece (P of them) that goes there."""
+        board, attacking = state.board, state.current_player == 0
+        size, reach = self.size, self._reach
+        own = only_if(~state.terminated, choose(attacking, board.attackers, union(board.defenders, board.king)))
+        bits, exists = bitboard.first_bits(own, self._most_pieces)
+        exists, bits = computed_once((exists, jnp.where(exists, bits, 0)))
+        row, column = jnp.divmod(bits, self._stride)
+        square = row * size + column
+        landings = jnp.asarray(self._landings).at[:, :, square].get(mode="promise_in_bounds")
+        may_land = jnp.where(bitboard.has(board.king, bits), landings[1], landings[0])
+        ways = jnp.where(exists, jnp.stack(self._ways(board.occupied, row, column)) & may_land, np.uint32(0))
+        ways, row, column = computed_once((ways, row, column))
 
-    def _slots(self, bits: chex.Array, ways: chex.Array) -> tuple[chex.Array, chex.Array]:
-        """The table of pieces on `bits` int32 [P], the ways of which are bits of uint32 [P]."""
-        reach, size = self._reach, self.size
-        row, column = jnp.divmod(bits[:, None, None], self._stride)
-        vertical = np.array([True, False])[None, :, None]
-        place = jnp.where(vertical, row, column)
+        # Pieces last: a vector of them is what the machine computes at a time.
+        vertical = np.array([True, False])[:, None, None]
+        slot = np.arange(reach, dtype=np.int32)[None, :, None]
+        row, column = row[None, None], column[None, None]
         # Down or right as far as the edge, then up or left.
-        slot = np.arange(reach, dtype=np.int32)[None, None, :]
-        forward = reach - place
-        back = slot >= forward
-        distance = jnp.where(back, slot - forward, slot)
-        way = jnp.where(vertical, 0, 2 * reach) + jnp.where(back, reach, 0) + distance
-        valid = (ways[:, None, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
-        actions = jnp.where(valid, (row * size + column) * (4 * reach) + way, 0)
-        return actions.reshape(-1), valid.reshape(-1)
+        forward = reach - jnp.where(vertical, row, column)
+        way = jnp.where(slot < forward, slot, slot - forward + reach)
+        valid = (ways[:, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
+        action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
+        # Apart from the reshaping, which costs divisions for each element where it is fused with something.
+        valid, action = computed_once((valid, jnp.where(valid, action, 0)))
+        return action.reshape(-1), valid.reshape(-1)
 
     # Views.
 
     def cells(self, state: TaflState) -> chex.Array:
         """int32 [size * size]: 0 empty, 1 attacker, 2 defender, 3 king, row-major from the top left."""
-        flat = self._bits.ravel()
-        return sum(
-            piece * bitboard.unpack(squares, flat).astype(jnp.int32)
-            for piece, squares in zip((1, 2, 3), state.board, strict=True)
-        )
+        pieces = bitboard.unpack(state.board, self._bits.ravel())
+        return jnp.sum(pieces * np.array([1, 2, 3], np.int32), axis=1, dtype=jnp.int32)
 
     def observe(self, state: TaflState) -> chex.Array:
         """Of each board, newest first: mover's pawns, mover's king, other's pawns, other's king; then 1 for attackers.
@@ -550,16 +584,16 @@ class Tafl(Game):
                 choose(attacking, board.defenders, board.attackers),
                 choose(attacking, board.king, nobody),
             ]
-        views = [bitboard.unpack(squares, self._bits) for squares in planes]
-        views.append(jnp.broadcast_to(attacking, self._bits.shape))
-        return jnp.stack(views, axis=-1).astype(jnp.float32)
+        planes.append(only_if(attacking, self._all))
+        views = computed_once(bitboard.unpack(planes, self._bits.ravel()))
+        return views.reshape(self.observation_shape).astype(jnp.float32)
 
     def symmetries(self, state: TaflState) -> tuple[TaflState, chex.Array]:
         permutation, inverse = self._symmetry_tables
         flat = self._bits.ravel()
 
         def turn(bits: Bits) -> Bits:
-            squares = bitboard.unpack(bits, flat)
+            squares = bitboard.unpack((bits,), flat)[:, 0]
             return jax.vmap(lambda cells: bitboard.pack(cells, flat, self._words))(squares[inverse])
 
         def turn_board(board: Board) -> Board:
@@ -721,16 +755,6 @@ def _shift_less_than_word(bits: Bits, distance: chex.Array) -> Bits:
     return tuple(
         (word << distance) | (carried[number - 1] if number else np.uint32(0)) for number, word in enumerate(bits)
     )
-
-
-def _lowest_bit(bits: Bits) -> chex.Array:
-    """int32 []: the lowest bit number of the set; the number of all bits where it is empty."""
-    lowest = jnp.int32(bitboard.WORD * len(bits))
-    for number, word in reversed(list(enumerate(bits))):
-        # All bits below the lowest set one, counted.
-        below = jax.lax.population_count(~word & (word - jnp.uint32(1))).astype(jnp.int32)
-        lowest = jnp.where(word != 0, number * bitboard.WORD + below, lowest)
-    return lowest
 
 
 @register("brandub")

@@ -11,7 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game
+from azjax.games.game import Game, History
 from azjax.search.tree import ROOT, UNVISITED, Tree, legal_slots, to_slots
 
 
@@ -211,15 +211,44 @@ def select(game: Game, tree: Tree, score: Score, node: chex.Array) -> tuple[Path
     return path, leaf
 
 
+def end_repetitions(game: Game, tree: Tree, path: Path, states: Any) -> Any:
+    """New states [B, ...] as the game has them where they occurred on the path, or before its root."""
+    if tree.histories is None:
+        return states
+    num_nodes = len(tree.visits)
+    keys = jax.vmap(game.position_key)(states)
+
+    def look(step: chex.Array, found: chex.Array) -> chex.Array:
+        node = read_row(path.nodes, step)
+        passed = jax.tree.map(lambda leaves: rows_of(leaves, jnp.minimum(node, num_nodes - 1)), tree.states)
+        same = jnp.all(jax.vmap(game.position_key)(passed) == keys, axis=1)
+        return found | (same & (node < num_nodes))
+
+    occurred = jax.vmap(History.contains)(tree.histories, keys)
+    occurred = jax.lax.fori_loop(0, path.length, look, occurred)
+    ended = jax.vmap(game.repeated)(states)
+    return jax.tree.map(
+        lambda end, state: jnp.where(occurred.reshape(-1, *[1] * (state.ndim - 1)), end, state), ended, states
+    )
+
+
 def expand(
-    game: Game, evaluator: Evaluator, params: Any, key: chex.PRNGKey, tree: Tree, leaf: Leaf, node: chex.Array
+    game: Game,
+    evaluator: Evaluator,
+    params: Any,
+    key: chex.PRNGKey,
+    tree: Tree,
+    path: Path,
+    leaf: Leaf,
+    node: chex.Array,
 ) -> tuple[Tree, chex.Array]:
     """Makes `node` (int32 []) behind each leaf's edge. Returns the trees and the new nodes' returns [B]."""
     num_nodes, batch = tree.visits.shape
     rows = jnp.arange(batch)
     parents = jax.tree.map(lambda leaves: rows_of(leaves, leaf.parent), tree.states)
     action = leaf.slot if tree.actions is None else tree.actions[leaf.parent, rows, leaf.slot]
-    states = apart(lambda states: states, jax.vmap(game.step)(parents, action), node)
+    states = end_repetitions(game, tree, path, jax.vmap(game.step)(parents, action))
+    states = apart(lambda states: states, states, node)
     actions, prior, value = evaluate(game, evaluator, params, key, states, node)
 
     reward = jnp.take_along_axis(states.rewards, parents.current_player[:, None], axis=1)[:, 0]
@@ -233,6 +262,7 @@ def expand(
 
     edge_node = jnp.where(leaf.expand, leaf.parent, num_nodes)
     tree = Tree(
+        histories=tree.histories,
         states=jax.tree.map(write, tree.states, states),
         visits=write(tree.visits, leaf.expand),
         returns=write(tree.returns, jnp.where(leaf.expand, returns, 0.0)),
@@ -259,6 +289,7 @@ def back_up(tree: Tree, path: Path, returns: chex.Array) -> Tree:
 
     visits, sums, value = jax.lax.fori_loop(0, path.length, add, (tree.visits, tree.returns, returns))
     return Tree(
+        histories=tree.histories,
         states=tree.states,
         visits=visits.at[ROOT].add(1),
         returns=sums.at[ROOT].add(value),
@@ -275,5 +306,5 @@ def simulate(
 ) -> Tree:
     """One simulation in every tree; the nodes that it makes are number `node`."""
     path, leaf = select(game, tree, score, node)
-    tree, returns = expand(game, evaluator, params, key, tree, leaf, node)
+    tree, returns = expand(game, evaluator, params, key, tree, path, leaf, node)
     return back_up(tree, path, returns)

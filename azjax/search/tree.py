@@ -11,7 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game, state_dataclass
+from azjax.games.game import Game, History, state_dataclass
 
 ROOT = 0
 UNVISITED = 0  # in `Tree.children`: the root is nobody's child, so its index is free
@@ -21,7 +21,8 @@ UNVISITED = 0  # in `Tree.children`: the root is nobody's child, so its index is
 class Tree:
     """B search trees of N nodes each. Statistics stand on the child node, not on the edge to it.
 
-    states: the position of each node; every leaf [N, B, ...].
+    histories: of the roots' games, every leaf [B, ...]; None for a game in which all positions may come back.
+    states: the position of each node, without its history; every leaf [N, B, ...].
     visits: int32 [N, B]; simulations that passed through the node (the root's own evaluation counts as one).
       A node that was never made has 0.
     returns: float32 [N, B]; sum over the visits of `reward + discount * value`, seen by the player who moved
@@ -34,6 +35,7 @@ class Tree:
     actions: int32 [N, B, K]; action of each slot; None where K == A, since slot a is action a there.
     """
 
+    histories: History | None
     states: Any
     visits: chex.Array
     returns: chex.Array
@@ -92,7 +94,8 @@ def new_tree(game: Game, states: Any, actions: chex.Array | None, prior: chex.Ar
 
     batch, slots = prior.shape
     return Tree(
-        states=jax.tree.map(with_root, states),
+        histories=jax.vmap(game.earlier_positions)(states),
+        states=jax.tree.map(with_root, jax.vmap(game.without_history)(states)),
         visits=with_root(jnp.ones(batch, jnp.int32)),
         returns=with_root(value),
         reward=jnp.zeros((num_nodes, batch), jnp.float32),

@@ -200,7 +200,7 @@ def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, An
 
 def _count_mistakes(game: Game, config: Config, solution: Solution, state: TrainState) -> float:
     player = network_player(game, config.make_network(), state.variables)
-    return mistakes(solution, tabulate(player, solution, jax.random.key(0))[0]).count
+    return mistakes(solution, tabulate(player, solution, jax.random.key(0))).count
 
 
 def _describe_run(game: Game, config: Config) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from azjax.games.game import Game, state_dataclass
 class Steps:
     """Consecutive time steps of self-play; leading axes [T, G] here, [R, G] in the ring.
 
-    states: the positions, before the move.
+    states: the positions, before the move, without their history.
     policy: float32 [..., K]; the search's policy over the slots of `Game.legal_slots`.
     reward: float32 [...]; of player 0, for the move made.
     ended: bool [...]; that move ended the game.
@@ -58,6 +58,7 @@ class Examples:
 
 def new_replay(game: Game, states: Any, num_rows: int) -> Replay:
     """An empty ring of `num_rows` rows for games of the shape of `states` [G, ...]."""
+    states = jax.vmap(game.without_history)(states)
     num_games = len(states.terminated)
     grid = (num_rows, num_games)
     return Replay(

@@ -77,7 +77,8 @@ def self_play(
         )
         following = jax.vmap(game.step)(states, result.action)
         actions, _ = legal_slots(game, states)
-        steps = Steps(states, to_slots(result.policy, actions), following.rewards[:, 0], following.terminated)
+        positions = jax.vmap(game.without_history)(states)
+        steps = Steps(positions, to_slots(result.policy, actions), following.rewards[:, 0], following.terminated)
         starts = jax.vmap(start)(jax.random.split(start_key, config.num_games))
 
         def renew(new: chex.Array, old: chex.Array) -> chex.Array:

@@ -1,0 +1,176 @@
+"""A search finds what came before, in the game or on its own path, and its nodes carry no history."""
+
+import dataclasses
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles import puct
+
+import azjax
+from azjax.games import Game, state_dataclass
+from azjax.games.repetition import History, new_history
+from azjax.search import alphazero_policy, evaluators
+
+PLACES = 7
+GOAL = 3
+
+
+@state_dataclass
+class RingState:
+    place: chex.Array
+    past: History | None
+    current_player: chex.Array
+    terminated: chex.Array
+    rewards: chex.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Ring(Game):
+    """A token on a ring goes left, stays or goes right; who brings it to the goal wins, a repetition draws."""
+
+    name: str = "ring"
+    num_actions = 3
+    max_legal_actions = 3
+    max_plies = 2 * PLACES + 1
+    observation_shape = (PLACES,)
+
+    def init(self, key):
+        place, player = jnp.int32(0), jnp.int32(0)
+        past = new_history(self.max_plies, self._key(place, player))
+        return RingState(place, past, player, jnp.bool_(False), jnp.zeros(2, jnp.float32))
+
+    def step(self, state, action):
+        legal = (action >= 0) & (action < 3) & ~state.terminated
+        place = jnp.where(legal, (state.place + action - 1) % PLACES, state.place)
+        player = jnp.where(legal, 1 - state.current_player, state.current_player)
+        past, repeats = state.past, jnp.bool_(False)
+        if past is not None:
+            repeats, past = past.visit(self._key(place, player), legal)
+        won = legal & (place == GOAL)
+        sign = jnp.where(jnp.arange(2) == state.current_player, 1.0, -1.0)
+        ended = state.terminated | (legal & (won | repeats))
+        return RingState(place, past, player, ended, jnp.where(won, sign, 0.0).astype(jnp.float32))
+
+    def legal_action_mask(self, state):
+        return jnp.broadcast_to(~state.terminated, 3)
+
+    def observe(self, state):
+        return (jnp.arange(PLACES) == state.place).astype(jnp.float32)
+
+    def _key(self, place, player):
+        return jnp.stack([place, player]).astype(jnp.uint32)
+
+    def position_key(self, state):
+        return self._key(state.place, state.current_player)
+
+    def without_history(self, state):
+        return dataclasses.replace(state, past=None)
+
+    def earlier_positions(self, state):
+        return state.past
+
+    def repeated(self, state):
+        return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainPosition:
+    place: int
+    player: int
+    visited: frozenset
+    terminal: bool = False
+    rewards: tuple[float, float] = (0, 0)
+
+
+class PlainRing:
+    def slots(self, position):
+        return [0, 1, 2]
+
+    def step(self, position, action):
+        place, player = (position.place + action - 1) % PLACES, 1 - position.player
+        won, repeats = place == GOAL, (place, player) in position.visited
+        sign = (1, -1) if position.player == 0 else (-1, 1)
+        return PlainPosition(
+            place,
+            player,
+            position.visited | {(place, player)},
+            won or repeats,
+            tuple(float(s) for s in sign) if won else (0, 0),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Priors and values of place and player."""
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        priors, values = params
+        index = states.place, states.current_player
+        return jnp.log(priors[index]), values[index]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    # Powers of two, of which softmax makes exactly the numbers that the oracle uses.
+    weights = 2.0 ** rng.integers(-2, 3, (PLACES, 2, 3))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32), rng.uniform(-0.5, 0.5, (PLACES, 2)).astype(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize("moves", [[], [2], [1, 2, 2], [0, 0, 1], [1, 2, 1, 2]], ids=str)
+def test_visits_equal_those_of_a_plain_search_whose_positions_remember_everything(table, moves):
+    game, rules = Ring(), PlainRing()
+    state = game.init(jax.random.key(0))
+    position = PlainPosition(0, 0, frozenset({(0, 0)}))
+    for move in moves:
+        state, position = game.step(state, jnp.int32(move)), rules.step(position, move)
+    assert not position.terminal
+    result = alphazero_policy(
+        table,
+        jax.random.key(1),
+        jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), state),
+        game=game,
+        evaluator=Table(),
+        num_simulations=200,
+    )
+    expected = puct.search(
+        rules, lambda p: (table[0][p.place, p.player], float(table[1][p.place, p.player])), position, 200, 3
+    )
+    for row in range(2):
+        np.testing.assert_array_equal(result.visits[row], expected.visits)
+        np.testing.assert_allclose(result.q_values[row], expected.q_values, atol=1e-5)
+        np.testing.assert_allclose(result.value[row], expected.value, atol=1e-5)
+
+
+def test_nodes_have_no_history(table):
+    states = jax.vmap(Ring().init)(jax.random.split(jax.random.key(0), 3))
+    tree = alphazero_policy(table, jax.random.key(0), states, game=Ring(), evaluator=Table(), num_simulations=4).tree
+    assert tree.states.past is None
+    assert tree.histories.table.shape[0] == 3
+
+
+def test_a_brandub_search_knows_that_a_move_back_draws():
+    game = azjax.make("brandub")
+    state = game.init(jax.random.key(0))
+    for move in ("d1-c1", "d3-c3", "c1-d1"):
+        state = game.step(state, jnp.int32(game.action_from_text(state, move)))
+    back = game.action_from_text(state, "c3-d3")
+    result = alphazero_policy(
+        None,
+        jax.random.key(0),
+        jax.tree.map(lambda leaf: leaf[None], state),
+        game=game,
+        evaluator=evaluators.uniform(game),
+        num_simulations=60,
+    )
+    child = int(np.flatnonzero(np.asarray(result.tree.actions[0, 0]) == back)[0])
+    node = int(result.tree.children[0, 0, child])
+    assert node > 0
+    assert bool(result.tree.states.terminated[node, 0])
+    assert float(result.tree.discount[node, 0]) == 0
