@@ -10,6 +10,7 @@ from oracles.table_game import TableGame
 import azjax.games
 from azjax.games import check_game
 from azjax.games.mnk import Mnk
+from azjax.games.santorini import Santorini
 
 
 @pytest.mark.parametrize("name", azjax.games.available())
@@ -22,8 +23,18 @@ def test_mnk_of_other_sizes_keeps_every_law(size):
     check_game(Mnk(*size), num_games=6)
 
 
+@pytest.mark.parametrize("size", [(2, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (5, 2, True)], ids=str)
+def test_santorini_of_other_sizes_keeps_every_law(size):
+    check_game(Santorini(*size), num_games=4)
+
+
 def test_a_game_without_text_where_a_player_may_move_twice_keeps_every_law():
     check_game(TableGame(seed=0, width=8, depth=6, actions=10, slots=6))
+
+
+def _occupied(state):
+    (first,), (second,) = state.stones
+    return first | second
 
 
 class OccupiedCellIsLegal(Mnk):
@@ -47,7 +58,7 @@ class BothWin(Mnk):
 class IllegalActionPasses(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
-        unchanged = jnp.all(following.stones == state.stones) & ~state.terminated
+        unchanged = (_occupied(following) == _occupied(state)) & ~state.terminated
         player = jnp.where(unchanged, 1 - state.current_player, following.current_player)
         return dataclasses.replace(following, current_player=player)
 
@@ -113,7 +124,7 @@ class ObservationIsOfAnotherShape(Mnk):
 class SlotsMissALegalActionOfTheStart(Mnk):
     def legal_slots(self, state):
         actions, valid = super().legal_slots(state)
-        return actions, valid & ((actions != 4) | jnp.any(state.stones != 0))
+        return actions, valid & ((actions != 4) | (_occupied(state) != 0))
 
 
 class SlotsAreOutOfPlace(Mnk):
