@@ -1,22 +1,18 @@
 """Tafl: attackers around a king who wants to reach a corner. `brandub` is the 7x7 game.
 
-Player 0 attacks and moves first. Pieces move like rooks. Nobody lands on the castle (the centre), which may be slid
-over when it is empty; the king alone enters a corner. Defenders win with the king on a corner, attackers by capturing
-him. `TaflRules` tells the rest.
+Player 0 attacks and moves first. Defenders win with the king on a corner, attackers by capturing him. Moves and
+actions are told in `tafl_board.py`, the rest by `TaflRules`.
 
-Action = square * D + direction * (size - 1) + distance - 1 with D = 4 * (size - 1) and square = size * row + column;
-directions are 0 down, 1 up, 2 right, 3 left. Text: the rows from the top with `/` between, `t` attacker, `T` defender,
+Text: the rows from the top with `/` between, `t` attacker, `T` defender,
 `K` king, a number for so many empty squares; a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
 
-Axis letters: `H` positions of the history, `K` slots, `P` pieces of a side at most.
 """
 
 import dataclasses
 import functools
 import re
 import string
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import chex
 import jax
@@ -24,11 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import bitboard
-from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
+from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, scale_bits, state_dataclass
+from azjax.games.game import Game, register, state_dataclass
 from azjax.games.pictures.tafl import draw_tafl
 from azjax.games.repetition import History, new_history
+from azjax.games.tafl_board import Board, Grid
 
 BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
 _SYMBOLS = ".tTK"
@@ -75,18 +72,6 @@ RULES = {
     # The Brandub notebook's, whose test for repetition never fires.
     "seed000": TaflRules(capture="trapped", attackers_gone="ignored", repetition="never"),
 }
-
-
-class Board(NamedTuple):
-    """Who stands where; sets of squares."""
-
-    attackers: Bits
-    defenders: Bits  # without the king
-    king: Bits
-
-    @property
-    def occupied(self) -> Bits:
-        return union(*self)
 
 
 @state_dataclass
@@ -136,7 +121,10 @@ class Tafl(Game):
         if not (isinstance(self.history, int) and self.history >= 1):
             raise ValueError(f"{self.name}: history must be at least 1, got {self.history!r}")
 
-    # Numbers of the board.
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The board and the moves on it."""
+        return Grid(self.size)
 
     @functools.cached_property
     def size(self) -> int:
@@ -144,54 +132,8 @@ class Tafl(Game):
         return self.start.count("/") + 1
 
     @property
-    def _reach(self) -> int:
-        return self.size - 1
-
-    @property
-    def _stride(self) -> int:
-        return self.size + 1
-
-    @property
-    def _words(self) -> int:
-        return bitboard.num_words(self.size * self._stride)
-
-    @property
-    def _steps(self) -> tuple[int, int, int, int]:
-        """The change of the bit number by one step in each direction."""
-        return self._stride, -self._stride, 1, -1
-
-    @functools.cached_property
-    def _bits(self) -> np.ndarray:
-        """int [size, size]: the bit of each square."""
-        side = np.arange(self.size)
-        return side[:, None] * self._stride + side
-
-    def _constant(self, squares: Any) -> Bits:
-        return bitboard.constant((self._bits[square] for square in squares), self._words)
-
-    @functools.cached_property
-    def _all(self) -> Bits:
-        return self._constant(np.ndindex(self.size, self.size))
-
-    @functools.cached_property
-    def _castle(self) -> Bits:
-        return self._constant([(self.size // 2, self.size // 2)])
-
-    @functools.cached_property
-    def _corners(self) -> Bits:
-        return self._constant((row, column) for row in (0, self.size - 1) for column in (0, self.size - 1))
-
-    @functools.cached_property
-    def _by_the_castle(self) -> Bits:
-        """The castle and its four neighbours."""
-        middle = self.size // 2
-        return self._constant(
-            [(middle, middle), *((middle + r, middle + c) for r, c in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
-        )
-
-    @property
     def num_actions(self) -> int:
-        return self.size**2 * 4 * self._reach
+        return self.size**2 * 4 * self.grid.reach
 
     @functools.cached_property
     def _most_pieces(self) -> int:
@@ -201,7 +143,7 @@ class Tafl(Game):
     @property
     def max_legal_actions(self) -> int:
         # On an empty board each piece has size - 1 squares in its row and as many in its column.
-        return self._most_pieces * 2 * self._reach
+        return self._most_pieces * 2 * self.grid.reach
 
     @property
     def max_plies(self) -> int:
@@ -227,9 +169,9 @@ class Tafl(Game):
 
     def _first(self, cells: np.ndarray, player: chex.Array) -> TaflState:
         """A position with an empty history, of `cells` int [size, size]."""
-        sets = [bitboard.constant(self._bits[cells == piece].tolist(), self._words) for piece in (1, 2, 3)]
+        sets = [bitboard.constant(self.grid.bits[cells == piece].tolist(), self.grid.words) for piece in (1, 2, 3)]
         board = Board(*(tuple(jnp.asarray(word) for word in words) for words in sets))
-        nowhere = Board(*(bitboard.empty(self._words) for _ in range(3)))
+        nowhere = Board(*(bitboard.empty(self.grid.words) for _ in range(3)))
         repeats, key = self.rules.repetition == "draw", self._key(board, player)
         return TaflState(
             board=board,
@@ -244,7 +186,8 @@ class Tafl(Game):
 
     def step(self, state: TaflState, action: chex.Array) -> TaflState:
         attacking = state.current_player == 0
-        source, target, legal = self._read_move(state, jnp.asarray(action, jnp.int32))
+        source, target, legal = self.grid.read_move(state.board, attacking, jnp.asarray(action, jnp.int32))
+        legal &= ~state.terminated
         legal, source, target = computed_once((legal, only_if(legal, source), only_if(legal, target)))
         moved = self._move(state.board, union(source, target), attacking)
         capture = self._capture_active if self.rules.capture == "active" else self._capture_trapped
@@ -262,10 +205,10 @@ class Tafl(Game):
             repeats &= legal & ~captured
 
         attackers_win = ~any_of(board.king)
-        defenders_win = any_of(both(board.king, self._corners))
+        defenders_win = any_of(both(board.king, self.grid.corners))
         if self.rules.attackers_gone == "defenders_win":
             defenders_win |= ~any_of(board.attackers) & ~attackers_win
-        stuck, repeats = computed_once((~self._can_move(board, player == 0), repeats))
+        stuck, repeats = computed_once((~self.grid.can_move(board, player == 0), repeats))
         drawn = repeats | (ply >= self.max_plies)
         if self.rules.no_moves == "loss":
             decided = attackers_win | defenders_win | repeats
@@ -291,36 +234,6 @@ class Tafl(Game):
             rewards=rewards.astype(jnp.float32) + 0.0,
         )
 
-    def _read_move(self, state: TaflState, action: chex.Array) -> tuple[Bits, Bits, chex.Array]:
-        """The squares, one bit each, that an action leaves and reaches, and whether it is legal."""
-        reach, size, words = self._reach, self.size, self._words
-        in_range = (action >= 0) & (action < self.num_actions)
-        square, way = jnp.divmod(jnp.where(in_range, action, 0), 4 * reach)
-        row, column = jnp.divmod(square, size)
-        direction, distance = jnp.divmod(way, reach)
-        distance = distance + 1
-        signed = jnp.where(direction % 2 == 0, distance, -distance)
-        vertical = direction < 2
-        new_row = row + jnp.where(vertical, signed, 0)
-        new_column = column + jnp.where(vertical, 0, signed)
-        on_board = (new_row >= 0) & (new_row < size) & (new_column >= 0) & (new_column < size)
-        bit, new_bit = row * self._stride + column, new_row * self._stride + new_column
-        source, target = single(bit, words), single(new_bit, words)
-
-        low, high = jnp.minimum(bit, new_bit), jnp.maximum(bit, new_bit)
-        between = toggle(bitboard.below(high + 1, words), bitboard.below(low, words))
-        a_column = bitboard.constant(self._bits[:, 0].tolist(), words)
-        # Left of a column shifted by its number there is nothing in the first row.
-        column_bits = _shift_less_than_word(a_column, column)
-        line = tuple(jnp.where(vertical, word, np.uint32(0xFFFFFFFF)) for word in column_bits)
-        path = without(both(between, line), source)
-        board = state.board
-        own = choose(state.current_player == 0, board.attackers, union(board.defenders, board.king))
-        is_king = any_of(both(source, board.king))
-        allowed = ~any_of(both(target, self._castle)) & (is_king | ~any_of(both(target, self._corners)))
-        legal = any_of(both(source, own)) & ~any_of(both(path, board.occupied)) & allowed
-        return source, target, legal & in_range & on_board & ~state.terminated
-
     def _move(self, board: Board, change: Bits, attacking: chex.Array) -> Board:
         """The board after the piece on one of the two squares of `change` went to the other."""
         is_king = any_of(both(change, board.king))
@@ -333,39 +246,39 @@ class Tafl(Game):
     def _hostile(self, board: Board) -> Bits:
         """The corners, and the castle unless the king is on it."""
         if self.rules.castle_hostile == "never":
-            return self._corners
-        return union(self._corners, without(self._castle, board.king))
+            return self.grid.corners
+        return union(self.grid.corners, without(self.grid.castle, board.king))
 
     def _near(self, board: Board) -> Bits:
         """The king where he is captured by all his neighbours, on the castle or beside it; otherwise nothing."""
         if self.rules.king == "by_two":
-            return bitboard.empty(self._words)
-        return both(board.king, self._by_the_castle)
+            return bitboard.empty(self.grid.words)
+        return both(board.king, self.grid.by_the_castle)
 
     def _surrounded(self, near: Bits, closed: Bits) -> chex.Array:
         """bool []: every neighbour of the king `near` the castle, but the castle itself, is in `closed`."""
-        neighbours = union(*(shift(near, step) for step in self._steps))
-        return any_of(near) & ~any_of(without(without(neighbours, closed), self._castle))
+        neighbours = union(*(shift(near, step) for step in self.grid.steps))
+        return any_of(near) & ~any_of(without(without(neighbours, closed), self.grid.castle))
 
     def _capture_active(self, board: Board, target: Bits, attacking: chex.Array) -> Board:
         near = self._near(board)
         prey = choose(attacking, union(board.defenders, without(board.king, near)), board.attackers)
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
         closers = union(own, without(self._hostile(board), board.occupied))
-        captured = bitboard.empty(self._words)
-        for step in self._steps:
+        captured = bitboard.empty(self.grid.words)
+        for step in self.grid.steps:
             closed = both(shift(both(shift(target, step), prey), step), closers)
             captured = union(captured, shift(closed, -step))
-        beside = any_of(both(union(*(shift(near, step) for step in self._steps)), target))
+        beside = any_of(both(union(*(shift(near, step) for step in self.grid.steps)), target))
         taken = only_if(attacking & beside & self._surrounded(near, board.attackers), near)
         lost = computed_once(union(captured, taken))
         return Board(*(without(pieces, lost) for pieces in board))
 
     def _capture_trapped(self, board: Board, target: Bits, attacking: chex.Array) -> Board:
         del attacking
-        down, up, right, left = self._steps
+        down, up, right, left = self.grid.steps
         for step in (0, up, down, left, right):
-            square = both(shift(target, step), self._all)
+            square = both(shift(target, step), self.grid.all)
             attacker, is_king = any_of(both(square, board.attackers)), any_of(both(square, board.king))
             enemies = choose(
                 attacker,
@@ -373,27 +286,13 @@ class Tafl(Game):
                 only_if(any_of(both(square, board.occupied)), board.attackers),
             )
             bad = toggle(enemies, self._hostile(board))
-            down_bad, up_bad, right_bad, left_bad = (any_of(both(shift(square, step), bad)) for step in self._steps)
+            down_bad, up_bad, right_bad, left_bad = (any_of(both(shift(square, step), bad)) for step in self.grid.steps)
             near = self._near(board)
             surrounded = self._surrounded(near, bad)
             on_a_line = (down_bad & up_bad) | (right_bad & left_bad)
             captured = jnp.where(is_king & any_of(near), surrounded, on_a_line)
             board = Board(*(without(pieces, only_if(captured, square)) for pieces in board))
         return board
-
-    def _can_move(self, board: Board, attacking: chex.Array) -> chex.Array:
-        """bool []: the side to move has a legal action."""
-        pawns = choose(attacking, board.attackers, board.defenders)
-        king = only_if(~attacking, board.king)
-        free = without(self._all, board.occupied)
-        pawn_free = without(free, self._corners)
-        found = []
-        for step in self._steps:
-            pawn_to = both(shift(pawns, step), pawn_free)
-            king_to = both(shift(king, step), free)
-            over = both(shift(both(union(pawn_to, king_to), self._castle), step), free)
-            found.append(union(without(union(pawn_to, king_to), self._castle), over))
-        return any_of(union(*found))
 
     # Repetition.
 
@@ -426,147 +325,25 @@ class Tafl(Game):
             else dataclasses.replace(following, past=past.restart(self.position_key(fresh), state.terminated))
         )
 
-    # Legal actions.
+    # Legal actions. After the end there are none: nobody is on the board then.
 
-    def _destinations(self, state: TaflState) -> tuple[Bits, list[Bits]]:
-        """The mover's pieces, and the squares that some of them may go to, by direction; none after the end."""
-        board, attacking = state.board, state.current_player == 0
-        running = ~state.terminated
-        free = without(self._all, board.occupied)
-        pawns = only_if(running, choose(attacking, board.attackers, board.defenders))
-        king = only_if(running & ~attacking, board.king)
-        pawn_free = without(free, self._corners)
-        reached = [
-            union(
-                bitboard.slide(pawns, pawn_free, step, self._reach),
-                bitboard.slide(king, free, step, self._reach),
-            )
-            for step in self._steps
-        ]
-        return union(pawns, king), [without(squares, self._castle) for squares in reached]
+    def _in_play(self, state: TaflState) -> tuple[Board, chex.Array]:
+        return Board(*(only_if(~state.terminated, pieces) for pieces in state.board)), state.current_player == 0
 
     def sample_legal_action(self, state: TaflState, bits: chex.Array) -> chex.Array:
-        own, destinations = self._destinations(state)
-        words = [word for squares in destinations for word in squares]
-        counts = [jax.lax.population_count(word).astype(jnp.int32) for word in words]
-        total = sum(counts[1:], start=counts[0])
-        # In a direction a square is reached by one piece alone, so that a move is a direction and a square.
-        index = scale_bits(bits, total)
-        chosen, base, step, direction = words[0], jnp.int32(0), jnp.int32(0), jnp.int32(0)
-        before = jnp.int32(0)
-        skipped = jnp.int32(0)
-        for place, (word, count) in enumerate(zip(words, counts, strict=True)):
-            here = index >= before
-            way, number = divmod(place, self._words)
-            chosen = jnp.where(here, word, chosen)
-            base = jnp.where(here, number * bitboard.WORD, base)
-            step = jnp.where(here, self._steps[way], step)
-            direction = jnp.where(here, way, direction)
-            skipped = jnp.where(here, before, skipped)
-            before = before + count
-        target = base + bitboard.nth_bit(chosen, index - skipped)
-        distance, source = jnp.int32(self._reach), target
-        for steps_back in range(self._reach, 0, -1):
-            bit = target - step * steps_back
-            # Nearer pieces overrule farther ones.
-            found = bitboard.has(own, bit) & (bit >= 0)
-            distance = jnp.where(found, steps_back, distance)
-            source = jnp.where(found, bit, source)
-        row = source // self._stride
-        square = source - row
-        action = square * (4 * self._reach) + direction * self._reach + distance - 1
-        return jnp.where(total > 0, action, 0)
-
-    def _ways(self, occupied: Bits, row: chex.Array, column: chex.Array) -> tuple[chex.Array, chex.Array]:
-        """What the squares [n] of these rows and columns, int32 [n], have free around them.
-
-        Returns:
-          uint32 [n] twice: down and up, then right and left; bit d - 1 is set where the d squares next to it are
-          free, and bit size - 2 + d in the second direction.
-        """
-        size = self.size
-
-        def free(line: Sequence[chex.Array], place: chex.Array) -> chex.Array:
-            bits = np.uint32(1 << size)
-            for number, there in enumerate(line):
-                bits = bits | jnp.where(there, np.uint32(1 << number), np.uint32(0))
-            beyond = bits >> (place + 1).astype(jnp.uint32)
-            # The bits below the lowest one.
-            return (beyond & (np.uint32(0) - beyond)) - np.uint32(1)
-
-        def both_ways(line: list[chex.Array], place: chex.Array) -> chex.Array:
-            return free(line, place) | free(line[::-1], self._reach - place) << np.uint32(self._reach)
-
-        in_column = [bitboard.has(occupied, number * self._stride + column) for number in range(size)]
-        in_row = [bitboard.has(occupied, row * self._stride + number) for number in range(size)]
-        return both_ways(in_column, row), both_ways(in_row, column)
-
-    @functools.cached_property
-    def _landings(self) -> np.ndarray:
-        """uint32 [2, 2, squares]: of a pawn and of a king, the `_ways` that end where they may stand."""
-        size, reach, middle = self.size, self._reach, self.size // 2
-        landings = np.zeros((2, 2, size * size), np.uint32)
-        for row, column, direction, distance in np.ndindex(size, size, 4, reach):
-            down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[direction]
-            to = (row + down * (distance + 1), column + right * (distance + 1))
-            way = np.uint32(1 << (direction % 2 * reach + distance))
-            if to != (middle, middle):
-                landings[1, direction // 2, row * size + column] |= way
-                if not (to[0] in (0, reach) and to[1] in (0, reach)):
-                    landings[0, direction // 2, row * size + column] |= way
-        return landings
+        return self.grid.sample(*self._in_play(state), bits)
 
     def legal_action_mask(self, state: TaflState) -> chex.Array:
-        board, attacking = state.board, state.current_player == 0
-        size, reach = self.size, self._reach
-        row, column = (x.ravel().astype(np.int32) for x in np.indices((size, size)))
-        pawns = only_if(~state.terminated, choose(attacking, board.attackers, board.defenders))
-        king = only_if(~state.terminated & ~attacking, board.king)
-        bits = row * self._stride + column
-        is_pawn, is_king = bitboard.has(pawns, bits), bitboard.has(king, bits)
-        nothing = np.uint32(0)
-        vertical, horizontal = computed_once(
-            tuple(
-                ways & (jnp.where(is_pawn, of_pawn, nothing) | jnp.where(is_king, of_king, nothing))
-                for ways, of_pawn, of_king in zip(self._ways(board.occupied, row, column), *self._landings, strict=True)
-            )
-        )
-        way = np.arange(4 * reach, dtype=np.uint32)[None]
-        chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
-        return computed_once(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
+        return self.grid.mask(*self._in_play(state))
 
     def legal_slots(self, state: TaflState) -> tuple[chex.Array, chex.Array]:
-        """A slot is a column or a row, one of the other squares of it, and the piece (P of them) that goes there."""
-        board, attacking = state.board, state.current_player == 0
-        size, reach = self.size, self._reach
-        own = only_if(~state.terminated, choose(attacking, board.attackers, union(board.defenders, board.king)))
-        bits, exists = bitboard.first_bits(own, self._most_pieces)
-        exists, bits = computed_once((exists, jnp.where(exists, bits, 0)))
-        row, column = jnp.divmod(bits, self._stride)
-        square = row * size + column
-        landings = jnp.asarray(self._landings).at[:, :, square].get(mode="promise_in_bounds")
-        may_land = jnp.where(bitboard.has(board.king, bits), landings[1], landings[0])
-        ways = jnp.where(exists, jnp.stack(self._ways(board.occupied, row, column)) & may_land, np.uint32(0))
-        ways, row, column = computed_once((ways, row, column))
-
-        # Pieces last: a vector of them is what the machine computes at a time.
-        vertical = np.array([True, False])[:, None, None]
-        slot = np.arange(reach, dtype=np.int32)[None, :, None]
-        row, column = row[None, None], column[None, None]
-        # Down or right as far as the edge, then up or left.
-        forward = reach - jnp.where(vertical, row, column)
-        way = jnp.where(slot < forward, slot, slot - forward + reach)
-        valid = (ways[:, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
-        action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
-        # Apart from the reshaping, which costs divisions for each element where it is fused with something.
-        valid, action = computed_once((valid, jnp.where(valid, action, 0)))
-        return action.reshape(-1), valid.reshape(-1)
+        return self.grid.slots(*self._in_play(state), self._most_pieces)
 
     # Views.
 
     def cells(self, state: TaflState) -> chex.Array:
         """int32 [size * size]: 0 empty, 1 attacker, 2 defender, 3 king, row-major from the top left."""
-        pieces = bitboard.unpack(state.board, self._bits.ravel())
+        pieces = bitboard.unpack(state.board, self.grid.bits.ravel())
         return jnp.sum(pieces * np.array([1, 2, 3], np.int32), axis=1, dtype=jnp.int32)
 
     def observe(self, state: TaflState) -> chex.Array:
@@ -575,7 +352,7 @@ class Tafl(Game):
         Older boards are seen by today's mover too (Silver et al. 2017, Methods, "Neural network architecture").
         """
         attacking = state.current_player == 0
-        nobody = bitboard.empty(self._words)
+        nobody = bitboard.empty(self.grid.words)
         planes = []
         for board in (state.board, *state.earlier):
             planes += [
@@ -584,17 +361,17 @@ class Tafl(Game):
                 choose(attacking, board.defenders, board.attackers),
                 choose(attacking, board.king, nobody),
             ]
-        planes.append(only_if(attacking, self._all))
-        views = computed_once(bitboard.unpack(planes, self._bits.ravel()))
+        planes.append(only_if(attacking, self.grid.all))
+        views = computed_once(bitboard.unpack(planes, self.grid.bits.ravel()))
         return views.reshape(self.observation_shape).astype(jnp.float32)
 
     def symmetries(self, state: TaflState) -> tuple[TaflState, chex.Array]:
-        permutation, inverse = self._symmetry_tables
-        flat = self._bits.ravel()
+        permutation, inverse = self.grid.symmetry_tables
+        flat = self.grid.bits.ravel()
 
         def turn(bits: Bits) -> Bits:
             squares = bitboard.unpack((bits,), flat)[:, 0]
-            return jax.vmap(lambda cells: bitboard.pack(cells, flat, self._words))(squares[inverse])
+            return jax.vmap(lambda cells: bitboard.pack(cells, flat, self.grid.words))(squares[inverse])
 
         def turn_board(board: Board) -> Board:
             return Board(*(turn(pieces) for pieces in board))
@@ -608,26 +385,6 @@ class Tafl(Game):
             key=None if state.key is None else jax.vmap(self._key)(board, images.current_player),
         )
         return images, jnp.asarray(permutation)
-
-    @functools.cached_property
-    def _symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [8, A] where each action goes, and int32 [8, squares] which square comes from where."""
-        size, reach = self.size, self._reach
-        squares = np.arange(size * size, dtype=np.int32).reshape(size, size)
-        permutations, inverses = [], []
-        deltas = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
-        for transpose in (False, True):
-            for rows, columns in ((1, 1), (-1, 1), (1, -1), (-1, -1)):
-                board = squares[::rows, ::columns]
-                turned = deltas * [rows, columns]
-                inverse = (board.T if transpose else board).ravel()
-                turned = turned[:, ::-1] if transpose else turned
-                direction = np.array([np.flatnonzero((deltas == delta).all(1))[0] for delta in turned])
-                goes_to = np.argsort(inverse)
-                ways = direction[:, None] * reach + np.arange(reach)
-                permutations.append((goes_to[:, None] * (4 * reach) + ways.ravel()).ravel())
-                inverses.append(inverse)
-        return np.stack(permutations).astype(np.int32), np.stack(inverses)
 
     # Text.
 
@@ -646,11 +403,11 @@ class Tafl(Game):
         self._refuse_impossible(cells, side, text)
         state = self._first(cells, jnp.int32("ad".index(side)))
         board = state.board
-        result = 1.0 if not any_of(board.king) else -1.0 if any_of(both(board.king, self._corners)) else 0.0
+        result = 1.0 if not any_of(board.king) else -1.0 if any_of(both(board.king, self.grid.corners)) else 0.0
         if self.rules.attackers_gone == "defenders_win" and not any_of(board.attackers):
             result = -1.0
         over = result != 0
-        if not over and not self._can_move(board, jnp.bool_(side == "a")):
+        if not over and not self.grid.can_move(board, jnp.bool_(side == "a")):
             over = True
             if self.rules.no_moves == "loss":
                 result = -1.0 if side == "a" else 1.0
@@ -694,9 +451,10 @@ class Tafl(Game):
         for row, column in (*((r, c) for r in edge for c in edge), (middle, middle)):
             if cells[row, column] in (1, 2):
                 square = "castle" if row == middle else "corner"
+                name = self._square_name(row * self.size + column)
                 raise ValueError(
-                    f"{self.name}: {_SYMBOLS[cells[row, column]]} stands on {self._square_name(row * self.size + column)} "
-                    f"in {text!r}, and the king alone may stand on the {square}"
+                    f"{self.name}: {_SYMBOLS[cells[row, column]]} stands on {name} in {text!r}, and the king alone may "
+                    f"stand on the {square}"
                 )
         king, attackers = (cells == 3).any(), (cells == 1).any()
         escaped = any(cells[row, column] == 3 for row in edge for column in edge)
@@ -719,8 +477,8 @@ class Tafl(Game):
 
     def action_squares(self, state: TaflState, action: int) -> tuple[int, ...]:
         del state
-        square, way = divmod(int(action), 4 * self._reach)
-        direction, distance = divmod(way, self._reach)
+        square, way = divmod(int(action), 4 * self.grid.reach)
+        direction, distance = divmod(way, self.grid.reach)
         step = (self.size, -self.size, 1, -1)[direction]
         return square, square + step * (distance + 1)
 
@@ -744,19 +502,6 @@ class Tafl(Game):
         return draw_tafl(self, state, cells, policy, last_action)
 
 
-def _shift_less_than_word(bits: Bits, distance: chex.Array) -> Bits:
-    """Every bit moved up by int32 [] `distance`, 0..31."""
-    distance = distance.astype(jnp.uint32)
-    carried = tuple(
-        # In two steps, since a shift by a whole word is not defined.
-        (word >> np.uint32(1)) >> (np.uint32(bitboard.WORD - 1) - distance)
-        for word in bits
-    )
-    return tuple(
-        (word << distance) | (carried[number - 1] if number else np.uint32(0)) for number, word in enumerate(bits)
-    )
-
-
 @register("brandub")
 def brandub(
     rules: Literal["brandub", "seed000"] = "brandub",
@@ -772,7 +517,7 @@ def brandub(
     """Brandub, 7x7. `rules` names a set of rules; the other options change one of them each."""
     if rules not in RULES:
         raise ValueError(f"brandub: rules must be one of {', '.join(RULES)}, got {rules!r}")
-    changes = {
+    changes: dict[str, Any] = {
         "capture": capture,
         "king": king,
         "castle_hostile": castle_hostile,

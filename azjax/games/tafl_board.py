@@ -1,0 +1,303 @@
+"""The board of tafl games: where the pieces stand, and how they may move.
+
+Pieces move like rooks. Nobody lands on the castle (the centre), which may be slid over when it is empty; the king
+alone enters a corner. Action = square * D + direction * (size - 1) + distance - 1 with D = 4 * (size - 1) and
+square = size * row + column; directions are 0 down, 1 up, 2 right, 3 left.
+
+Axis letters: `A` actions, `K` slots of the table of legal actions.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games import bitboard
+from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
+from azjax.games.fusion import computed_once
+from azjax.games.game import scale_bits
+
+
+class Board(NamedTuple):
+    """Who stands where; sets of squares."""
+
+    attackers: Bits
+    defenders: Bits  # without the king
+    king: Bits
+
+    @property
+    def occupied(self) -> Bits:
+        return union(*self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """A square board of odd size; `attacking`, bool [], tells which side moves.
+
+    Attributes:
+      size: squares of a side.
+    """
+
+    size: int
+
+    @property
+    def reach(self) -> int:
+        return self.size - 1
+
+    @property
+    def stride(self) -> int:
+        return self.size + 1
+
+    @property
+    def words(self) -> int:
+        return bitboard.num_words(self.size * self.stride)
+
+    @property
+    def steps(self) -> tuple[int, int, int, int]:
+        """The change of the bit number by one step in each direction."""
+        return self.stride, -self.stride, 1, -1
+
+    @functools.cached_property
+    def bits(self) -> np.ndarray:
+        """int [size, size]: the bit of each square."""
+        side = np.arange(self.size)
+        return side[:, None] * self.stride + side
+
+    def constant(self, squares: Any) -> Bits:
+        return bitboard.constant((self.bits[square] for square in squares), self.words)
+
+    @functools.cached_property
+    def all(self) -> Bits:
+        return self.constant(np.ndindex(self.size, self.size))
+
+    @functools.cached_property
+    def castle(self) -> Bits:
+        return self.constant([(self.size // 2, self.size // 2)])
+
+    @functools.cached_property
+    def corners(self) -> Bits:
+        return self.constant((row, column) for row in (0, self.size - 1) for column in (0, self.size - 1))
+
+    @functools.cached_property
+    def by_the_castle(self) -> Bits:
+        """The castle and its four neighbours."""
+        middle = self.size // 2
+        return self.constant(
+            [(middle, middle), *((middle + r, middle + c) for r, c in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
+        )
+
+    def read_move(self, board: Board, attacking: chex.Array, action: chex.Array) -> tuple[Bits, Bits, chex.Array]:
+        """The squares, one bit each, that an action leaves and reaches, and whether it is legal."""
+        reach, size, words = self.reach, self.size, self.words
+        in_range = (action >= 0) & (action < self.size**2 * 4 * reach)
+        square, way = jnp.divmod(jnp.where(in_range, action, 0), 4 * reach)
+        row, column = jnp.divmod(square, size)
+        direction, distance = jnp.divmod(way, reach)
+        distance = distance + 1
+        signed = jnp.where(direction % 2 == 0, distance, -distance)
+        vertical = direction < 2
+        new_row = row + jnp.where(vertical, signed, 0)
+        new_column = column + jnp.where(vertical, 0, signed)
+        on_board = (new_row >= 0) & (new_row < size) & (new_column >= 0) & (new_column < size)
+        bit, new_bit = row * self.stride + column, new_row * self.stride + new_column
+        source, target = single(bit, words), single(new_bit, words)
+
+        low, high = jnp.minimum(bit, new_bit), jnp.maximum(bit, new_bit)
+        between = toggle(bitboard.below(high + 1, words), bitboard.below(low, words))
+        a_column = bitboard.constant(self.bits[:, 0].tolist(), words)
+        # Left of a column shifted by its number there is nothing in the first row.
+        column_bits = _shift_less_than_word(a_column, column)
+        line = tuple(jnp.where(vertical, word, np.uint32(0xFFFFFFFF)) for word in column_bits)
+        path = without(both(between, line), source)
+        own = choose(attacking, board.attackers, union(board.defenders, board.king))
+        is_king = any_of(both(source, board.king))
+        allowed = ~any_of(both(target, self.castle)) & (is_king | ~any_of(both(target, self.corners)))
+        legal = any_of(both(source, own)) & ~any_of(both(path, board.occupied)) & allowed
+        return source, target, legal & in_range & on_board
+
+    def can_move(self, board: Board, attacking: chex.Array) -> chex.Array:
+        """bool []: the side to move has a legal action."""
+        pawns = choose(attacking, board.attackers, board.defenders)
+        king = only_if(~attacking, board.king)
+        free = without(self.all, board.occupied)
+        pawn_free = without(free, self.corners)
+        found = []
+        for step in self.steps:
+            pawn_to = both(shift(pawns, step), pawn_free)
+            king_to = both(shift(king, step), free)
+            over = both(shift(both(union(pawn_to, king_to), self.castle), step), free)
+            found.append(union(without(union(pawn_to, king_to), self.castle), over))
+        return any_of(union(*found))
+
+    def destinations(self, board: Board, attacking: chex.Array) -> tuple[Bits, list[Bits]]:
+        """The mover's pieces, and the squares that some of them may go to, by direction."""
+        free = without(self.all, board.occupied)
+        pawns = choose(attacking, board.attackers, board.defenders)
+        king = only_if(~attacking, board.king)
+        pawn_free = without(free, self.corners)
+        reached = [
+            union(
+                bitboard.slide(pawns, pawn_free, step, self.reach),
+                bitboard.slide(king, free, step, self.reach),
+            )
+            for step in self.steps
+        ]
+        return union(pawns, king), [without(squares, self.castle) for squares in reached]
+
+    def sample(self, board: Board, attacking: chex.Array, bits: chex.Array) -> chex.Array:
+        """int32 []: a legal action drawn by uint32 [] of random bits; 0 where there is none."""
+        own, destinations = self.destinations(board, attacking)
+        words = [word for squares in destinations for word in squares]
+        counts = [jax.lax.population_count(word).astype(jnp.int32) for word in words]
+        total = sum(counts[1:], start=counts[0])
+        # In a direction a square is reached by one piece alone, so that a move is a direction and a square.
+        index = scale_bits(bits, total)
+        chosen, base, step, direction = words[0], jnp.int32(0), jnp.int32(0), jnp.int32(0)
+        before = jnp.int32(0)
+        skipped = jnp.int32(0)
+        for place, (word, count) in enumerate(zip(words, counts, strict=True)):
+            here = index >= before
+            way, number = divmod(place, self.words)
+            chosen = jnp.where(here, word, chosen)
+            base = jnp.where(here, number * bitboard.WORD, base)
+            step = jnp.where(here, self.steps[way], step)
+            direction = jnp.where(here, way, direction)
+            skipped = jnp.where(here, before, skipped)
+            before = before + count
+        target = base + bitboard.nth_bit(chosen, index - skipped)
+        distance, source = jnp.int32(self.reach), target
+        for steps_back in range(self.reach, 0, -1):
+            bit = target - step * steps_back
+            # Nearer pieces overrule farther ones.
+            found = bitboard.has(own, bit)
+            distance = jnp.where(found, steps_back, distance)
+            source = jnp.where(found, bit, source)
+        row = source // self.stride
+        square = source - row
+        action = square * (4 * self.reach) + direction * self.reach + distance - 1
+        return jnp.where(total > 0, action, 0)
+
+    def ways(self, occupied: Bits, row: chex.Array, column: chex.Array) -> tuple[chex.Array, chex.Array]:
+        """What the squares [n] of these rows and columns, int32 [n], have free around them.
+
+        Returns:
+          uint32 [n] twice: down and up, then right and left; bit d - 1 is set where the d squares next to it are
+          free, and bit size - 2 + d in the second direction.
+        """
+        size = self.size
+
+        def free(line: Sequence[chex.Array], place: chex.Array) -> chex.Array:
+            bits = np.uint32(1 << size)
+            for number, there in enumerate(line):
+                bits = bits | jnp.where(there, np.uint32(1 << number), np.uint32(0))
+            beyond = bits >> (place + 1).astype(jnp.uint32)
+            # The bits below the lowest one.
+            return (beyond & (np.uint32(0) - beyond)) - np.uint32(1)
+
+        def both_ways(line: list[chex.Array], place: chex.Array) -> chex.Array:
+            return free(line, place) | free(line[::-1], self.reach - place) << np.uint32(self.reach)
+
+        in_column = [bitboard.has(occupied, number * self.stride + column) for number in range(size)]
+        in_row = [bitboard.has(occupied, row * self.stride + number) for number in range(size)]
+        return both_ways(in_column, row), both_ways(in_row, column)
+
+    @functools.cached_property
+    def landings(self) -> np.ndarray:
+        """uint32 [2, 2, squares]: of a pawn and of a king, the `_ways` that end where they may stand."""
+        size, reach, middle = self.size, self.reach, self.size // 2
+        landings = np.zeros((2, 2, size * size), np.uint32)
+        for row, column, direction, distance in np.ndindex(size, size, 4, reach):
+            down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[direction]
+            to = (row + down * (distance + 1), column + right * (distance + 1))
+            way = np.uint32(1 << (direction % 2 * reach + distance))
+            if to != (middle, middle):
+                landings[1, direction // 2, row * size + column] |= way
+                if not (to[0] in (0, reach) and to[1] in (0, reach)):
+                    landings[0, direction // 2, row * size + column] |= way
+        return landings
+
+    def mask(self, board: Board, attacking: chex.Array) -> chex.Array:
+        """bool [A]: the legal actions."""
+        size, reach = self.size, self.reach
+        row, column = (x.ravel().astype(np.int32) for x in np.indices((size, size)))
+        pawns = choose(attacking, board.attackers, board.defenders)
+        king = only_if(~attacking, board.king)
+        bits = row * self.stride + column
+        is_pawn, is_king = bitboard.has(pawns, bits), bitboard.has(king, bits)
+        nothing = np.uint32(0)
+        vertical, horizontal = computed_once(
+            tuple(
+                ways & (jnp.where(is_pawn, of_pawn, nothing) | jnp.where(is_king, of_king, nothing))
+                for ways, of_pawn, of_king in zip(self.ways(board.occupied, row, column), *self.landings, strict=True)
+            )
+        )
+        way = np.arange(4 * reach, dtype=np.uint32)[None]
+        chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
+        return computed_once(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
+
+    def slots(self, board: Board, attacking: chex.Array, most_pieces: int) -> tuple[chex.Array, chex.Array]:
+        """The legal actions int32 [K] and which slots hold one, bool [K].
+
+        A slot is a column or a row, one of the other squares of it, and the piece (`most_pieces`) that goes there.
+        """
+        size, reach = self.size, self.reach
+        own = choose(attacking, board.attackers, union(board.defenders, board.king))
+        bits, exists = bitboard.first_bits(own, most_pieces)
+        exists, bits = computed_once((exists, jnp.where(exists, bits, 0)))
+        row, column = jnp.divmod(bits, self.stride)
+        square = row * size + column
+        landings = jnp.asarray(self.landings).at[:, :, square].get(mode="promise_in_bounds")
+        may_land = jnp.where(bitboard.has(board.king, bits), landings[1], landings[0])
+        ways = jnp.where(exists, jnp.stack(self.ways(board.occupied, row, column)) & may_land, np.uint32(0))
+        ways, row, column = computed_once((ways, row, column))
+
+        # Pieces last: a vector of them is what the machine computes at a time.
+        vertical = np.array([True, False])[:, None, None]
+        slot = np.arange(reach, dtype=np.int32)[None, :, None]
+        row, column = row[None, None], column[None, None]
+        # Down or right as far as the edge, then up or left.
+        forward = reach - jnp.where(vertical, row, column)
+        way = jnp.where(slot < forward, slot, slot - forward + reach)
+        valid = (ways[:, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
+        action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
+        # Apart from the reshaping, which costs divisions for each element where it is fused with something.
+        valid, action = computed_once((valid, jnp.where(valid, action, 0)))
+        return action.reshape(-1), valid.reshape(-1)
+
+    @functools.cached_property
+    def symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """int32 [8, A] where each action goes, and int32 [8, squares] which square comes from where."""
+        size, reach = self.size, self.reach
+        squares = np.arange(size * size, dtype=np.int32).reshape(size, size)
+        permutations, inverses = [], []
+        deltas = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+        for transpose in (False, True):
+            for rows, columns in ((1, 1), (-1, 1), (1, -1), (-1, -1)):
+                board = squares[::rows, ::columns]
+                turned = deltas * [rows, columns]
+                inverse = (board.T if transpose else board).ravel()
+                turned = turned[:, ::-1] if transpose else turned
+                direction = np.array([np.flatnonzero((deltas == delta).all(1))[0] for delta in turned])
+                goes_to = np.argsort(inverse)
+                ways = direction[:, None] * reach + np.arange(reach)
+                permutations.append((goes_to[:, None] * (4 * reach) + ways.ravel()).ravel())
+                inverses.append(inverse)
+        return np.stack(permutations).astype(np.int32), np.stack(inverses)
+
+
+def _shift_less_than_word(bits: Bits, distance: chex.Array) -> Bits:
+    """Every bit moved up by int32 [] `distance`, 0..31."""
+    distance = distance.astype(jnp.uint32)
+    carried = tuple(
+        # In two steps, since a shift by a whole word is not defined.
+        (word >> np.uint32(1)) >> (np.uint32(bitboard.WORD - 1) - distance)
+        for word in bits
+    )
+    return tuple(
+        (word << distance) | (carried[number - 1] if number else np.uint32(0)) for number, word in enumerate(bits)
+    )
