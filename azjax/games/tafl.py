@@ -344,7 +344,7 @@ class Tafl(Game):
     def cells(self, state: TaflState) -> chex.Array:
         """int32 [size * size]: 0 empty, 1 attacker, 2 defender, 3 king, row-major from the top left."""
         pieces = bitboard.unpack(state.board, self.grid.bits.ravel())
-        return jnp.sum(pieces * np.array([1, 2, 3], np.int32), axis=1, dtype=jnp.int32)
+        return jnp.sum(pieces * np.array([[1, 2, 3]], np.int32), axis=1, dtype=jnp.int32)
 
     def observe(self, state: TaflState) -> chex.Array:
         """Of each board, newest first: mover's pawns, mover's king, other's pawns, other's king; then 1 for attackers.

@@ -192,7 +192,7 @@ class Grid:
         size = self.size
 
         def free(line: Sequence[chex.Array], place: chex.Array) -> chex.Array:
-            bits = np.uint32(1 << size)
+            bits = jnp.uint32(1 << size)
             for number, there in enumerate(line):
                 bits = bits | jnp.where(there, np.uint32(1 << number), np.uint32(0))
             beyond = bits >> (place + 1).astype(jnp.uint32)

@@ -1,0 +1,90 @@
+"""What does each game look like?
+
+Draws one position of each game, most with what a search of 1,000 random playouts thinks of it (on the large board it
+would take far more), and one whole game of Connect Four as an animation. About a minute on 2 CPU cores.
+
+    python experiments/pictures.py
+
+Writes docs/pictures/*.svg.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+import azjax
+from azjax.games.animation import animate
+from azjax.games.game import Game
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+NUM_SIMULATIONS = 1000
+
+# File, game, options, the moves from the start, and whether to search. The search itself played the longer games.
+SANTORINI = (
+    "b4-a3^b4 b2-a2^b1 a3-a4^b4 d2-d3^d2 a4-a3^b3 a2-b2^c2 a3-a4^b5 b2-c1^b1 d4-c4^b3 d3-e2^d3 c4-d5^e4 c1-d2^c3 "
+    "d5-e4^e3 e2-d3^c2 a4-a5^a4 d3-c2^b3 a5-a4^b3 c2-b1^a2 a4-b4^a5 d2-d1^c1"
+)
+BRANDUB = (
+    "d2-c2 d5-b5 d6-g6 b5-c5 a4-a3 d3-e3 f4-f1 e4-e5 a3-a6 e5-e7 d7-d6 e7-c7 b4-b5 c7-c6 c2-c1 c5-e5 d6-f6 c6-b6 f6-c6"
+)
+POSITIONS: list[tuple[str, str, dict[str, Any], str, bool]] = [
+    ("tictactoe", "tictactoe", {}, "a3 b2", True),
+    ("connect2", "connect2", {}, "a1", True),
+    ("connect_four", "connect_four", {}, "4 6 4 6 6 1 4 4 7 3 5", True),
+    ("gomoku", "mnk", {"columns": 15, "rows": 15, "in_a_row": 5}, "h8 i9 i8 g8 h7 h9 g9 i7 f10 e11 h6 h5 j8", False),
+    ("santorini", "santorini", {"size": 5, "workers": 2}, SANTORINI, True),
+    ("brandub", "brandub", {}, BRANDUB, True),
+]
+ANIMATED = ("connect_four", "4 6 4 6 6 1 4 4 7 3 5 4 4 5 5 2 2 1 2 2 1 1 5 5 7 7 2 2 5 7 7 6 6 3 3")
+
+
+def main() -> None:
+    """Draws all pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for file, name, options, moves, searched in POSITIONS:
+        game = azjax.make(name, **options)
+        states, actions = play(game, moves)
+        policy = search(game, states[-1]) if searched else None
+        write(file, game.svg(states[-1], policy=policy, last_action=actions[-1]))
+    name, moves = ANIMATED
+    game = azjax.make(name)
+    write(f"{name}_game", animate(game, *play(game, moves)))
+
+
+def play(game: Game, moves: str) -> tuple[list[Any], list[int]]:
+    """The positions and the actions of a game, from moves in the game's notation."""
+    states, actions = [game.init(jax.random.key(0))], []
+    step = jax.jit(game.step)
+    for move in moves.split():
+        actions.append(game.action_from_text(states[-1], move))
+        states.append(step(states[-1], jnp.int32(actions[-1])))
+    return states, actions
+
+
+def search(game: Game, state: Any) -> np.ndarray:
+    """float [A]; the share of the simulations that each action got."""
+    policy = jax.jit(azjax.alphazero_policy, static_argnames=("game", "evaluator", "num_simulations"))
+    result = policy(
+        None,
+        jax.random.key(0),
+        jax.tree.map(lambda leaf: leaf[None], state),
+        game=game,
+        evaluator=azjax.evaluators.rollout(game),
+        num_simulations=NUM_SIMULATIONS,
+    )
+    visits = np.asarray(result.visits[0])
+    return visits / visits.sum()
+
+
+def write(file: str, picture: str) -> None:
+    path = PICTURES / f"{file}.svg"
+    path.write_text(f"{picture}\n", encoding="utf-8")
+    print(f"{path}: {len(picture)} bytes")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
