@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from azjax.evaluation import Player, network_player, optimal_player, random_player, search_player, solve
+from azjax.evaluation import (
+    Player,
+    game_of_solution,
+    load_solution,
+    network_player,
+    optimal_player,
+    random_player,
+    search_player,
+    solve,
+)
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.training import Checkpoints, load_run, load_variables
@@ -11,8 +20,9 @@ from azjax.training.loop import CHECKPOINTS
 LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
 
+_SOLVED = "optimal:"
 _EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
-_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), random, optimal, " + ", ".join(
+_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), random, optimal, optimal:SOLUTION_FILE, " + ", ".join(
     f"{name}:SIMULATIONS" for name in _EVALUATORS
 )
 
@@ -23,12 +33,15 @@ def is_run(spec: str) -> bool:
 
 
 def game_of(spec: str) -> Game | None:
-    """The game of a run folder; None where the spec tells none.
+    """The game of a run folder or of a solution; None where the spec tells none.
 
     Raises:
       RunError: a folder that is not a run's.
+      ValueError: a file that is not a solution.
     """
-    return load_run(_split(spec)[0])[0] if is_run(spec) else None
+    if is_run(spec):
+        return load_run(_split(spec)[0])[0]
+    return game_of_solution(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
 
 
 def load_player(
@@ -38,8 +51,9 @@ def load_player(
 
     Args:
       spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one),
-        `random`, `optimal`, or a search without a network: `uniform:64`, `rollout:1000`, `random:64`.
-      game: what it plays; a run folder knows its own.
+        `random`, `optimal` (which solves the game first), `optimal:FILE` (which reads a solution), or a search
+        without a network: `uniform:64`, `rollout:1000`, `random:64`.
+      game: what it plays; a run folder and a solution know their own.
       num_simulations: of a trained agent's search.
       level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
         searches.
@@ -54,6 +68,8 @@ def load_player(
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_run(spec):
         return _trained(spec, game, num_simulations, level)
+    if spec.startswith(_SOLVED):
+        return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
         raise ValueError(f"{spec!r} is no run folder; a player by name needs a game too. Players: {_FORMS}")
     name, colon, count = spec.partition(":")

@@ -14,10 +14,13 @@ from typing import Any, Literal, NoReturn
 import jax
 import tyro
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of, is_run, load_player
+from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
-from azjax.evaluation import perft, solve
+from azjax.evaluation import check_can_save, load_solution, perft, save_solution, solve
+from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import Game, available, factory, make
 from azjax.play.terminal import play_in_terminal
 from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
@@ -33,10 +36,11 @@ usage: azjax COMMAND ...
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal
   azjax benchmark search    simulations per second, beside mctx
+  azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
 
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
-PLAYER is a run folder, random, optimal, or a search without a network such as uniform:64 or rollout:1000;
-players that are not a run folder need --game GAME.
+PLAYER is a run folder, random, optimal, optimal:FILE with a file that `azjax solve` wrote, or a search without a
+network such as uniform:64 or rollout:1000; random, optimal and searches need --game GAME.
 """
 
 
@@ -70,11 +74,13 @@ class EvaluateOptions:
       games: of each match, even.
       num_simulations: of a trained agent's search.
       seed: of everything random.
+      solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
     """
 
     games: int = 10_000
     num_simulations: int = NUM_SIMULATIONS
     seed: int = 0
+    solution: Path | None = None
 
     def __post_init__(self) -> None:
         _check_games(self.games)
@@ -87,11 +93,13 @@ class SolveOptions:
 
     Attributes:
       perft: count the sequences of 1 to this many legal moves instead.
-      max_states: positions to give up at.
+      max_states: positions to give up at; 10 million if not given, and any number of a game that numbers them.
+      output: keep the solution in this file (.npz), for `optimal:FILE` and `azjax evaluate --solution FILE`.
     """
 
     perft: int = 0
-    max_states: int = 10_000_000
+    max_states: int | None = None
+    output: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,13 +161,20 @@ def solve_command(arguments: list[str]) -> None:
     if options.perft:
         _console.print(perft_table(game, perft(game, options.perft)))
         return
-    with _console.status("solving") as status:
+    if options.output is not None:
+        check_can_save(game, options.output)
+    limit = None if game.num_position_numbers else MAX_STATES
+    with _progress() as progress:
+        task = progress.add_task("solving", total=None)
         solution = solve(
             game,
-            max_states=options.max_states,
-            progress=lambda ply, found: status.update(f"solving: ply {ply}, {found:,} positions"),
+            max_states=limit if options.max_states is None else options.max_states,
+            progress=lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
         )
     _console.print(solution_table(solution))
+    if options.output is not None:
+        save_solution(solution, options.output)
+        _console.print(f"kept in {options.output}", soft_wrap=True)
 
 
 def play_command(arguments: list[str]) -> None:
@@ -179,10 +194,11 @@ def play_command(arguments: list[str]) -> None:
 
 
 def benchmark_command(arguments: list[str]) -> None:
-    what, arguments = _first("benchmark", "search", arguments)
-    if what != "search":
-        raise ValueError(f"unknown benchmark {what!r}; available: search")
-    _parse("benchmark search", SearchBenchmark(), arguments).run(_console)
+    benchmarks = {"games": GamesBenchmark, "search": SearchBenchmark}
+    what, arguments = _first("benchmark", " or ".join(benchmarks), arguments)
+    if what not in benchmarks:
+        raise ValueError(f"unknown benchmark {what!r}; available: {', '.join(benchmarks)}")
+    _parse(f"benchmark {what}", benchmarks[what](), arguments).run(_console)
 
 
 _COMMANDS: dict[str, Callable[[list[str]], None]] = {
@@ -225,6 +241,18 @@ def _tell(message: Warning | str, *_: Any) -> None:
     print(f"azjax: {' '.join(str(message).split())}", file=sys.stderr)
 
 
+def _progress() -> Progress:
+    """A bar with the number of positions done and the time taken."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} positions"),
+        TimeElapsedColumn(),
+        console=_console,
+        transient=True,
+    )
+
+
 def _draw(folder: Path) -> None:
     try:
         _console.print(f"learning curve: {draw_learning_curve(folder)}", soft_wrap=True)
@@ -233,11 +261,17 @@ def _draw(folder: Path) -> None:
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
+    solution = None if options.solution is None else load_solution(options.solution, game)
     levels = ("medium", "hard") if is_run(spec) else ("hard",)
     players = [load_player(spec, game, num_simulations=options.num_simulations, level=level) for level in levels]
     with _console.status("measuring") as status:
         strengths = measure(
-            game, players, num_games=options.games, key=jax.random.key(options.seed), progress=status.update
+            game,
+            players,
+            num_games=options.games,
+            key=jax.random.key(options.seed),
+            solution=solution,
+            progress=status.update,
         )
     _console.print(strength_table(game, strengths))
 

@@ -65,7 +65,7 @@ def test_the_players_by_name():
         ("uniform", "unknown player 'uniform'; players: a run folder"),
         ("uniform:x", "SIMULATIONS must be a whole number of at least 1, got 'x'"),
         ("uniform:-1", "SIMULATIONS must be a whole number of at least 1, got '-1'"),
-        ("optimal:3", "unknown player 'optimal:3'"),
+        ("optimal:no/such/file", "there is no solution file no/such/file"),
         ("no/such/folder", "unknown player 'no/such/folder'"),
     ],
 )

@@ -12,7 +12,9 @@ from azjax.evaluation.players import (
     random_player,
     search_player,
 )
-from azjax.evaluation.solver import Solution, perft, solve
+from azjax.evaluation.solution import Solution
+from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
+from azjax.evaluation.solver import perft, solve
 
 __all__ = [
     "ExactReport",
@@ -22,15 +24,19 @@ __all__ = [
     "Record",
     "Solution",
     "act",
+    "check_can_save",
     "exact_report",
     "expected_outcome",
+    "game_of_solution",
     "judge",
+    "load_solution",
     "mistakes",
     "network_player",
     "optimal_player",
     "perft",
     "play_match",
     "random_player",
+    "save_solution",
     "search_player",
     "solve",
     "tabulate",

@@ -1,76 +1,108 @@
 """Exact measures of a player on a solved game: no games are sampled, all reachable positions are looked at.
 
-Axis letters: `S` reachable positions, `K` slots of the compact table of legal actions, `A` actions, `L` plies.
-A player's table of probabilities is float [S, K] by slot of the solution; see `tabulate`.
+Positions are walked over in blocks, ply by ply, so that a game may have many more of them than tables by slot could
+hold. Axis letters: `R` rows of the solution, `K` slots of the compact table of legal actions, `n` positions of a
+block, `A` actions, `G` pairs of players, `E` legal actions of a block.
 """
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import chex
 import jax
 import numpy as np
 
 from azjax.evaluation.players import Player, judge
-from azjax.evaluation.positions import batches
-from azjax.evaluation.solver import Solution
+from azjax.evaluation.positions import HOLE, batches
+from azjax.evaluation.solution import Block, Progress, Solution, no_progress
 
 _TOLERANCE = 1e-3  # of a player's probabilities, which are float32
+_KEPT = 1 << 24  # probabilities that are kept rather than asked for again, at most
 
 
-def tabulate(
-    player: Player, solution: Solution, key: chex.PRNGKey, *, batch_size: int = 1024
-) -> tuple[np.ndarray, np.ndarray]:
-    """Asks a player about every position that is not the end.
+class Table(Protocol):
+    """What a player does in the positions of a solved game, and thinks of them."""
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Of unfinished positions: probabilities, float [n, K] by slot and 0 in holes, and values, float [n]."""
+
+
+def tabulate(player: Player, solution: Solution, key: chex.PRNGKey, *, batch_size: int = 1024) -> Table:
+    """Asks a player about positions of a solved game.
+
+    Where the table of all its probabilities is small they are asked for at once and kept, else whenever they are
+    needed, with the same answer each time.
 
     Args:
-      player: the player; one that draws, such as a search with rollouts, is asked once.
+      player: the player; the draws of one that draws, such as a search with rollouts, are fixed by `key`.
       solution: of its game.
       key: consumed by the player.
       batch_size: positions asked at a time.
 
-    Returns:
-      probabilities: float32 [S, K]; 0 in holes and after the end.
-      value: float32 [S]; for the side to move; 0 after the end.
-
     Raises:
-      ValueError: probabilities that do not sum to one over the legal actions.
+      ValueError: probabilities that do not sum to one over the legal actions; at once or when they are asked for.
     """
-    probabilities = np.zeros(solution.actions.shape, np.float32)
-    values = np.zeros(solution.num_states, np.float32)
-    asked = np.flatnonzero(~solution.terminated)
-    states = jax.tree.map(lambda leaf: leaf[asked], solution.states)
-    for number, (size, batch) in enumerate(batches(states, batch_size)):
-        rows = asked[number * batch_size : number * batch_size + size]
-        judgement = judge(player, jax.random.fold_in(key, number), batch)
-        by_action, value = (np.asarray(x)[:size] for x in (judgement.probabilities, judgement.value))
-        actions = solution.actions[rows]
-        probabilities[rows] = np.where(actions >= 0, np.take_along_axis(by_action, actions.clip(0), axis=1), 0)
-        values[rows] = value
-    mass = probabilities[asked].sum(axis=1)
-    wrong = ~((np.abs(mass - 1) < _TOLERANCE) & (probabilities[asked] >= 0).all(axis=1))
-    if wrong.any():
-        row = int(asked[np.argmax(wrong)])
-        raise ValueError(
-            f"{player.name} gives probability {mass[np.argmax(wrong)]} to the legal actions of position {row} of "
-            f"{solution.game.name}, and it must be 1; {int(wrong.sum())} positions in all are wrong"
-        )
-    return probabilities, values
+    table = _Asked(player, solution.game.name, key, batch_size)
+    if solution.num_rows * solution.game.max_legal_actions > _KEPT:
+        return table
+    return _Kept(table, solution)
 
 
-def random_table(solution: Solution) -> np.ndarray:
-    """float64 [S, K]: uniform over the legal actions."""
-    return _uniform(solution.children >= 0)
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    player: Player
+    game: str
+    key: chex.PRNGKey
+    batch_size: int
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        key = jax.random.fold_in(self.key, int(block.rows[0]))
+        parts = []
+        for number, (size, states) in enumerate(batches(block.states, self.batch_size)):
+            judgement = judge(self.player, jax.random.fold_in(key, number), states)
+            parts.append([np.asarray(x)[:size] for x in (judgement.probabilities, judgement.value)])
+        by_action, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        probabilities = np.where(block.legal, np.take_along_axis(by_action, block.actions.clip(0), axis=1), 0)
+        mass = probabilities.sum(axis=1)
+        wrong = ~((np.abs(mass - 1) < _TOLERANCE) & (probabilities >= 0).all(axis=1))
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ValueError(
+                f"{self.player.name} gives probability {mass[first]} to the legal actions of position "
+                f"{block.rows[first]} of {self.game}, and it must be 1; {int(wrong.sum())} of {len(wrong)} positions "
+                "are wrong"
+            )
+        return probabilities, values
 
 
-def optimal_table(solution: Solution) -> np.ndarray:
-    """float64 [S, K]: uniform over the best actions."""
-    return _uniform(solution.optimal_mask)
+class _Kept:
+    """Answers about all positions: float32 [R, K] and [R]."""
+
+    def __init__(self, table: Table, solution: Solution):
+        blocks = [block for _, block in solution.blocks()]
+        everything = jax.tree.map(lambda *leaves: np.concatenate(leaves), *blocks)
+        self._probabilities = np.zeros((solution.num_rows, solution.game.max_legal_actions), np.float32)
+        self._values = np.zeros(solution.num_rows, np.float32)
+        self._probabilities[everything.rows], self._values[everything.rows] = table(everything)
+
+    def __call__(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        return self._probabilities[block.rows], self._values[block.rows]
+
+
+def random_table(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """The `Table` of uniform play over the legal actions; it has no values."""
+    return _uniform(block.legal), np.full(len(block.rows), np.nan)
+
+
+def optimal_table(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """The `Table` of uniform play over the best actions."""
+    return _uniform(block.best), block.values
 
 
 def _uniform(mask: np.ndarray) -> np.ndarray:
-    return mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
+    return mask / mask.sum(axis=1, keepdims=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,32 +137,82 @@ class Mistakes:
         return self.own_count / self.own_states if self.own_states else math.nan
 
 
-def mistakes(solution: Solution, probabilities: np.ndarray) -> Mistakes:
-    """Counts the mistakes of a player with these probabilities [S, K]."""
-    running = ~solution.terminated
-    worse = (solution.children >= 0) & ~solution.optimal_mask
-    mass = np.where(worse, probabilities, 0).sum(axis=1, dtype=np.float64)
-    own = np.zeros(solution.num_states, bool)
-    for seat in (0, 1):
-        own |= reachable_by(solution, probabilities, seat) & (solution.current_player == seat) & running
-    return Mistakes(
-        states=int(running.sum()),
-        count=float(mass.sum()),
-        states_by_ply=tuple(int(running[layer].sum()) for layer in solution.layers),
-        count_by_ply=tuple(float(mass[layer].sum()) for layer in solution.layers),
-        own_states=int(own.sum()),
-        own_count=float(mass[own].sum()),
+def mistakes(solution: Solution, table: Table) -> Mistakes:
+    """Counts the mistakes of a player."""
+    return _look_at_all(solution, table, no_progress)[0]
+
+
+@dataclasses.dataclass
+class _Values:
+    """Sums over unfinished positions: how far a player's values are from the true ones."""
+
+    error: float = 0.0
+    decided: int = 0
+    right_sign: int = 0
+
+    def add(self, values: np.ndarray, true: np.ndarray) -> None:
+        decided = true != 0
+        self.error += float(np.abs(values - true).sum(dtype=np.float64))
+        self.decided += int(np.count_nonzero(decided))
+        self.right_sign += int(np.count_nonzero(decided & (np.sign(values) == true)))
+
+
+def _look_at_all(solution: Solution, table: Table, progress: Progress) -> tuple[Mistakes, _Values]:
+    """One walk from the start to the end."""
+    states_by_ply, count_by_ply = [0] * solution.num_plies, [0.0] * solution.num_plies
+    own_states, own_count = 0, 0.0
+    sums = _Values()
+    reached = _starts(solution, 2)
+    for ply, block in _told(solution, progress, "mistakes"):
+        probabilities, values = table(block)
+        sums.add(values, block.values)
+        mass = np.where(block.legal & ~block.best, probabilities, 0).sum(axis=1, dtype=np.float64)
+        states_by_ply[ply] += len(mass)
+        count_by_ply[ply] += float(mass.sum())
+        for seat in (0, 1):
+            own = reached[seat, block.rows] & (block.current_player == seat)
+            own_states += int(np.count_nonzero(own))
+            own_count += float(mass[own].sum())
+            _reach(reached[seat], block, probabilities, seat)
+    counts = Mistakes(
+        states=sum(states_by_ply),
+        count=sum(count_by_ply),
+        states_by_ply=tuple(states_by_ply),
+        count_by_ply=tuple(count_by_ply),
+        own_states=own_states,
+        own_count=own_count,
     )
+    return counts, sums
 
 
-def reachable_by(solution: Solution, probabilities: np.ndarray, seat: int) -> np.ndarray:
-    """bool [S]: positions that occur when `seat` (0 or 1) plays moves of positive probability, the other any."""
-    played = (solution.children >= 0) & ((probabilities > 0) | (solution.current_player != seat)[:, None])
-    reached = np.zeros(solution.num_states, bool)
-    reached[0] = True
-    for layer in solution.layers:
-        reached[solution.children[layer][played[layer] & reached[layer, None]]] = True
+def reachable_by(solution: Solution, table: Table, seat: int) -> np.ndarray:
+    """bool [R]: unfinished positions that occur when `seat` (0 or 1) plays by the table, the other any moves."""
+    (reached,) = _starts(solution, 1)
+    for _, block in solution.blocks():
+        _reach(reached, block, table(block)[0], seat)
     return reached
+
+
+def _starts(solution: Solution, number: int) -> np.ndarray:
+    """bool [number, R]: the start of the game alone."""
+    reached = np.zeros((number, solution.num_rows), bool)
+    reached[:, solution.unfinished(0)] = True
+    return reached
+
+
+def _reach(reached: np.ndarray, block: Block, probabilities: np.ndarray, seat: int) -> None:
+    """Adds to bool [R] what follows the positions of a block when `seat` plays moves of positive probability."""
+    played = (probabilities > 0) | (block.current_player != seat)[:, None]
+    reached[block.children[block.goes_on & played & reached[block.rows, None]]] = True
+
+
+def _told(solution: Solution, progress: Progress, what: str, *, backward: bool = False) -> Iterator[tuple[int, Block]]:
+    """The blocks of a solution; `progress` is told after each."""
+    done = 0
+    for ply, block in solution.blocks(backward=backward):
+        yield ply, block
+        done += len(block.rows)
+        progress(what, done, solution.num_unfinished)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,26 +233,38 @@ class Outcome:
         return Outcome((self.win + other.win) / 2, (self.draw + other.draw) / 2, (self.loss + other.loss) / 2)
 
 
-def expected_outcome(solution: Solution, first_probabilities: np.ndarray, second_probabilities: np.ndarray) -> Outcome:
-    """What player 0 gets, exactly, when it moves by one table [S, K] and player 1 by the other.
+def expected_outcome(solution: Solution, first: Table, second: Table) -> Outcome:
+    """What player 0 gets, exactly, when it moves by one table and player 1 by the other.
 
     The result of a game is the sign of the reward of its last move.
     """
+    return _expected_outcomes(solution, [(first, second)], no_progress)[0]
+
+
+def _expected_outcomes(solution: Solution, pairs: Sequence[tuple[Table, Table]], progress: Progress) -> list[Outcome]:
+    """`expected_outcome` of each pair of tables, in one walk from the end to the start."""
     solution.check_results()
-    first_moves = solution.current_player == 0
-    weights = np.where(first_moves[:, None], first_probabilities, second_probabilities).astype(np.float64)
-    # A float32 table sums to one but for rounding, which would add up along a game.
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    for_first = np.where(first_moves[:, None], solution.rewards, -solution.rewards)
-    outcome = np.zeros((solution.num_states, 2))  # probabilities of a win and of a loss of player 0
-    for layer in reversed(solution.layers):
-        children = solution.children[layer]
-        ends = solution.terminated[children]
-        for column, result in enumerate((for_first[layer] > 0, for_first[layer] < 0)):
-            then = np.where(ends, result, outcome[children, column])
-            outcome[layer, column] = np.where(children >= 0, weights[layer] * then, 0).sum(axis=1)
-    win, loss = (float(x) for x in outcome[0])
-    return Outcome(win, max(0.0, 1 - win - loss), loss)
+    tables = {id(table): table for pair in pairs for table in pair}
+    outcomes = np.zeros((solution.num_rows, len(pairs), 2))  # probabilities of a win and of a loss of player 0
+    for _, block in _told(solution, progress, "expected scores", backward=True):
+        # By legal action, [E], those of one position in a row: of many slots most are holes.
+        parents, slots = np.nonzero(block.legal)
+        first_moves = block.current_player[parents] == 0
+        children, rewards = block.children[parents, slots], block.rewards[parents, slots]
+        for_first = np.where(first_moves, rewards, -rewards)
+        ends = np.stack([for_first > 0, for_first < 0], axis=1)
+        then = np.where((children != HOLE)[:, None, None], outcomes[children], ends[:, None])
+        probabilities = {name: _normalised(table(block)[0])[parents, slots] for name, table in tables.items()}
+        weights = [np.where(first_moves, probabilities[id(a)], probabilities[id(b)]) for a, b in pairs]
+        position_starts = np.flatnonzero(np.diff(parents, prepend=-1))
+        outcomes[block.rows] = np.add.reduceat(np.stack(weights, axis=1)[..., None] * then, position_starts)
+    # The start.
+    return [Outcome(win, max(0.0, 1 - win - loss), loss) for win, loss in outcomes[solution.unfinished(0)[0]].tolist()]
+
+
+def _normalised(probabilities: np.ndarray) -> np.ndarray:
+    """float64: a float32 table sums to one but for rounding, which would add up along a game."""
+    return probabilities / probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,11 +280,18 @@ class Versus:
         return self.moving_first.mean(self.moving_second)
 
 
-def versus(solution: Solution, probabilities: np.ndarray, opponent: np.ndarray) -> Versus:
-    """Exact results of a player against an opponent, both given as tables [S, K]."""
-    first = expected_outcome(solution, probabilities, opponent)
-    second = expected_outcome(solution, opponent, probabilities)
-    return Versus(first, Outcome(second.loss, second.draw, second.win))
+def versus(solution: Solution, table: Table, opponent: Table) -> Versus:
+    """Exact results of a player against an opponent."""
+    return _versus_all(solution, table, [opponent], no_progress)[0]
+
+
+def _versus_all(solution: Solution, table: Table, opponents: Sequence[Table], progress: Progress) -> list[Versus]:
+    pairs = [pair for opponent in opponents for pair in ((table, opponent), (opponent, table))]
+    found = _expected_outcomes(solution, pairs, progress)
+    return [
+        Versus(first, Outcome(second.loss, second.draw, second.win))
+        for first, second in zip(found[::2], found[1::2], strict=True)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,26 +344,28 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number == round(number) else f"{number:,.2f}"
 
 
-def exact_report(player: Player, solution: Solution, key: chex.PRNGKey, **options: Any) -> ExactReport:
+def exact_report(
+    player: Player, solution: Solution, key: chex.PRNGKey, *, progress: Progress = no_progress, **options: Any
+) -> ExactReport:
     """Measures a player on all positions of a solved game.
 
     Args:
       player: the player.
       solution: of its game.
       key: consumed by the player.
+      progress: told how far it is.
       **options: of `tabulate`.
     """
-    probabilities, values = tabulate(player, solution, key, **options)
-    running = ~solution.terminated
-    decided = running & (solution.values != 0)
-    right = np.sign(values[decided]) == np.sign(solution.values[decided])
-    error = np.abs(values[running] - solution.values[running]).mean(dtype=np.float64)
+    table = tabulate(player, solution, key, **options)
+    counts, values = _look_at_all(solution, table, progress)
+    against_random, against_optimal = _versus_all(solution, table, [random_table, optimal_table], progress)
+    known = not math.isnan(values.error) and values.decided
     return ExactReport(
         player=player.name,
         game=solution.game.name,
-        mistakes=mistakes(solution, probabilities),
-        against_random=versus(solution, probabilities, random_table(solution)),
-        against_optimal=versus(solution, probabilities, optimal_table(solution)),
-        value_sign_accuracy=math.nan if np.isnan(error) or not decided.any() else float(right.mean()),
-        value_error=float(error),
+        mistakes=counts,
+        against_random=against_random,
+        against_optimal=against_optimal,
+        value_sign_accuracy=values.right_sign / values.decided if known else math.nan,
+        value_error=values.error / counts.states,
     )

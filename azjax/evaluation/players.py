@@ -1,6 +1,6 @@
 """Players: what maps positions to the probabilities that it moves with.
 
-Axis letters: `B` batch, `A` actions, `S` reachable positions, `K` slots of the compact table of legal actions.
+Axis letters: `B` batch, `A` actions, `K` slots of the compact table of legal actions.
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.evaluation.solver import UNREACHABLE, Lookup, Solution
-from azjax.games.game import Game, state_dataclass
+from azjax.evaluation.solution import BestMoves, Solution
+from azjax.games.game import Game
 from azjax.networks import Network, Variables
 from azjax.search import Evaluator, alphazero_policy
 
@@ -112,38 +112,20 @@ def optimal_player(solution: Solution) -> Player:
 
     In a position that the start does not lead to it moves at random, without a value.
     """
-    mask = solution.optimal_mask
-    table = _OptimalTable(
-        lookup=solution.lookup,
-        actions=solution.actions.clip(0),
-        probabilities=mask.astype("float32") / mask.sum(axis=1, keepdims=True).clip(1),
-        values=solution.values,
-    )
-    return Player("optimal", _Optimal(solution.game), jax.tree.map(jnp.asarray, table))
-
-
-@state_dataclass
-class _OptimalTable:
-    """actions int32 (0 in holes) and probabilities float32 [S, K] (0 in holes), values float32 [S], by row."""
-
-    lookup: Lookup
-    actions: chex.Array
-    probabilities: chex.Array
-    values: chex.Array
+    return Player("optimal", _Optimal(solution.game), solution.best_moves())
 
 
 @dataclasses.dataclass(frozen=True)
 class _Optimal:
     game: Game
 
-    def __call__(self, params: _OptimalTable, key: chex.PRNGKey, states: Any) -> Judgement:
+    def __call__(self, params: BestMoves, key: chex.PRNGKey, states: Any) -> Judgement:
         at_random, no_value, _ = _Random(self.game)(None, key, states)
-        rows = params.lookup.find(states)
-        known = rows != UNREACHABLE
-        batch = jnp.arange(len(rows))[:, None]
-        best = jnp.zeros_like(at_random).at[batch, params.actions[rows]].add(params.probabilities[rows])
-        probabilities = jnp.where(known[:, None], best, at_random)
-        return Judgement(probabilities, jnp.where(known, params.values[rows], no_value), probabilities)
+        known, values, actions, best = params.best_moves(self.game, states)
+        batch = jnp.arange(len(known))[:, None]
+        of_best = jnp.zeros_like(at_random).at[batch, actions].add(_uniform(best))
+        probabilities = jnp.where(known[:, None], of_best, at_random)
+        return Judgement(probabilities, jnp.where(known, values, no_value), probabilities)
 
 
 def network_player(game: Game, network: Network, variables: Variables, *, temperature: float = 0.0) -> Player:

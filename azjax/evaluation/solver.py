@@ -1,4 +1,7 @@
-"""Exact values of games small enough to hold: every reachable position, then backward induction.
+"""Exact solving: every reachable position, then backward induction.
+
+Games that number their positions go to `numbered`. The others are solved here, by a hash of the position, and must be
+small enough to hold with all their moves.
 
 Axis letters: `B` batch, `S` reachable positions, `K` slots of the compact table of legal actions, `L` plies, `n`
 positions of a ply, `D` digits of a count.
@@ -7,14 +10,14 @@ positions of a ply, `D` digits of a count.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.evaluation.numbered import solve_numbered
 from azjax.evaluation.positions import (
     HOLE,
     Expansion,
@@ -30,9 +33,20 @@ from azjax.evaluation.positions import (
     unpack,
     unpacked_batches,
 )
+from azjax.evaluation.solution import (
+    UNREACHABLE,
+    Block,
+    Progress,
+    Solution,
+    Summary,
+    check_solvable,
+    no_progress,
+    repeats,
+    too_many,
+)
 from azjax.games.game import Game, state_dataclass
 
-UNREACHABLE = -1  # row of a position that the solution does not hold
+MAX_STATES = 10_000_000
 _DIGIT_BITS = 20
 _BATCH = 1024
 
@@ -74,30 +88,31 @@ class Lookup:
         return jnp.where(found, rows[at], UNREACHABLE)
 
 
-class Summary(NamedTuple):
-    """Facts about a solved game. Positions that a symmetry maps on each other count once where it says so.
+@state_dataclass
+class _BestMoves:
+    """What the optimal player reads (`BestMoves`).
 
-    Games are counted as sequences of moves; a game's result is the reward of its last move.
+    Attributes:
+      lookup: finds rows.
+      actions: int32 [S, K]; 0 in holes.
+      best: bool [S, K].
+      values: float32 [S].
     """
 
-    reachable: int
-    terminal: int
-    reachable_up_to_symmetry: int
-    terminal_up_to_symmetry: int
-    value_first_player: float
-    best_first_actions: tuple[int, ...]
-    longest_game: int
-    games: int
-    games_first_wins: int
-    games_second_wins: int
-    games_drawn: int
+    lookup: Lookup
+    actions: chex.Array
+    best: chex.Array
+    values: chex.Array
+
+    def best_moves(self, game: Game, states: Any) -> tuple[chex.Array, chex.Array, chex.Array, chex.Array]:
+        """See `BestMoves`."""
+        rows = self.lookup.find(states)
+        return rows != UNREACHABLE, self.values[rows], self.actions[rows], self.best[rows]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Solution:
-    """Every reachable position of a game, by ply and the start first, with what best play makes of it.
-
-    A position that can come at several plies stands at the latest of them, so that moves lead to later rows.
+class GraphSolution(Solution):
+    """A solution with all moves: every reachable position has a row, by ply and the start first.
 
     Attributes:
       game: the game.
@@ -123,8 +138,19 @@ class Solution:
 
     @property
     def num_states(self) -> int:
-        """S."""
         return len(self.values)
+
+    @property
+    def num_rows(self) -> int:
+        return self.num_states
+
+    @property
+    def num_plies(self) -> int:
+        return len(self.layer_starts) - 1
+
+    @property
+    def num_unfinished(self) -> int:
+        return int(np.count_nonzero(~self.terminated))
 
     @property
     def terminated(self) -> np.ndarray:
@@ -147,22 +173,32 @@ class Solution:
         """bool [S, K]: the actions that keep the value of the position; all False after the end."""
         return (self.children >= 0) & (self.action_values == self.values[:, None])
 
-    def check_results(self) -> None:
-        """Holds that a game's result is the reward of its last move, as counts of wins and draws need it.
+    def unfinished(self, ply: int) -> np.ndarray:
+        rows = np.arange(self.num_rows)[self.layers[ply]]
+        return rows[~self.terminated[rows]]
 
-        Raises:
-          ValueError: there are rewards before the end.
-        """
+    def block(self, rows: np.ndarray) -> Block:
+        children = self.children[rows]
+        return Block(
+            rows=rows,
+            states=jax.tree.map(lambda leaf: leaf[rows], self.states),
+            actions=self.actions[rows],
+            children=np.where((children >= 0) & ~self.terminated[children], children, HOLE),
+            rewards=self.rewards[rows],
+            values=self.values[rows],
+            action_values=self.action_values[rows],
+        )
+
+    def best_moves(self) -> _BestMoves:
+        table = _BestMoves(self.lookup, self.actions.clip(0), self.optimal_mask, self.values)
+        return jax.tree.map(jnp.asarray, table)
+
+    def check_results(self) -> None:
         before_the_end = (self.children >= 0) & ~self.terminated[self.children] & (self.rewards != 0)
         if before_the_end.any():
             raise ValueError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
 
     def index(self, states: Any) -> np.ndarray:
-        """int32 [B]: the row of each state.
-
-        Raises:
-          ValueError: a state that the start does not lead to.
-        """
         rows = np.concatenate([_find(self.lookup, chunk)[:size] for size, chunk in batches(states, _BATCH)])
         if np.any(rows == UNREACHABLE):
             first = int(np.argmax(rows == UNREACHABLE))
@@ -170,17 +206,16 @@ class Solution:
         return rows
 
     def summary(self) -> Summary:
-        """Counts and values; walks over all positions.
-
-        Raises:
-          ValueError: there are rewards before the end.
-        """
         self.check_results()
+        running = self.values[~self.terminated]
         games = self._count_games()
         reachable, terminal = self._count_up_to_symmetry()
         return Summary(
             reachable=self.num_states,
             terminal=int(self.terminated.sum()),
+            won=int(np.count_nonzero(running > 0)),
+            drawn=int(np.count_nonzero(running == 0)),
+            lost=int(np.count_nonzero(running < 0)),
             reachable_up_to_symmetry=reachable,
             terminal_up_to_symmetry=terminal,
             value_first_player=float(self.values[0]),
@@ -214,7 +249,7 @@ class Solution:
         return len(np.unique(smallest)), len(np.unique(smallest[self.terminated]))
 
 
-def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, int], None] | None = None) -> Solution:
+def solve(game: Game, *, max_states: int | None = MAX_STATES, progress: Progress = no_progress) -> Solution:
     """Finds all positions of a game and their values.
 
     The value of a position is the most, over its actions, of the mover's reward plus the value of the next
@@ -222,12 +257,16 @@ def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, 
 
     Args:
       game: one in which no position comes back within a game.
-      max_states: positions to give up at.
-      progress: called with (ply, positions found so far) after each ply.
+      max_states: positions to give up at; None for no limit.
+      progress: told after each ply how far it is, and more often in large games.
 
     Raises:
-      ValueError: more than `max_states` positions, or one that comes back within a game.
+      ValueError: more than `max_states` positions, one that comes back within a game, or values that depend on more
+        than the position. See `solve_numbered` for what a game that numbers its positions must hold besides.
     """
+    if game.num_position_numbers:
+        return solve_numbered(game, max_states=max_states, progress=progress)
+    check_solvable(game, game.init(jax.random.key(0)))
     layers, expansions, kept = _explore(game, max_states, progress)
     keys_by_row = np.concatenate([layer.keys[still] for layer, still in zip(layers, kept, strict=True)])
     order = np.argsort(keys_by_row)
@@ -249,7 +288,7 @@ def solve(game: Game, *, max_states: int = 10_000_000, progress: Callable[[int, 
     children = np.concatenate(parts).astype(np.int32)
     layer_starts = np.cumsum([0, *[int(still.sum()) for still in kept]]).astype(np.int32)
     values, action_values = _backward_induction(states, children, rewards, layer_starts)
-    return Solution(
+    return GraphSolution(
         game=game,
         states=states,
         actions=actions,
@@ -284,7 +323,7 @@ def perft(game: Game, depth: int) -> list[int]:
 
 
 def _explore(
-    game: Game, max_states: int, progress: Callable[[int, int], None] | None
+    game: Game, max_states: int | None, progress: Progress
 ) -> tuple[list[Layer], list[Expansion], list[np.ndarray]]:
     """The positions of each ply and where they lead; and of each ply, bool, those that no later one holds too."""
     expansions: list[Expansion] = []
@@ -293,17 +332,14 @@ def _explore(
     found = 0
     while layers[-1].size:
         if len(expansions) > game.max_plies:
-            raise ValueError(f"{game.name}: positions repeat within a game, where backward induction does not apply")
+            raise repeats(game)
         found += layers[-1].size
-        if progress is not None:
-            progress(len(expansions), found)
+        progress(f"finding positions, ply {len(expansions)}", found, None)
+        room = None if max_states is None else max_states - found
         try:
-            expansion, following = expand_layer(game, layers[-1], max_states - found)
-        except TooManyError as too_many:
-            raise ValueError(
-                f"{game.name} has more than max_states = {max_states} reachable positions: "
-                f"{found + too_many.count} found so far"
-            ) from None
+            expansion, following = expand_layer(game, layers[-1], room)
+        except TooManyError as error:
+            raise too_many(game, max_states, found + error.count) from None
         kept.append(np.ones(layers[-1].size, bool))
         expansions.append(expansion)
         for earlier, still in zip(layers, kept, strict=True):

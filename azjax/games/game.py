@@ -246,7 +246,7 @@ class Game(abc.ABC):
     """Position numbers are 0..num_position_numbers-1, at most 2^32; 0 where the game does not number its positions."""
 
     def position_number(self, state: Any) -> chex.Array:
-        """uint32 []; different for different positions of one ply of the game."""
+        """uint32 []; different for different positions, finished ones too."""
         raise NotImplementedError(f"{self.name} does not number its positions")
 
     def from_position_number(self, number: chex.Array) -> Any:

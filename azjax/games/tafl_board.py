@@ -95,11 +95,11 @@ class Grid:
         """The squares, one bit each, that an action leaves and reaches, and whether it is legal."""
         reach, size, words = self.reach, self.size, self.words
         in_range = (action >= 0) & (action < self.size**2 * 4 * reach)
-        square, way = jnp.divmod(jnp.where(in_range, action, 0), 4 * reach)
-        row, column = jnp.divmod(square, size)
-        direction, distance = jnp.divmod(way, reach)
+        square, way = divide(jnp.where(in_range, action, 0), 4 * reach)
+        row, column = divide(square, size)
+        direction, distance = divide(way, reach)
         distance = distance + 1
-        signed = jnp.where(direction % 2 == 0, distance, -distance)
+        signed = jnp.where(direction & 1 == 0, distance, -distance)
         vertical = direction < 2
         new_row = row + jnp.where(vertical, signed, 0)
         new_column = column + jnp.where(vertical, 0, signed)
@@ -177,8 +177,7 @@ class Grid:
             found = bitboard.has(own, bit)
             distance = jnp.where(found, steps_back, distance)
             source = jnp.where(found, bit, source)
-        row = source // self.stride
-        square = source - row
+        square = source - divide(source, self.stride)[0]
         action = square * (4 * self.reach) + direction * self.reach + distance - 1
         return jnp.where(total > 0, action, 0)
 
@@ -249,7 +248,7 @@ class Grid:
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
         bits, exists = bitboard.first_bits(own, most_pieces)
         exists, bits = computed_once((exists, jnp.where(exists, bits, 0)))
-        row, column = jnp.divmod(bits, self.stride)
+        row, column = divide(bits, self.stride)
         square = row * size + column
         landings = jnp.asarray(self.landings).at[:, :, square].get(mode="promise_in_bounds")
         may_land = jnp.where(bitboard.has(board.king, bits), landings[1], landings[0])
@@ -288,6 +287,12 @@ class Grid:
                 permutations.append((goes_to[:, None] * (4 * reach) + ways.ravel()).ravel())
                 inverses.append(inverse)
         return np.stack(permutations).astype(np.int32), np.stack(inverses)
+
+
+def divide(number: chex.Array, by: int) -> tuple[chex.Array, chex.Array]:
+    """Quotient and rest, int32 [...], of int32 [...] numbers that are not negative."""
+    quotient = (number.astype(jnp.uint32) // np.uint32(by)).astype(jnp.int32)
+    return quotient, number - quotient * by
 
 
 def _shift_less_than_word(bits: Bits, distance: chex.Array) -> Bits:

@@ -10,24 +10,31 @@ from azjax.games.game import Game
 
 
 def solution_table(solution: Solution) -> Table:
-    """Counts, the value of the start and its best moves."""
+    """Counts, the value of the start and its best moves; without what is not known of a large game."""
     game, facts = solution.game, solution.summary()
-    start = jax.tree.map(lambda leaf: leaf[0], solution.states)
+    start = game.init(jax.random.key(0))
     best = ", ".join(f"{game.action_to_text(start, action)} ({action})" for action in facts.best_first_actions)
+    counts = (
+        ("reachable positions", facts.reachable),
+        ("  of them terminal", facts.terminal),
+        ("unfinished positions", facts.won + facts.drawn + facts.lost),
+        ("  won for the side to move", facts.won),
+        ("  drawn", facts.drawn),
+        ("  lost", facts.lost),
+        ("up to symmetry", facts.reachable_up_to_symmetry),
+        ("  of them terminal", facts.terminal_up_to_symmetry),
+        ("games", facts.games),
+        ("  first player wins", facts.games_first_wins),
+        ("  second player wins", facts.games_second_wins),
+        ("  drawn", facts.games_drawn),
+    )
     return _table(
         f"{game.name}: solved",
         [
             ("value for the first player", f"{facts.value_first_player:+g}" if facts.value_first_player else "0"),
             ("best first moves (action)", best),
-            ("reachable positions", f"{facts.reachable:,}"),
-            ("  of them terminal", f"{facts.terminal:,}"),
-            ("up to symmetry", f"{facts.reachable_up_to_symmetry:,}"),
-            ("  of them terminal", f"{facts.terminal_up_to_symmetry:,}"),
             ("longest game", f"{facts.longest_game} plies"),
-            ("games", f"{facts.games:,}"),
-            ("  first player wins", f"{facts.games_first_wins:,}"),
-            ("  second player wins", f"{facts.games_second_wins:,}"),
-            ("  drawn", f"{facts.games_drawn:,}"),
+            *((label, f"{count:,}") for label, count in counts if count is not None),
         ],
     )
 

@@ -50,6 +50,7 @@ def measure(
     *,
     num_games: int,
     key: chex.PRNGKey,
+    solution: Solution | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> list[Strength]:
     """Measures each player against the same opponents.
@@ -59,10 +60,12 @@ def measure(
       players: whom to measure.
       num_games: of each match, even.
       key: consumed by the players.
+      solution: of the game; None to solve it here where that is soon done.
       progress: told what is measured next.
     """
-    progress("solving the game")
-    solution = try_solve(game)
+    if solution is None:
+        progress("solving the game")
+        solution = try_solve(game)
     opponents = [random_player(game)]
     if solution is not None:
         opponents.append(optimal_player(solution))
@@ -73,9 +76,11 @@ def measure(
     found = []
     for number, player in enumerate(players):
         exact_key, *match_keys = jax.random.split(jax.random.fold_in(key, number), 1 + len(opponents))
-        if solution is not None:
-            progress(f"{player.name}: all positions")
-        exact = None if solution is None else exact_report(player, solution, exact_key)
+
+        def report_progress(what: str, done: int, total: int | None) -> None:
+            progress(f"{player.name}: {what}, {done:,} of {total:,} positions")
+
+        exact = None if solution is None else exact_report(player, solution, exact_key, progress=report_progress)
         matches = []
         for opponent, match_key in zip(opponents, match_keys, strict=True):
             progress(f"{player.name}: {num_games:,} games against {opponent.name}")

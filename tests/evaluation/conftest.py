@@ -1,4 +1,4 @@
-"""Solved games, and a game that m,n,k games leave out: holes in its table of actions, two moves in a row."""
+"""Solved games, and games that m,n,k games leave out: holes in the table of actions, two moves in a row, numbers."""
 
 import dataclasses
 import functools
@@ -6,6 +6,7 @@ import functools
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import azjax.games
@@ -85,6 +86,102 @@ class Nim(Game):
         return state.heaps.astype(jnp.float32)
 
 
+class NumberedNim(Nim):
+    """Nim whose positions are numbered by heaps, then by ply or, where plies are not counted, by player."""
+
+    @property
+    def num_position_numbers(self):
+        return (MOST + 1) ** len(self.heaps) * (self.max_plies + 1)
+
+    def position_number(self, state):
+        number = state.ply if self.counts_plies else state.current_player
+        for heap in range(len(self.heaps)):
+            number = number * (MOST + 1) + state.heaps[heap]
+        return number.astype(jnp.uint32)
+
+    def from_position_number(self, number):
+        number, heaps = jnp.asarray(number).astype(jnp.int32), []
+        for _ in self.heaps:
+            number, heap = number // (MOST + 1), number % (MOST + 1)
+            heaps.insert(0, heap)
+        return NimState(
+            heaps=jnp.stack(heaps),
+            ply=number if self.counts_plies else jnp.int32(0),
+            current_player=(number + self.turn - 1) // self.turn % 2 if self.counts_plies else number,
+            terminated=jnp.bool_(False),
+            rewards=jnp.zeros(2, jnp.float32),
+        )
+
+
+@state_dataclass
+class RowState:
+    cells: chex.Array
+    current_player: chex.Array
+    terminated: chex.Array
+    rewards: chex.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class NumberedRow(Game):
+    """Connect 2 on a row of cells, 0 empty, 1 and 2 the players' stones, numbered in base 3: a game of draws."""
+
+    num_cells: int = 4
+    name: str = "row"
+
+    @property
+    def num_actions(self):
+        return self.num_cells
+
+    max_legal_actions = max_plies = num_actions
+
+    @property
+    def observation_shape(self):
+        return (self.num_cells,)
+
+    def init(self, key):
+        del key
+        return RowState(jnp.zeros(self.num_cells, jnp.int32), jnp.int32(0), jnp.bool_(False), jnp.zeros(2, jnp.float32))
+
+    def step(self, state, action):
+        placed = (jnp.arange(self.num_cells) == action) & self.legal_action_mask(state)
+        cells = jnp.where(placed, state.current_player + 1, state.cells)
+        legal = jnp.any(placed)
+        won = legal & jnp.any((cells[1:] == cells[:-1]) & (cells[1:] == state.current_player + 1))
+        sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - state.current_player).astype(jnp.float32)
+        return RowState(
+            cells=cells,
+            current_player=jnp.where(legal, 1 - state.current_player, state.current_player),
+            terminated=state.terminated | won | (legal & jnp.all(cells > 0)),
+            rewards=jnp.where(won, sign, 0.0),
+        )
+
+    def legal_action_mask(self, state):
+        return (state.cells == 0) & ~state.terminated
+
+    def observe(self, state):
+        return state.cells.astype(jnp.float32)
+
+    @property
+    def num_position_numbers(self):
+        return 3**self.num_cells
+
+    def position_number(self, state):
+        return jnp.sum(state.cells.astype(jnp.uint32) * self._place_values, dtype=jnp.uint32)
+
+    def from_position_number(self, number):
+        cells = (jnp.asarray(number, jnp.uint32) // self._place_values % jnp.uint32(3)).astype(jnp.int32)
+        return RowState(
+            cells=cells,
+            current_player=jnp.sum(cells > 0, dtype=jnp.int32) % 2,
+            terminated=jnp.bool_(False),
+            rewards=jnp.zeros(2, jnp.float32),
+        )
+
+    @property
+    def _place_values(self):
+        return np.uint32(3) ** np.arange(self.num_cells, dtype=np.uint32)
+
+
 @functools.cache
 def cached_solution(game):
     return solve(game)
@@ -94,6 +191,18 @@ def cached_solution(game):
 def nim():
     """`nim(heaps, turn, counts_plies)` makes a game."""
     return Nim
+
+
+@pytest.fixture(scope="session")
+def numbered_nim():
+    """The same game with numbers."""
+    return NumberedNim
+
+
+@pytest.fixture(scope="session")
+def numbered_row():
+    """`numbered_row(cells)` makes a game."""
+    return NumberedRow
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 from oracles.mnk import MnkRules
 
 import azjax.games
+from azjax.evaluation import exact
 from azjax.evaluation.exact import (
     Outcome,
     exact_report,
@@ -30,12 +31,17 @@ def key():
     return jax.random.key(0)
 
 
-def lowest_table(solution):
-    """float64 [S, K]: the legal action of the lowest number."""
-    actions = np.where(solution.actions >= 0, solution.actions, np.iinfo(np.int32).max)
+def lowest_table(block):
+    """The legal action of the lowest number, without values."""
+    actions = np.where(block.legal, block.actions, np.iinfo(np.int32).max)
     table = np.zeros(actions.shape)
     table[np.arange(len(table)), actions.argmin(axis=1)] = 1
-    return np.where(solution.actions >= 0, table, 0)
+    return table, np.full(len(table), np.nan)
+
+
+def in_one_block(solution):
+    """All unfinished positions."""
+    return solution.block(np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)]))
 
 
 def lowest(legal):
@@ -57,28 +63,51 @@ def slow_outcome(rules, position, policies):
     return tuple(total)
 
 
+@pytest.fixture(params=["kept", "asked"])
+def tables(request, monkeypatch):
+    """Small tables are kept; large ones are asked for again."""
+    if request.param == "asked":
+        monkeypatch.setattr(exact, "_KEPT", 0)
+
+
+@pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize("name", SOLVED)
 def test_the_table_of_the_random_player_is_uniform_over_legal_slots(solution_of, name):
-    solution = solution_of(name)
-    probabilities, value = tabulate(random_player(solution.game), solution, key())
-    np.testing.assert_allclose(probabilities, random_table(solution), rtol=1e-6)
-    assert np.isnan(value[~solution.terminated]).all()
-    assert not value[solution.terminated].any()
+    block = in_one_block(solution_of(name))
+    probabilities, value = tabulate(random_player(solution_of(name).game), solution_of(name), key())(block)
+    np.testing.assert_allclose(probabilities, random_table(block)[0], rtol=1e-6)
+    assert np.isnan(value).all()
 
 
 def test_a_table_does_not_depend_on_the_size_of_the_batches(solution_of):
     solution = solution_of("connect2")
-    player = optimal_player(solution)
+    player, block = optimal_player(solution), in_one_block(solution)
     whole, pieces = tabulate(player, solution, key()), tabulate(player, solution, key(), batch_size=5)
-    np.testing.assert_array_equal(whole[0], pieces[0])
-    np.testing.assert_array_equal(whole[1], pieces[1])
+    np.testing.assert_array_equal(whole(block)[0], pieces(block)[0])
+    np.testing.assert_array_equal(whole(block)[1], pieces(block)[1])
 
 
+@pytest.mark.usefixtures("tables")
+def test_a_player_that_draws_is_told_the_same_by_its_table_each_time(solution_of):
+    @dataclasses.dataclass(frozen=True)
+    class Moody:
+        def __call__(self, params, key, states):
+            judgement = random_player(CONNECT2).policy(params, key, states)
+            return judgement._replace(value=jax.random.uniform(key, states.terminated.shape))
+
+    solution = solution_of("connect2")
+    block, table = in_one_block(solution), tabulate(Player("moody", Moody()), solution, key())
+    np.testing.assert_array_equal(table(block)[1], table(block)[1])
+    assert len(np.unique(table(block)[1])) > 1
+
+
+@pytest.mark.usefixtures("tables")
 def test_a_table_goes_from_actions_to_slots_where_there_are_holes(nim, solution_of):
     solution = solution_of(nim((1, 2, 3)))
-    probabilities, value = tabulate(optimal_player(solution), solution, key())
-    np.testing.assert_allclose(probabilities, optimal_table(solution), rtol=1e-6)
-    np.testing.assert_array_equal(value, solution.values)
+    block = in_one_block(solution)
+    probabilities, value = tabulate(optimal_player(solution), solution, key())(block)
+    np.testing.assert_allclose(probabilities, optimal_table(block)[0], rtol=1e-6)
+    np.testing.assert_array_equal(value, block.values)
 
 
 def test_a_player_with_probability_on_illegal_moves_is_refused(solution_of):
@@ -96,7 +125,7 @@ def test_a_player_with_probability_on_illegal_moves_is_refused(solution_of):
 
 def test_uniform_play_wins_tictactoe_for_player_0_with_737_in_1260(solution_of):
     solution = solution_of("tictactoe")
-    outcome = expected_outcome(solution, random_table(solution), random_table(solution))
+    outcome = expected_outcome(solution, random_table, random_table)
     # A classical result; the 255168 games weighted by 1 / (9 * 8 * 7 * ...) of their length.
     assert outcome.win == pytest.approx(737 / 1260, abs=1e-12)
     assert outcome.draw == pytest.approx(8 / 63, abs=1e-12)
@@ -112,7 +141,7 @@ def test_expected_outcomes_are_those_of_a_slow_recursion(solution_of, size, firs
     tables, policies = {"uniform": random_table, "lowest": lowest_table}, {"uniform": uniform, "lowest": lowest}
     rules = MnkRules(*size)
     slow = slow_outcome(rules, rules.start(), (policies[first], policies[second]))
-    fast = expected_outcome(solution, tables[first](solution), tables[second](solution))
+    fast = expected_outcome(solution, tables[first], tables[second])
     np.testing.assert_allclose((fast.win, fast.draw, fast.loss), [float(x) for x in slow], atol=1e-12)
 
 
@@ -127,7 +156,7 @@ def test_expected_outcomes_follow_the_player_to_move_where_one_moves_twice(nim, 
         moves = moves[:1] if (ply + 1) // 2 % 2 == 0 else moves
         return sum(win(rest, ply + 1) for rest in moves) / len(moves)
 
-    outcome = expected_outcome(solution, lowest_table(solution), random_table(solution))
+    outcome = expected_outcome(solution, lowest_table, random_table)
     assert outcome.win == pytest.approx(win((2, 2, 3), 0), abs=1e-12)
     assert outcome.loss == pytest.approx(1 - outcome.win, abs=1e-12)
     assert 0 < outcome.win < 1
@@ -135,10 +164,10 @@ def test_expected_outcomes_follow_the_player_to_move_where_one_moves_twice(nim, 
 
 def test_moving_second_is_seen_by_the_player_itself(solution_of):
     solution = solution_of("connect2")
-    results = versus(solution, optimal_table(solution), random_table(solution))
+    results = versus(solution, optimal_table, random_table)
     # A middle stone first always wins.
     assert results.moving_first == Outcome(1, 0, 0)
-    mirrored = expected_outcome(solution, random_table(solution), optimal_table(solution))
+    mirrored = expected_outcome(solution, random_table, optimal_table)
     assert results.moving_second.win == mirrored.loss
     assert results.moving_second.loss == mirrored.win
     assert results.alternating.score == pytest.approx((1 + results.moving_second.score) / 2)
@@ -163,7 +192,7 @@ def test_the_mistakes_of_the_random_player_are_the_share_of_worse_golden_actions
             share = sum(value < line["value"] for value in line["action_values"]) / len(line["legal"])
             expected += share
             by_ply[sum(cell != 0 for cell in line["board"])] += share
-    found = mistakes(solution_of(name), random_table(solution_of(name)))
+    found = mistakes(solution_of(name), random_table)
     assert found.count == pytest.approx(expected)
     np.testing.assert_allclose(found.count_by_ply, by_ply[: len(found.count_by_ply)], atol=1e-9)
     assert found.share == pytest.approx(expected / found.states)
@@ -187,18 +216,17 @@ def test_own_positions_are_those_that_a_fixed_player_meets(solution_of):
 
     for seat in (0, 1):
         walk(rules.start(), seat)
-    assert mistakes(solution, lowest_table(solution)).own_states == len(met)
+    assert mistakes(solution, lowest_table).own_states == len(met)
 
 
 def test_the_lowest_move_loses_connect2_its_win_at_the_start_alone_as_player_0(solution_of):
     solution = solution_of("connect2")
-    table = lowest_table(solution)
     # It plays a1 (a draw at best) and then the lowest empty cell; the opponent has three answers.
-    reached = reachable_by(solution, table, 0) & (solution.current_player == 0) & ~solution.terminated
+    reached = reachable_by(solution, lowest_table, 0) & (solution.current_player == 0)
     states = [jax.tree.map(lambda leaf, row=row: leaf[row], solution.states) for row in np.flatnonzero(reached)]
     texts = {CONNECT2.to_text(state) for state in states}
     assert texts == {"____", "XO__", "X_O_", "X__O"}
-    assert mistakes(solution, table).count_by_ply[0] == 1
+    assert mistakes(solution, lowest_table).count_by_ply[0] == 1
 
 
 def test_a_report_has_rows_of_text_and_values_only_for_players_that_have_them(solution_of):

@@ -52,7 +52,7 @@ def test_best_play_draws_tictactoe_in_nine_plies(solution_of):
 def test_results_agree_with_the_exact_expectation_by_seat(solution_of):
     solution = solution_of("tictactoe")
     result = play_match(TICTACTOE, optimal_player(solution), random_player(TICTACTOE), 64, key(1))
-    exact = versus(solution, optimal_table(solution), random_table(solution))
+    exact = versus(solution, optimal_table, random_table)
     assert (result.first, result.second) == ("optimal", "random")
     for record, outcome in ((result.moving_first, exact.moving_first), (result.moving_second, exact.moving_second)):
         assert record.games == 32
@@ -70,7 +70,7 @@ def test_a_player_who_moves_twice_in_a_row_is_asked_twice(nim, solution_of):
     assert result.moving_second == Record(4 - wins, 0, wins)
     # Against random moves the exact expectation is met only if each move is asked of the right player.
     solution = solution_of(game)
-    outcome = versus(solution, optimal_table(solution), random_table(solution)).alternating
+    outcome = versus(solution, optimal_table, random_table).alternating
     result = play_match(game, best, random_player(game), 64, key())
     assert abs(result.score - outcome.score) < 4 * math.sqrt(outcome.win * outcome.loss / 64)
 

@@ -23,6 +23,7 @@ def test_a_packed_state_is_unpacked_leaf_by_leaf(solution_of):
 
 def test_the_rewards_are_no_part_of_the_identity_and_every_other_leaf_is():
     state = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.init(jax.random.key(0)))
+    empty, stone = state.stones[0], jnp.array([1], jnp.uint32)
 
     def key(**changes):
         return int(positions.join(*positions.keys(positions.pack(dataclasses.replace(state, **changes))))[0])
@@ -30,8 +31,8 @@ def test_the_rewards_are_no_part_of_the_identity_and_every_other_leaf_is():
     assert key() == key(rewards=jnp.array([[1.0, -1.0]]))
     others = [
         key(),
-        key(stones=state.stones.at[0, 0, 0].set(1)),
-        key(stones=state.stones.at[0, 1, 0].set(1)),
+        key(stones=((stone,), empty)),
+        key(stones=(empty, (stone,))),
         key(current_player=jnp.array([1])),
         key(terminated=jnp.array([True])),
     ]

@@ -75,7 +75,7 @@ def test_counts_of_sequences_do_not_overflow():
 
 def test_rows_stand_ply_by_ply_and_children_one_ply_later(solution_of):
     solution = solution_of("tictactoe")
-    stones = np.bitwise_count(solution.states.stones).sum(axis=(1, 2))
+    stones = np.bitwise_count(solution.states.stones).sum(axis=(0, 1))
     assert [layer.stop - layer.start for layer in solution.layers] == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
     for ply, layer in enumerate(solution.layers):
         assert (stones[layer] == ply).all()
@@ -156,8 +156,8 @@ def test_too_many_positions_are_refused_with_the_count_so_far():
 
 def test_progress_is_told_after_every_ply():
     calls = []
-    solve(azjax.games.make("connect2"), progress=lambda ply, found: calls.append((ply, found)))
-    assert calls == [(0, 1), (1, 5), (2, 17), (3, 29), (4, 32)]
+    solve(azjax.games.make("connect2"), progress=lambda *call: calls.append(call))
+    assert calls == [(f"finding positions, ply {ply}", found, None) for ply, found in enumerate((1, 5, 17, 29, 32))]
 
 
 @pytest.mark.parametrize("name", SOLVED)

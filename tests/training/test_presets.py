@@ -10,6 +10,6 @@ def test_the_preset_of_connect2_learns_to_make_no_mistake_on_any_position(tmp_pa
     solution = solve(game)
     train(game, config, tmp_path / "run")
     _, variables = load_variables(tmp_path / "run")
-    probabilities, _ = tabulate(network_player(game, config.make_network(), variables), solution, jax.random.key(0))
-    found = mistakes(solution, probabilities)
+    table = tabulate(network_player(game, config.make_network(), variables), solution, jax.random.key(0))
+    found = mistakes(solution, table)
     assert (found.states, found.count) == (23, 0)
