@@ -12,7 +12,7 @@ import small_run
 from killing import KILLED, train_command
 
 from azjax.cli import main
-from azjax.games.game import make
+from azjax.games.game import available, make
 from azjax.training import train
 
 SMALL = [
@@ -27,6 +27,7 @@ SMALL += ["--replay-size=128", "--evaluate-every=2", "--checkpoint-every=2", "--
 
 
 SEED = "seed must be 0..2^32 - 1, got -1 (`azjax evaluate random --game connect2 --help` lists the options)"
+CHOICES = f"available: {', '.join(available())}, pgx:NAME"
 GAMES = (
     "games must be even and at least 2, so that both move first equally; got 3 "
     "(`azjax train connect2 --help` lists the options)"
@@ -48,10 +49,10 @@ def _refused(capsys, arguments, code=2):
     [
         (["fly"], "unknown command 'fly'; available: train, evaluate, solve, play, benchmark"),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
-        (["train", "chess"], "unknown game 'chess'; available: connect2, connect_four, mnk, tictactoe"),
+        (["train", "chess"], f"unknown game 'chess'; {CHOICES}"),
         (
             ["solve", "tictacto"],
-            "unknown game 'tictacto' (did you mean tictactoe?); available: connect2, connect_four, mnk, tictactoe",
+            f"unknown game 'tictacto' (did you mean tictactoe?); {CHOICES}",
         ),
         (
             ["train", "tictactoe", "--wings", "2"],
@@ -76,7 +77,11 @@ def _refused(capsys, arguments, code=2):
             "level is for trained agents; random has but one",
         ),
         (["train", "connect2", "--games", "3"], GAMES),
-        (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: search"),
+        (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, search"),
+        (
+            ["benchmark", "games", "--repeats", "0"],
+            "repeats must be at least 1, got 0 (`azjax benchmark games --help` lists the options)",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, line):
@@ -211,4 +216,4 @@ def test_the_installed_command_ends_with_the_code_of_its_failure():
     command = [sys.executable, "-c", "from azjax.cli import main; main()", "train", "chess"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "azjax: unknown game 'chess'; available: connect2, connect_four, mnk, tictactoe\n"
+    assert done.stderr == f"azjax: unknown game 'chess'; {CHOICES}\n"

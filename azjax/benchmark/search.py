@@ -12,7 +12,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +117,16 @@ class SearchBenchmark:
         }
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dict[str, Any]:
+    """What the numbers were measured on, and the versions of the packages that are installed."""
     device = jax.devices()[0]
-    packages = ("azjax", "jax", "jaxlib", "mctx")
+    installed = {distribution.name for distribution in importlib.metadata.distributions()}
     return {
         "device": f"{device.platform}: {device.device_kind}, {jax.device_count()} in all",
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "versions": {package: importlib.metadata.version(package) for package in packages},
+        "versions": {package: importlib.metadata.version(package) for package in packages if package in installed},
     }
 
 

@@ -1,15 +1,16 @@
 """Board games as pure array functions. One file a family; `game.py` is the contract."""
 
+from azjax.games.animation import animate
 from azjax.games.check import check_game
-from azjax.games.game import Game, State, available, make, options_of, random_legal_action, register, state_dataclass
+from azjax.games.game import Game, State, available, make, random_legal_action, register, state_dataclass
 
 __all__ = [
     "Game",
     "State",
+    "animate",
     "available",
     "check_game",
     "make",
-    "options_of",
     "random_legal_action",
     "register",
     "state_dataclass",

@@ -6,14 +6,19 @@ start, such as `4453` (the notation of the published solvers and test sets), is 
 """
 
 import dataclasses
+import functools
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import register
+from azjax.games import bitboard
+from azjax.games.bitboard import Bits, both, only_if, shift, single, union, without
+from azjax.games.game import register, scale_bits
 from azjax.games.mnk import Mnk, MnkState
+from azjax.games.pictures.connect_four import draw_connect_four
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,24 +31,34 @@ class ConnectFour(Mnk):
 
     def step(self, state: MnkState, action: chex.Array) -> MnkState:
         action = jnp.asarray(action, jnp.int32)
-        stones = jnp.sum(self._occupied(state), axis=0, dtype=jnp.int32)
-        in_range = (action >= 0) & (action < self.columns)
-        row = self.rows - 1 - jnp.sum(jnp.where(jnp.arange(self.columns) == action, stones, 0))
-        return self._place(state, jnp.where(in_range & (row >= 0), row * self.columns + action, -1))
+        column = only_if((action >= 0) & (action < self.columns), single(action, self._num_words))
+        # Twice the height at each turn.
+        height = 1
+        while height < self.rows:
+            column, height = union(column, shift(column, height * self._stride)), 2 * height
+        free = self._free(state)
+        lowest = without(free, shift(free, -self._stride))
+        return self._place(state, both(column, lowest))
 
     def legal_action_mask(self, state: MnkState) -> chex.Array:
-        return ~self._occupied(state)[0] & ~state.terminated
+        return bitboard.unpack([self._free(state)], self._bits[: self.columns])[:, 0]
+
+    def sample_legal_action(self, state: MnkState, bits: chex.Array) -> chex.Array:
+        open_columns = both(self._free(state), self._top)
+        action = bitboard.nth_bit(open_columns[0], scale_bits(bits, bitboard.count(open_columns)))
+        return jnp.where(state.terminated, 0, action)
+
+    @functools.cached_property
+    def _top(self) -> Bits:
+        """The cells of the top row, which lie in the first word."""
+        return bitboard.constant(range(self.columns), self._num_words)
 
     def symmetries(self, state: MnkState) -> tuple[MnkState, chex.Array]:
-        cells = self._unpack(state.stones).reshape(2, self.rows, self.columns)
-        mirrored = self._pack(cells[..., ::-1].reshape(2, self.num_cells))
-        images = (state, dataclasses.replace(state, stones=mirrored))
+        cells = np.arange(self.num_cells).reshape(self.rows, self.columns)
+        images = np.stack([cells, cells[:, ::-1]]).reshape(2, self.num_cells)
+        turned = [self._unpack(self._words(stones))[images] for stones in state.stones]
         columns = jnp.arange(self.columns, dtype=jnp.int32)
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *images), jnp.stack([columns, columns[::-1]])
-
-    def _occupied(self, state: MnkState) -> chex.Array:
-        """bool [rows, columns]."""
-        return self._unpack(state.stones[0] | state.stones[1]).reshape(self.rows, self.columns)
+        return self._images(state, turned), jnp.stack([columns, columns[::-1]])
 
     # Text.
 
@@ -86,13 +101,16 @@ class ConnectFour(Mnk):
         return self.action_number(int(action))
 
     def action_squares(self, state: MnkState, action: int) -> tuple[int, ...]:
-        height = int(np.asarray(self._occupied(state))[:, action].sum())
-        return ((self.rows - 1 - height) * self.columns + int(action),)
+        free = np.asarray(self._unpack(self._free(state))).reshape(self.rows, self.columns)
+        return ((int(free[:, action].sum()) - 1) * self.columns + int(action),)
 
     def draw(self, state: MnkState) -> str:
         rows = self.to_text(state).replace("_", ".").split("/")
         numbers = [self.action_number(column) for column in range(self.columns)]
         return "\n".join([*(" ".join(row) for row in rows), " ".join(numbers)])
+
+    def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
+        return draw_connect_four(self, state, self._owners(state), self.in_a_row, policy, last_action)
 
 
 @register("connect_four")

@@ -326,8 +326,3 @@ def make(name: str, **options: Any) -> Game:
         if option not in known:
             raise ValueError(f"{name} has no option {option!r}; its options: {', '.join(known) or 'none'}")
     return build(**options)
-
-
-def options_of(game: Game) -> dict[str, Any]:
-    """The options that make `game` again: `make(game.name, **options_of(game)) == game`."""
-    return game.options

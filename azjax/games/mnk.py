@@ -4,23 +4,27 @@
 Text: one character a cell, row-major from the top left, `X` player 0, `O` player 1, `_` empty; the player to
 move follows from the counts. Moves are `b2`: column letter from the left, row number from the bottom.
 
-Stones are bits. Cell (row, column) is bit `row * (columns + 1) + column`; the spare bit at the end of each
-row is never set, so that a run of stones cannot wrap around the edge when the board is shifted.
+Stones are bits of a bitboard: cell (row, column) is bit `row * (columns + 1) + column`.
 """
 
 import dataclasses
 import functools
 import string
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import Game, register, state_dataclass
+from azjax.games import bitboard
+from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
+from azjax.games.fusion import computed_once
+from azjax.games.game import Game, register, scale_bits, state_dataclass
+from azjax.games.pictures.mnk import draw_mnk
 
 MAX_SIDE = 26
-_WORD = 32
 _SYMBOLS = "_XO"
 
 
@@ -28,10 +32,11 @@ _SYMBOLS = "_XO"
 class MnkState:
     """Attributes: see `azjax.games.game.State`; `W` words hold one player's stones.
 
-    stones: uint32 [2, W]; by player.
+    stones: by player: the words, each uint32 []; where there are more than two, one array of them, uint32 [W], since a
+      search stores every array of a state for itself.
     """
 
-    stones: chex.Array
+    stones: tuple[Bits, Bits]
     current_player: chex.Array
     terminated: chex.Array
     rewards: chex.Array
@@ -89,65 +94,85 @@ class Mnk(Game):
 
     @property
     def _num_words(self) -> int:
-        return -(-self.rows * (self.columns + 1) // _WORD)
+        return bitboard.num_words(self.rows * self._stride)
+
+    @property
+    def _stride(self) -> int:
+        return self.columns + 1
 
     @functools.cached_property
     def _bits(self) -> np.ndarray:
         """int [cells]: the bit of each cell."""
-        return np.array([r * (self.columns + 1) + c for r in range(self.rows) for c in range(self.columns)])
+        return np.array([r * self._stride + c for r in range(self.rows) for c in range(self.columns)])
+
+    @functools.cached_property
+    def _board(self) -> Bits:
+        """All cells."""
+        return bitboard.constant(self._bits.tolist(), self._num_words)
 
     def init(self, key: chex.PRNGKey) -> MnkState:
         del key
+        empty = self._stored(bitboard.empty(self._num_words))
         return MnkState(
-            stones=jnp.zeros((2, self._num_words), jnp.uint32),
+            stones=(empty, empty),
             current_player=jnp.int32(0),
             terminated=jnp.bool_(False),
             rewards=jnp.zeros(2, jnp.float32),
         )
 
     def step(self, state: MnkState, action: chex.Array) -> MnkState:
-        return self._place(state, jnp.asarray(action, jnp.int32))
+        return self._place(state, self._stone(jnp.asarray(action, jnp.int32)))
 
-    def _place(self, state: MnkState, cell: chex.Array) -> MnkState:
-        """The mover's stone on a cell; nothing happens where it is occupied or no cell."""
-        stone = self._stone(cell)
-        occupied = state.stones[0] | state.stones[1]
-        in_range = (cell >= 0) & (cell < self.num_cells)
-        legal = in_range & ~state.terminated & ~jnp.any(occupied & stone)
-        mover = state.current_player
-        players = jnp.arange(2)
-        stones = jnp.where((legal & (players == mover))[:, None], state.stones | stone[None], state.stones)
-        won = legal & self._has_line(jnp.where(mover == 0, stones[0], stones[1]))
-        full = jnp.all(stones[0] | stones[1] == self._pack(np.ones(self.num_cells, bool)))
-        sign = 1.0 - 2.0 * jnp.abs(players - mover).astype(jnp.float32)
+    def _place(self, state: MnkState, stone: Bits) -> MnkState:
+        """The mover's stone on the board; nothing happens where it stands on another one or on no cell."""
+        first, second = (self._words(stones) for stones in state.stones)
+        mover, occupied = state.current_player, union(first, second)
+        legal = ~state.terminated & any_of(both(stone, without(self._board, occupied)))
+        won = self._has_line(union(choose(mover == 0, first, second), stone))
+        stone, won = computed_once((only_if(legal, stone), legal & won))
+        full = ~any_of(without(self._board, union(occupied, stone)))
+        sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - mover).astype(jnp.float32)
         return MnkState(
-            stones=stones,
-            current_player=jnp.where(legal, 1 - mover, mover),
-            terminated=state.terminated | won | (legal & full),
+            stones=(
+                self._stored(union(first, only_if(mover == 0, stone))),
+                self._stored(union(second, only_if(mover == 1, stone))),
+            ),
+            current_player=jnp.where(any_of(stone), 1 - mover, mover),
+            terminated=state.terminated | won | full,
             rewards=jnp.where(won, sign, 0.0),
         )
 
     def legal_action_mask(self, state: MnkState) -> chex.Array:
-        return ~self._unpack(state.stones[0] | state.stones[1]) & ~state.terminated
+        return self._unpack(self._free(state))
+
+    def sample_legal_action(self, state: MnkState, bits: chex.Array) -> chex.Array:
+        free = self._free(state)
+        bit = _nth(free, scale_bits(bits, bitboard.count(free)))
+        return jnp.where(state.terminated, 0, bit - bit // self._stride)
+
+    def _free(self, state: MnkState) -> Bits:
+        """The cells without a stone; none after the end."""
+        occupied = union(*(self._words(stones) for stones in state.stones))
+        return only_if(~state.terminated, without(self._board, occupied))
 
     def observe(self, state: MnkState) -> chex.Array:
-        mover = state.current_player
-        own_first = jnp.where(mover == 0, state.stones, state.stones[::-1])
-        planes = self._unpack(own_first).astype(jnp.float32)
-        return jnp.moveaxis(planes.reshape(2, self.rows, self.columns), 0, -1)
+        first, second = (self._words(stones) for stones in state.stones)
+        moves_first = state.current_player == 0
+        own, other = choose(moves_first, first, second), choose(moves_first, second, first)
+        planes = bitboard.unpack([own, other], self._bits)
+        return planes.reshape(self.observation_shape).astype(jnp.float32)
 
     def symmetries(self, state: MnkState) -> tuple[MnkState, chex.Array]:
         permutation, inverse = self._symmetry_tables
-        num_symmetries = len(permutation)
         # Cell j of the turned board shows the cell that was moved there.
-        turned = jnp.moveaxis(self._unpack(state.stones)[:, inverse], 1, 0)
-        states = MnkState(
-            stones=self._pack(turned),
-            current_player=jnp.broadcast_to(state.current_player, num_symmetries),
-            terminated=jnp.broadcast_to(state.terminated, num_symmetries),
-            rewards=jnp.broadcast_to(state.rewards, (num_symmetries, 2)),
-        )
-        return states, jnp.asarray(permutation)
+        turned = [self._unpack(self._words(stones))[inverse] for stones in state.stones]
+        return self._images(state, turned), jnp.asarray(permutation)
+
+    def _images(self, state: MnkState, cells: Sequence[chex.Array]) -> MnkState:
+        """States [S, ...] like `state` but for the stones, bool [S, cells] of each player."""
+        first, second = (jax.vmap(lambda board: self._stored(self._pack(board)))(board) for board in cells)
+        images = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(cells[0]), *jnp.shape(leaf))), state)
+        return dataclasses.replace(images, stones=(first, second))
 
     @functools.cached_property
     def _symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,46 +186,42 @@ class Mnk(Game):
 
     # Bits.
 
-    def _stone(self, action: chex.Array) -> chex.Array:
-        """uint32 [W]: the board with one stone, on cell `action`."""
-        bit = action // self.columns * (self.columns + 1) + action % self.columns
-        words = jnp.arange(self._num_words)
-        return jnp.where(words == bit // _WORD, jnp.uint32(1) << (bit % _WORD).astype(jnp.uint32), jnp.uint32(0))
+    def _words(self, stones: Bits) -> Bits:
+        """One player's stones as they are stored -> the words."""
+        return stones if self._num_words <= 2 else tuple(stones[0][word] for word in range(self._num_words))
 
-    def _unpack(self, stones: chex.Array) -> chex.Array:
-        """uint32 [..., W] -> bool [..., cells]."""
-        word, shift = self._bits // _WORD, (self._bits % _WORD).astype(np.uint32)
-        # One word needs no gather, which is slow.
-        words = jnp.broadcast_to(stones, (*stones.shape[:-1], len(word))) if self._num_words == 1 else stones[..., word]
-        return (words >> jnp.broadcast_to(shift, words.shape)) & jnp.uint32(1) == 1
+    def _stored(self, board: Bits) -> Bits:
+        return board if self._num_words <= 2 else (jnp.stack(board),)
 
-    def _pack(self, cells: Any) -> chex.Array:
-        """bool [..., cells] -> uint32 [..., W]."""
-        cells = jnp.asarray(cells)
-        bits = cells.astype(jnp.uint32) << jnp.broadcast_to((self._bits % _WORD).astype(np.uint32), cells.shape)
-        word = self._bits // _WORD
-        return jnp.stack(
-            [jnp.sum(bits[..., word == w], axis=-1, dtype=jnp.uint32) for w in range(self._num_words)], axis=-1
-        )
+    def _stone(self, cell: chex.Array) -> Bits:
+        """The board with one stone; off the board where there is no such cell."""
+        return single(cell + cell // self.columns, self._num_words)
 
-    def _has_line(self, stones: chex.Array) -> chex.Array:
-        """bool []: `in_a_row` stones of uint32 [W] stand in a line."""
-        stride = self.columns + 1
-        found = jnp.bool_(False)
-        for step in (1, stride, stride + 1, stride - 1):
-            run, length = stones, 1
+    def _unpack(self, board: Bits) -> chex.Array:
+        """bool [cells]."""
+        return bitboard.unpack([board], self._bits)[:, 0]
+
+    def _pack(self, cells: Any) -> Bits:
+        """The board of bool [cells]."""
+        return bitboard.pack(cells, self._bits, self._num_words)
+
+    def _has_line(self, board: Bits) -> chex.Array:
+        """bool []: `in_a_row` stones stand in a line."""
+        found = []
+        for step in (1, self._stride, self._stride + 1, self._stride - 1):
+            run, length = board, 1
             # Runs of 2 * length stones are two runs of `length`, the second shifted onto the first.
             while length < self.in_a_row:
                 extend = min(length, self.in_a_row - length)
-                run, length = run & _shift_down(run, step * extend), length + extend
-            found |= jnp.any(run != 0)
-        return found
+                run, length = both(run, shift(run, -step * extend)), length + extend
+            found.append(run)
+        return any_of(union(*found))
 
     # Text.
 
     def to_text(self, state: MnkState) -> str:
-        owner = np.asarray(self._unpack(state.stones))
-        return "".join(_SYMBOLS[1 if first else 2 if second else 0] for first, second in owner.T)
+        first, second = (np.asarray(self._unpack(self._words(stones))) for stones in state.stones)
+        return "".join(_SYMBOLS[1 if x else 2 if o else 0] for x, o in zip(first, second, strict=True))
 
     def from_text(self, text: str) -> MnkState:
         if len(text) != self.num_cells:
@@ -211,19 +232,19 @@ class Mnk(Game):
         first, second = text.count("X"), text.count("O")
         if first - second not in (0, 1):
             raise ValueError(f"{self.name}: {text!r} has {first} X and {second} O; X moves first, so 0 or 1 more X")
-        stones = self._pack(np.array([[symbol == player for symbol in text] for player in "XO"]))
-        lines = [bool(self._has_line(stones[player])) for player in range(2)]
+        boards = [self._pack(np.array([symbol == player for symbol in text])) for player in "XO"]
+        lines = [bool(self._has_line(board)) for board in boards]
         last_mover = 0 if first > second else 1
         if lines[1 - last_mover]:
             winner, mover = "XO"[1 - last_mover], "XO"[last_mover]
             raise ValueError(f"{self.name}: {text!r} goes on after {winner} had a line, since {mover} moved last")
-        if lines[last_mover] and not self._one_stone_made_all_lines(stones[last_mover], self._uncovered(text)):
+        if lines[last_mover] and not self._one_stone_made_all_lines(boards[last_mover], self._uncovered(text)):
             raise ValueError(f"{self.name}: {text!r} has lines that no last move completes")
         rewards = np.zeros(2, np.float32)
         if lines[last_mover]:
             rewards[last_mover], rewards[1 - last_mover] = 1, -1
         return MnkState(
-            stones=stones,
+            stones=(self._stored(boards[0]), self._stored(boards[1])),
             current_player=jnp.int32(1 - last_mover),
             terminated=jnp.bool_(any(lines) or first + second == self.num_cells),
             rewards=jnp.asarray(rewards),
@@ -233,9 +254,9 @@ class Mnk(Game):
         """bool [cells]: a stone there can have been the last one played."""
         return np.array([symbol != "_" for symbol in text])
 
-    def _one_stone_made_all_lines(self, stones: chex.Array, uncovered: np.ndarray) -> bool:
-        cells = np.flatnonzero(np.asarray(self._unpack(stones)) & uncovered)
-        return any(not bool(self._has_line(stones & ~self._stone(jnp.int32(cell)))) for cell in cells)
+    def _one_stone_made_all_lines(self, board: Bits, uncovered: np.ndarray) -> bool:
+        cells = np.flatnonzero(np.asarray(self._unpack(board)) & uncovered)
+        return any(not bool(self._has_line(without(board, self._stone(jnp.int32(cell))))) for cell in cells)
 
     def action_to_text(self, state: MnkState, action: int) -> str:
         del state
@@ -254,13 +275,24 @@ class Mnk(Game):
         ]
         return "\n".join([*lines, " " * (width + 2) + " ".join(string.ascii_lowercase[: self.columns])])
 
+    def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
+        return draw_mnk(self, state, self._owners(state), self.in_a_row, policy, last_action)
 
-def _shift_down(words: chex.Array, distance: int) -> chex.Array:
-    """Moves every bit of uint32 [W] down by `distance` places; bits below zero fall out."""
-    skip, shift = divmod(distance, _WORD)
-    padded = jnp.concatenate([words[skip:], jnp.zeros(min(skip, len(words)) + 1, jnp.uint32)])
-    low, high = padded[: len(words)], padded[1 : len(words) + 1]
-    return low if shift == 0 else (low >> jnp.uint32(shift)) | (high << jnp.uint32(_WORD - shift))
+    def _owners(self, state: MnkState) -> np.ndarray:
+        """int [rows, columns]; 0 empty, 1 X, 2 O."""
+        owners = [_SYMBOLS.index(symbol) for symbol in self.to_text(state) if symbol in _SYMBOLS]
+        return np.array(owners).reshape(self.rows, self.columns)
+
+
+def _nth(board: Bits, n: chex.Array) -> chex.Array:
+    """int32 []: the number of the n-th lowest set bit (n int32 [] from 0) of a board that has so many."""
+    word, rest, base, passed = board[0], n, jnp.int32(0), jnp.int32(0)
+    for index in range(1, len(board)):
+        passed += bitboard.count(board[index - 1 : index])
+        beyond = n >= passed
+        word, rest = jnp.where(beyond, board[index], word), jnp.where(beyond, n - passed, rest)
+        base = jnp.where(beyond, bitboard.WORD * index, base)
+    return base + bitboard.nth_bit(word, rest)
 
 
 @register("mnk")

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
-from azjax.games.game import Game, make, options_of
+from azjax.games.game import Game, make
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration
@@ -207,7 +207,7 @@ def _describe_run(game: Game, config: Config) -> dict[str, Any]:
     return {
         "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
         "game": game.name,
-        "options": options_of(game),
+        "options": game.options,
         "config": dataclasses.asdict(config),
     }
 

@@ -82,7 +82,7 @@ def test_make_builds_a_game_by_its_name():
 def test_the_options_of_a_game_make_it_again():
     games = [azjax.games.make(name) for name in azjax.games.available()]
     for game in [*games, azjax.games.make("mnk", columns=5, rows=4, in_a_row=4)]:
-        assert azjax.games.make(game.name, **azjax.games.options_of(game)) == game
+        assert azjax.games.make(game.name, **game.options) == game
 
 
 def test_an_unknown_game_is_refused_with_the_choices():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracles.mnk import MnkRules
 
 import azjax.games
+from azjax.games.game import Game
 from azjax.games.mnk import Mnk
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -93,7 +94,7 @@ def levels(name):
     step = jax.jit(jax.vmap(jax.vmap(game.step, (None, 0)), (0, None)))
 
     def distinct(states, count):
-        stones = np.asarray(states.stones).reshape(len(count), -1)
+        stones = np.stack(jax.tree.leaves(states.stones), axis=-1)
         _, first, group = np.unique(stones, axis=0, return_index=True, return_inverse=True)
         states = jax.tree.map(lambda leaf: np.asarray(leaf)[first], states)
         return states, np.bincount(group.reshape(-1), count).astype(int)
@@ -381,3 +382,18 @@ def test_no_move_is_legal_after_the_end():
 def test_the_board_is_drawn_with_its_coordinates():
     drawn = TICTACTOE.draw(TICTACTOE.from_text("XO__X____"))
     assert drawn.splitlines() == ["3  X O .", "2  . X .", "1  . . .", "   a b c"]
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, Mnk(15, 15, 5), azjax.games.make("connect_four")], ids=lambda g: g.name)
+def test_the_same_bits_draw_the_same_action_as_from_the_slots(game):
+    def play(states, bits):
+        actions = jax.vmap(game.sample_legal_action)(states, bits)
+        from_slots = jax.vmap(functools.partial(Game.sample_legal_action, game))(states, bits)
+        return jax.vmap(game.step)(states, actions), (actions, from_slots)
+
+    starts = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 16))
+    # Plies after the end are played too.
+    bits = jax.random.bits(jax.random.key(1), (game.max_plies + 1, 16))
+    _, (actions, from_slots) = jax.jit(lambda: jax.lax.scan(play, starts, bits))()
+    np.testing.assert_array_equal(actions, from_slots)
+    assert (np.asarray(actions[-1]) == 0).all()

@@ -300,7 +300,7 @@ def test_positions_are_numbered_where_32_bits_hold_them():
 def test_the_start_is_the_known_one(size, start):
     game = Santorini(*size)
     assert game.to_text(game.init(jax.random.key(0))) == start
-    assert azjax.games.make("santorini", **azjax.games.options_of(game)) == game
+    assert azjax.games.make("santorini", **game.options) == game
 
 
 @pytest.mark.parametrize(

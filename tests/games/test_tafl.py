@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.tafl import (
     DEFAULT,
@@ -28,6 +28,7 @@ QUICK = {"xla_backend_optimization_level": 0}  # compiling takes most of the tim
 NUM_ACTIONS = 1176
 GAME = azjax.games.make("brandub")
 NOTEBOOK = azjax.games.make("brandub", rules="seed000")
+same = np.testing.assert_array_equal
 SHUFFLE = ["d1-c1", "d3-c3", "c1-d1", "c3-d3"]  # four quiet moves that lead back to the start
 OTHER_VALUES = [
     {"capture": "trapped"},
@@ -123,18 +124,17 @@ def test_golden_games_are_reproduced_ply_by_ply(golden, game, name):
     for ply, states in enumerate(replay(game, starts(game), [line["moves"] for line in lines])):
         running = ply < length
         masks = ask(game, "legal_action_mask", states)
-        np.testing.assert_array_equal(
-            ask(game, "cells", states), [line["boards"][min(ply, len(line["moves"]))] for line in lines]
-        )
+        same(ask(game, "cells", states), [line["boards"][min(ply, len(line["moves"]))] for line in lines])
         legal = [line["legal"][ply] if ply < len(line["legal"]) else [] for line in lines]
-        np.testing.assert_array_equal(masks, masks_of(legal))
-        np.testing.assert_array_equal(slot_masks(ask(game, "legal_slots", states)), masks)
-        np.testing.assert_array_equal(states.terminated, ~running)
-        np.testing.assert_array_equal(states.ply, np.minimum(ply, length))
+        same(masks, masks_of(legal))
+        if ply % 5 == 0:
+            same(slot_masks(ask(game, "legal_slots", states)), masks)
+        same(states.terminated, ~running)
+        same(states.ply, np.minimum(ply, length))
         to_play = [line["to_play"][ply] if ply < len(line["to_play"]) else 1 - line["to_play"][-1] for line in lines]
-        np.testing.assert_array_equal(states.current_player, to_play)
+        same(states.current_player, to_play)
         result = np.where(ply == length, [line["result"] for line in lines], 0)
-        np.testing.assert_array_equal(states.rewards, np.stack([result, -result], axis=1))
+        same(states.rewards, np.stack([result, -result], axis=1))
     assert ply == length.max()
 
 
@@ -144,17 +144,17 @@ def test_golden_games_are_reproduced_ply_by_ply(golden, game, name):
     ids=["brandub", "seed000"],
 )
 def test_golden_moves_from_set_up_positions_are_reproduced(golden, game, rules, name):
-    lines = golden(name)[::5]  # reading text takes time
+    lines = golden(name)[::8]  # reading text takes time
+    rows, masks = slice(len(lines)), masks_of([line["legal"] for line in lines])
     states = stack([game.from_text(rules.text(rules.set_up(line["board"], line["to_play"]))) for line in lines])
-    masks = masks_of([line["legal"] for line in lines])
-    np.testing.assert_array_equal(ask(game, "cells", states), [line["board"] for line in lines])
-    np.testing.assert_array_equal(states.current_player, [line["to_play"] for line in lines])
-    np.testing.assert_array_equal(ask(game, "legal_action_mask", states), masks)
-    np.testing.assert_array_equal(slot_masks(ask(game, "legal_slots", states)), masks)
+    same(ask(game, "cells", states)[rows], [line["board"] for line in lines])
+    same(states.current_player[rows], [line["to_play"] for line in lines])
+    same(ask(game, "legal_action_mask", states)[rows], masks)
+    same(slot_masks(ask(game, "legal_slots", states))[rows], masks)
     following = step(game, states, [line["action"] for line in lines])
-    np.testing.assert_array_equal(ask(game, "cells", following), [line["board_after"] for line in lines])
-    np.testing.assert_array_equal(following.terminated, [line["result"] is not None for line in lines])
-    np.testing.assert_array_equal(following.rewards[:, 0], [line["result"] or 0 for line in lines])
+    same(ask(game, "cells", following)[rows], [line["board_after"] for line in lines])
+    same(following.terminated[rows], [line["result"] is not None for line in lines])
+    same(following.rewards[rows, 0], [line["result"] or 0 for line in lines])
 
 
 @pytest.mark.parametrize(
@@ -185,123 +185,7 @@ def every_legal_action(game, states):
     return np.nonzero(in_batches(game, "legal_action_mask", states))
 
 
-# Other rules, against the plain-Python ones.
-
-
-def random_games(rules, seed, number=36, plies=120):
-    """Games (position, action), a third of them from set-up positions with few or many pieces."""
-    generator = random.Random(seed)
-    return [
-        rules.random_game(generator, None if index % 3 else rules.random_set_up(generator), plies)
-        for index in range(number)
-    ]
-
-
-def check_agreement(game, rules, games, methods=("cells",)):
-    """Plays `games` of the plain-Python `rules` with `game`; what a state tells must agree."""
-    first = [plies[0][0] for plies in games]
-    texts = {rules.text(position): game.from_text(rules.text(position)) for position in first}
-    before = stack([texts[rules.text(position)] for position in first])
-    moves = [[action for _, action in plies[:-1]] for plies in games]
-    for ply, states in enumerate(replay(game, before, moves)):
-        told = {method: ask(game, method, states) for method in methods}
-        for index, plies in enumerate(games):
-            position = plies[min(ply, len(plies) - 1)][0]
-            shown = f"{[rules.text(near[0]) for near in plies[max(ply - 1, 0) : ply + 1]]}, game {index} ply {ply}"
-            assert tuple(told["cells"][index]) == position.board, shown
-            assert bool(states.terminated[index]) == position.terminal, shown
-            assert int(states.current_player[index]) == position.player, shown
-            assert int(states.ply[index]) == position.ply, shown
-            rewards = position.rewards if ply < len(plies) else (0, 0)
-            assert tuple(states.rewards[index].tolist()) == rewards, shown
-            if "legal_action_mask" in told:
-                legal = rules.legal_actions(position)
-                assert np.flatnonzero(told["legal_action_mask"][index]).tolist() == legal, shown
-            if "observe" in told:
-                assert told["observe"][index].tolist() == rules.planes(position, game.history), shown
-
-
-@pytest.mark.parametrize("options", OTHER_VALUES, ids=str)
-def test_each_other_value_of_a_rule_agrees_with_plain_python_rules(options):
-    rules = BrandubRules(**options)
-    check_agreement(azjax.games.make("brandub", **options), rules, random_games(rules, seed=str(options)))
-
-
-def test_all_other_values_together_agree_with_plain_python_rules():
-    options = {field: value for changed in OTHER_VALUES for field, value in changed.items()}
-    rules = BrandubRules(**options)
-    check_agreement(azjax.games.make("brandub", **options), rules, random_games(rules, seed=1))
-
-
-@pytest.mark.parametrize(("game", "rules"), [(GAME, DEFAULT), (NOTEBOOK, SEED000)], ids=["brandub", "seed000"])
-def test_named_rules_agree_with_plain_python_rules(game, rules):
-    methods = ("cells", "legal_action_mask", "observe") if game is GAME else ("cells", "legal_action_mask")
-    check_agreement(game, rules, random_games(rules, seed=2, number=60), methods)
-
-
-@pytest.mark.parametrize("history", [1, 2])
-def test_observations_hold_as_many_boards_as_asked_for(history):
-    game = azjax.games.make("brandub", history=history)
-    assert game.observation_shape == (7, 7, 4 * history + 1)
-    check_agreement(game, DEFAULT, random_games(DEFAULT, seed=3, number=6, plies=20), ("cells", "observe"))
-
-
-def test_the_named_rules_are_those_of_the_table():
-    assert GAME.rules == TaflRules(
-        capture="active",
-        king="by_castle",
-        castle_hostile="when_empty",
-        attackers_gone="defenders_win",
-        repetition="draw",
-        no_moves="draw",
-        max_plies=512,
-    )
-    assert NOTEBOOK.rules == dataclasses.replace(
-        GAME.rules, capture="trapped", attackers_gone="ignored", repetition="never"
-    )
-    assert isinstance(GAME, Tafl)
-    assert GAME.history == 3
-    for plain, rules in ((DEFAULT, GAME.rules), (SEED000, NOTEBOOK.rules)):
-        assert dataclasses.asdict(plain) == dataclasses.asdict(rules)
-
-
-@pytest.mark.parametrize("options", [*OTHER_VALUES, {"history": 1}], ids=str)
-def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(options):
-    for name in ("brandub", "seed000"):
-        named, game = (azjax.games.make("brandub", rules=name, **given) for given in ({}, options))
-        rules = {field: value for field, value in options.items() if field != "history"}
-        assert game.rules == dataclasses.replace(named.rules, **rules)
-        assert game.history == options.get("history", 3)
-        told = json.loads(json.dumps(azjax.games.options_of(game)))
-        assert azjax.games.make("brandub", **told) == game
-    assert azjax.games.make("brandub", **options) != GAME
-
-
-@pytest.mark.parametrize(
-    ("options", "reasons"),
-    [
-        ({"rules": "tablut"}, ["rules", "brandub, seed000", "'tablut'"]),
-        ({"capture": "custodial"}, ["capture", "active, trapped", "'custodial'"]),
-        ({"king": "strong"}, ["king", "by_castle, by_two", "'strong'"]),
-        ({"castle_hostile": "seed000"}, ["castle_hostile", "when_empty, never", "'seed000'"]),
-        ({"attackers_gone": "draw"}, ["attackers_gone", "defenders_win, ignored", "'draw'"]),
-        ({"repetition": "loss"}, ["repetition", "draw, never", "'loss'"]),
-        ({"no_moves": "win"}, ["no_moves", "draw, loss", "'win'"]),
-        ({"max_plies": 0}, ["max_plies", "1..65535", "0"]),
-        ({"max_plies": 65536}, ["max_plies", "1..65535", "65536"]),
-        ({"history": 0}, ["history", "at least 1", "0"]),
-        ({"size": 9}, ["brandub has no option 'size'", "rules, history, capture"]),
-    ],
-    ids=str,
-)
-def test_an_option_out_of_its_range_is_refused_with_the_choices(options, reasons):
-    with pytest.raises(ValueError, match=reasons[0]) as refusal:
-        azjax.games.make("brandub", **options)
-    for reason in reasons:
-        assert reason in str(refusal.value)
-
-
-# Rules by hand.
+# Rules by hand, and random games by plain-Python rules.
 
 BY_HAND = {  # options, position, move, the position after it, and the result for the attackers, None to go on
     "a pawn between the mover and its friend is captured": (
@@ -376,6 +260,10 @@ BY_HAND = {  # options, position, move, the position after it, and the result fo
         *({"king": "by_two"}, "3t3/7/3K3/7/7/7/7 a", "d7-d6"),
         *("7/3t3/7/7/7/7/7 d", 1),
     ),
+    "three capture the king beside a castle that is never hostile": (
+        *({"castle_hostile": "never"}, "3t3/7/2tKt2/7/7/7/7 a", "d7-d6"),
+        *("7/3t3/2t1t2/7/7/7/7 d", 1),
+    ),
     "two capture the king elsewhere": (
         *({}, "7/1Kt4/t6/7/7/7/7 a", "a5-a6"),
         *("7/t1t4/7/7/7/7/7 d", 1),
@@ -432,12 +320,147 @@ BY_HAND = {  # options, position, move, the position after it, and the result fo
 
 
 @pytest.mark.parametrize(("options", "text", "move", "text_after", "result"), BY_HAND.values(), ids=BY_HAND)
-def test_by_hand(options, text, move, text_after, result):
-    game = azjax.games.make("brandub", **options)
-    state = after(game, [move], text)
-    assert game.to_text(state) == text_after
-    assert result_of(state) == result
-    assert int(state.ply) == 1
+def test_by_hand_and_by_plain_python_rules(options, text, move, text_after, result):
+    rules = BrandubRules(**options)
+    before = rules.position(text)
+    assert action_of(move) in rules.legal_actions(before)
+    position = rules.step(before, action_of(move))
+    assert rules.text(position) == text_after
+    assert (position.rewards[0] if position.terminal else None) == result
+
+
+def games_by_hand(rules, options):
+    """The lines of `BY_HAND` with those options, as games (position, action)."""
+    games = []
+    for own_options, text, move, _, _ in BY_HAND.values():
+        if own_options == options:
+            before = rules.position(text)
+            games.append([(before, action_of(move)), (rules.step(before, action_of(move)), -1)])
+    return games
+
+
+def random_games(rules, seed, number=30, plies=100):
+    """Games (position, action), a third of them from set-up positions with few or many pieces."""
+    generator = random.Random(seed)
+    return [
+        rules.random_game(generator, None if index % 3 else rules.random_set_up(generator), plies)
+        for index in range(number)
+    ]
+
+
+def check_agreement(game, rules, games, methods=("cells",)):
+    """Plays `games` of the plain-Python `rules` with `game`; what a state tells must agree."""
+    first = [plies[0][0] for plies in games]
+    texts = {rules.text(position): game.from_text(rules.text(position)) for position in first}
+    before = stack([texts[rules.text(position)] for position in first])
+    moves = [[action for _, action in plies[:-1]] for plies in games]
+    for ply, states in enumerate(replay(game, before, moves)):
+        positions = [plies[min(ply, len(plies) - 1)][0] for plies in games]
+        rewards = [
+            position.rewards if ply < len(plies) else (0, 0) for position, plies in zip(positions, games, strict=True)
+        ]
+        expected = {
+            "terminated": [position.terminal for position in positions],
+            "current_player": [position.player for position in positions],
+            "ply": [position.ply for position in positions],
+            "rewards": rewards,
+            "cells": [position.board for position in positions],
+        }
+        if "legal_action_mask" in methods:
+            expected["legal_action_mask"] = masks_of([rules.legal_actions(position) for position in positions])
+        if "observe" in methods:
+            expected["observe"] = [rules.planes(position, game.history) for position in positions]
+        for name, values in expected.items():
+            found = ask(game, name, states) if name in methods else np.asarray(getattr(states, name))
+            differ = (found[: len(games)] != np.array(values)).reshape(len(games), -1).any(axis=1)
+            for index in np.flatnonzero(differ):
+                near = [rules.text(position) for position, _ in games[index][max(ply - 1, 0) : ply + 1]]
+                raise AssertionError(f"{name} at ply {ply} of game {index}: {near}: {found[index]}, {values[index]}")
+
+
+# The games with a limit of 50 plies are drawn exactly there.
+@pytest.mark.parametrize("options", OTHER_VALUES, ids=str)
+def test_each_other_value_of_a_rule_agrees_with_plain_python_rules(options):
+    rules = BrandubRules(**options)
+    games = games_by_hand(rules, options) + random_games(rules, seed=str(options))
+    check_agreement(azjax.games.make("brandub", **options), rules, games)
+
+
+def test_all_other_values_together_agree_with_plain_python_rules():
+    options = {field: value for changed in OTHER_VALUES for field, value in changed.items()}
+    rules = BrandubRules(**options)
+    check_agreement(azjax.games.make("brandub", **options), rules, random_games(rules, seed=1))
+
+
+@pytest.mark.parametrize(("game", "rules"), [(GAME, DEFAULT), (NOTEBOOK, SEED000)], ids=["brandub", "seed000"])
+def test_named_rules_agree_with_plain_python_rules(game, rules):
+    check_agreement(game, rules, random_games(rules, seed=2), ("cells", "legal_action_mask"))
+
+
+def test_the_rules_by_hand_are_those_of_the_game():
+    check_agreement(GAME, DEFAULT, games_by_hand(DEFAULT, {}), ("cells", "legal_action_mask"))
+
+
+@pytest.mark.parametrize("history", [1, 2, 3])
+def test_observations_hold_as_many_boards_as_asked_for(history):
+    game = azjax.games.make("brandub", history=history)
+    assert game.observation_shape == (7, 7, 4 * history + 1)
+    check_agreement(game, DEFAULT, random_games(DEFAULT, seed=3, number=9, plies=20), ("cells", "observe"))
+
+
+def test_the_named_rules_are_those_of_the_table():
+    assert GAME.rules == TaflRules(
+        capture="active",
+        king="by_castle",
+        castle_hostile="when_empty",
+        attackers_gone="defenders_win",
+        repetition="draw",
+        no_moves="draw",
+        max_plies=512,
+    )
+    assert NOTEBOOK.rules == dataclasses.replace(
+        GAME.rules, capture="trapped", attackers_gone="ignored", repetition="never"
+    )
+    assert isinstance(GAME, Tafl)
+    assert GAME.history == 3
+    for plain, rules in ((DEFAULT, GAME.rules), (SEED000, NOTEBOOK.rules)):
+        assert dataclasses.asdict(plain) == dataclasses.asdict(rules)
+
+
+@pytest.mark.parametrize("options", [*OTHER_VALUES, {"history": 1}], ids=str)
+def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(options):
+    for name in ("brandub", "seed000"):
+        named, game = (azjax.games.make("brandub", rules=name, **given) for given in ({}, options))
+        rules = {field: value for field, value in options.items() if field != "history"}
+        assert game.rules == dataclasses.replace(named.rules, **rules)
+        assert game.history == options.get("history", 3)
+        told = json.loads(json.dumps(game.options))
+        assert azjax.games.make("brandub", **told) == game
+    assert azjax.games.make("brandub", **options) != GAME
+
+
+@pytest.mark.parametrize(
+    ("options", "reasons"),
+    [
+        ({"rules": "tablut"}, ["rules", "brandub, seed000", "'tablut'"]),
+        ({"capture": "custodial"}, ["capture", "active, trapped", "'custodial'"]),
+        ({"king": "strong"}, ["king", "by_castle, by_two", "'strong'"]),
+        ({"castle_hostile": "seed000"}, ["castle_hostile", "when_empty, never", "'seed000'"]),
+        ({"attackers_gone": "draw"}, ["attackers_gone", "defenders_win, ignored", "'draw'"]),
+        ({"repetition": "loss"}, ["repetition", "draw, never", "'loss'"]),
+        ({"no_moves": "win"}, ["no_moves", "draw, loss", "'win'"]),
+        ({"max_plies": 0}, ["max_plies", "1..65535", "0"]),
+        ({"max_plies": 65536}, ["max_plies", "1..65535", "65536"]),
+        ({"history": 0}, ["history", "at least 1", "0"]),
+        ({"size": 9}, ["brandub has no option 'size'", "rules, history, capture"]),
+    ],
+    ids=str,
+)
+def test_an_option_out_of_its_range_is_refused_with_the_choices(options, reasons):
+    with pytest.raises(ValueError, match=reasons[0]) as refusal:
+        azjax.games.make("brandub", **options)
+    for reason in reasons:
+        assert reason in str(refusal.value)
 
 
 # Repetition and the limit of plies.
@@ -470,14 +493,6 @@ def test_where_repetition_is_allowed_the_game_goes_on():
         assert result_of(state) is None
         assert int(state.ply) == 8
         assert game.earlier_positions(state) is None
-
-
-def test_the_limit_of_plies_draws_exactly_there():
-    moves = SHUFFLE * 13
-    game = azjax.games.make("brandub", max_plies=50, repetition="never")
-    assert game.max_plies == 50
-    assert result_of(after(game, moves[:49])) is None
-    assert result_of(after(game, moves[:50])) == 0
 
 
 @pytest.mark.parametrize(
@@ -519,7 +534,7 @@ def test_the_history_holds_the_positions_since_the_last_capture():
         for asked in (np.full(BATCH, ply), rng.integers(0, ply + 1, BATCH)):
             found = np.asarray(contains(states, keys[asked, games]))
             since_capture = pieces[asked, games] == pieces[ply]
-            np.testing.assert_array_equal(found[running], since_capture[running])
+            same(found[running], since_capture[running])
             seen += [(~since_capture[running]).sum(), since_capture[running].sum()]
     assert (seen > 5_000).all()
 
@@ -531,7 +546,7 @@ def test_keys_tell_all_positions_of_200_games_apart_and_use_all_their_bits():
     assert keys.dtype == np.uint32
     keys = keys.reshape(-1, 2)
     _, first, place = np.unique(boards, axis=0, return_index=True, return_inverse=True)
-    np.testing.assert_array_equal(keys, keys[first][place.reshape(-1)])
+    same(keys, keys[first][place.reshape(-1)])
     assert len(np.unique(keys, axis=0)) == len(first) > 10_000
     bits = np.unpackbits(np.ascontiguousarray(keys[first]).view(np.uint8), axis=1)
     assert (abs(bits.mean(axis=0) - 0.5) < 0.05).all()
@@ -570,19 +585,19 @@ def test_a_repeated_position_is_a_draw():
 
 
 def test_without_its_history_a_game_takes_the_same_way_and_repeats_itself(golden):
-    lines = [line for line in golden("brandub_canonical") if line["reason"] == "repetition"]
-    assert len(lines) == 29
-    games = [line["moves"] for line in lines]
+    games = [line["moves"] for line in golden("brandub_canonical") if line["reason"] == "repetition"]
+    games = [moves for moves in games if len(moves) < 80]
+    assert len(games) == 25
     bare = jitted(GAME, "without_history")(starts(GAME))
     assert GAME.earlier_positions(row(bare, 0)) is None
     length = np.array([len(moves) for moves in games])
     both = zip(replay(GAME, starts(GAME), games), replay(GAME, bare, games), strict=True)
     for ply, (states, bare) in enumerate(both):
-        np.testing.assert_array_equal(ask(GAME, "cells", bare), ask(GAME, "cells", states))
-        np.testing.assert_array_equal(ask(GAME, "observe", bare), ask(GAME, "observe", states))
-        np.testing.assert_array_equal(ask(GAME, "position_key", bare), ask(GAME, "position_key", states))
+        same(ask(GAME, "cells", bare), ask(GAME, "cells", states))
+        same(ask(GAME, "observe", bare), ask(GAME, "observe", states))
+        same(ask(GAME, "position_key", bare), ask(GAME, "position_key", states))
         assert not bare.terminated[: len(games)].any()
-        np.testing.assert_array_equal(states.terminated[: len(games)], ply >= length)
+        same(states.terminated[: len(games)], ply >= length)
 
 
 def test_a_position_without_history_is_small():
@@ -600,9 +615,9 @@ def test_the_next_game_starts_with_an_empty_history():
     states = jax.jit(jax.vmap(GAME.next_game), compiler_options=QUICK)(keys, over)
     assert not states.terminated.any()
     assert GAME.to_text(row(states, 0)) == START
-    np.testing.assert_array_equal(states.ply[:2], [0, 2])
-    np.testing.assert_array_equal(states.rewards[:2], 0)
-    np.testing.assert_array_equal(ask(GAME, "observe", states)[0], DEFAULT.planes(DEFAULT.start()))
+    same(states.ply[:2], [0, 2])
+    same(states.rewards[:2], 0)
+    same(ask(GAME, "observe", states)[0], DEFAULT.planes(DEFAULT.start()))
     games = [[action_of(move) for move in moves] for moves in (SHUFFLE, SHUFFLE[2:])]
     over = np.stack([following.terminated[:2] for following in replay(GAME, states, games)], axis=1)
     assert over.tolist() == [[False, False, False, False, True], [False, False, True, True, True]]
@@ -621,11 +636,13 @@ def test_an_action_that_is_not_legal_changes_nothing():
         for first in range(0, len(actions), BATCH):
             chosen = actions[first : first + BATCH]
             following = jax.device_get(step(GAME, states, chosen))
-            same = np.ones(BATCH, bool)
-            for old, new in zip(jax.tree.leaves(states), jax.tree.leaves(following), strict=True):
-                same &= (old == new).reshape(BATCH, -1).all(axis=1)
-            np.testing.assert_array_equal(same[: len(chosen)], ~np.isin(chosen, legal))
-            assert (following.rewards[same] == 0).all()
+            kept = np.ones(BATCH, bool)
+            for name in (field.name for field in dataclasses.fields(states) if field.name != "rewards"):
+                leaves = zip(*(jax.tree.leaves(getattr(both, name)) for both in (states, following)), strict=True)
+                for old, new in leaves:
+                    kept &= (old == new).reshape(BATCH, -1).all(axis=1)
+            same(kept[: len(chosen)], ~np.isin(chosen, legal))
+            assert (following.rewards[kept] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -664,10 +681,10 @@ def test_moves_are_written_from_square_to_square(text):
     state = GAME.from_text(text)
     legal = DEFAULT.legal_actions(DEFAULT.position(text))
     assert GAME.legal_texts(state) == [move_text(action) for action in legal]
+    assert GAME.action_from_text(state, move_text(legal[-1])) == legal[-1]
+    assert GAME.action_from_text(state, f" {move_text(legal[1]).upper()} ") == legal[1]
+    assert GAME.action_from_text(state, str(legal[0])) == legal[0]
     for action in legal:
-        assert GAME.action_from_text(state, move_text(action)) == action
-        assert GAME.action_from_text(state, f" {move_text(action).upper()} ") == action
-        assert GAME.action_from_text(state, str(action)) == action
         assert list(GAME.action_squares(state, action)) == [SIZE * r + c for r, c in squares_of(action)]
 
 
@@ -682,11 +699,10 @@ def test_there_is_room_for_96_legal_actions():
     assert GAME.num_actions == NUM_ACTIONS
     assert GAME.max_legal_actions == 96
     text = "1t5/7/4t2/t6/5t1/2t4/3K3 a"
-    crowd = GAME.from_text(text)
-    actions, valid = GAME.legal_slots(crowd)
-    assert actions.shape == valid.shape == (96,)
+    actions, valid = ask(GAME, "legal_slots", stack([GAME.from_text(text)]))
+    assert actions.shape == valid.shape == (BATCH, 96)
     assert actions.dtype == jnp.int32
-    assert sorted(np.asarray(actions)[np.asarray(valid)].tolist()) == DEFAULT.legal_actions(DEFAULT.position(text))
+    assert sorted(actions[0][valid[0]].tolist()) == DEFAULT.legal_actions(DEFAULT.position(text))
 
 
 def test_draws_over_evenly_spaced_bits_are_exactly_uniform():
@@ -726,7 +742,7 @@ def test_the_first_and_the_last_bits_draw_legal_actions_and_0_is_drawn_after_the
 def images(board):
     """The eight turned and mirrored images of a board [size, size, ...]."""
     turned = [np.rot90(board, turns) for turns in range(4)]
-    return turned + [np.swapaxes(image, 0, 1) for image in turned]
+    return [np.ascontiguousarray(image) for image in turned + [np.swapaxes(image, 0, 1) for image in turned]]
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
@@ -736,61 +752,40 @@ def turn_and_step(game, state, before, action):
         state = game.step(state, move)
     state = game.without_history(state)
     turned, permutation = game.symmetries(state)
-
-    def tell(states):
-        tree = (states, jax.vmap(game.cells)(states), jax.vmap(game.observe)(states))
-        return *tree, jax.vmap(game.legal_action_mask)(states)
-
-    stepped = game.step(state, action)
     return {
         "state": state,
-        "stepped": stepped,
         "permutation": permutation,
-        "turned": tell(turned),
-        "turned, stepped": tell(jax.vmap(game.step)(turned, permutation[:, action])),
-        "stepped, turned": tell(game.symmetries(stepped)[0]),
+        "turned": turned,
+        "cells": jax.vmap(game.cells)(turned),
+        "observations": jax.vmap(game.observe)(turned),
+        "masks": jax.vmap(game.legal_action_mask)(turned),
+        "turned, then stepped": jax.vmap(game.step)(turned, permutation[:, action]),
+        "stepped, then turned": game.symmetries(game.step(state, action))[0],
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), from_start=st.booleans())
 def test_turning_and_then_playing_is_playing_and_then_turning(seed, from_start):
     generator = random.Random(seed)
     position = DEFAULT.start() if from_start else DEFAULT.random_set_up(generator)
-    plies = DEFAULT.random_game(generator, position, generator.randrange(3, 40))
-    if len(plies) < 4:
-        return
-    first = len(plies) - 4
-    text = DEFAULT.text(dataclasses.replace(plies[first][0], terminal=False))
-    moves = [action for _, action in plies[first : first + 3]]
-    told = jax.device_get(turn_and_step(GAME, GAME.from_text(text), np.array(moves[:2], np.int32), np.int32(moves[2])))
+    plies = DEFAULT.random_game(generator, position, generator.randrange(3, 40))[-4:-1]
+    assume(len(plies) == 3)
+    state = GAME.from_text(DEFAULT.text(plies[0][0]))
+    moves = np.array([action for _, action in plies], np.int32)
+    told = jax.device_get(turn_and_step(GAME, state, moves[:2], moves[2]))
 
-    for one, other in zip(
-        jax.tree.leaves(told["turned, stepped"]), jax.tree.leaves(told["stepped, turned"]), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
-    turned, cells, observations, masks = told["turned"]
-    board = np.array(plies[first + 2][0].board).reshape(SIZE, SIZE)
-    boards = cells.reshape(8, SIZE, SIZE)
-    assert sorted(map(bytes, boards.astype(np.int8))) == sorted(
-        image.astype(np.int8).tobytes() for image in images(board)
-    )
-    np.testing.assert_array_equal(boards[0], board)
-    seen = sorted(np.ascontiguousarray(image).tobytes() for image in images(observations[0]))
-    assert sorted(observation.tobytes() for observation in observations) == seen
-    for leaf, image in zip(jax.tree.leaves(told["state"]), jax.tree.leaves(turned), strict=True):
-        np.testing.assert_array_equal(image[0], leaf)
-    np.testing.assert_array_equal(np.sort(told["permutation"], axis=1), np.tile(np.arange(NUM_ACTIONS), (8, 1)))
-    for mask, permutation in zip(masks, told["permutation"], strict=True):
-        np.testing.assert_array_equal(mask[permutation], masks[0])
-
-
-def test_the_eight_symmetries_differ():
-    permutation = GAME.symmetries(GAME.without_history(GAME.init(jax.random.key(0))))[1]
-    assert permutation.shape == (8, NUM_ACTIONS)
-    assert permutation.dtype == jnp.int32
-    assert permutation[0].tolist() == list(range(NUM_ACTIONS))
+    jax.tree.map(same, told["turned, then stepped"], told["stepped, then turned"])
+    jax.tree.map(same, row(told["turned"], 0), told["state"])
+    boards = told["cells"].reshape(8, SIZE, SIZE)
+    assert boards[0].ravel().tolist() == list(plies[2][0].board)
+    for views in (boards, told["observations"]):
+        assert sorted(view.tobytes() for view in views) == sorted(image.tobytes() for image in images(views[0]))
+    permutation = told["permutation"]
+    assert permutation.dtype == np.int32
     assert len(np.unique(permutation, axis=0)) == 8
+    same(np.sort(permutation, axis=1), np.tile(np.arange(NUM_ACTIONS), (8, 1)))
+    same(np.take_along_axis(told["masks"], permutation, axis=1), np.tile(told["masks"][0], (8, 1)))
 
 
 # Observations.
@@ -826,15 +821,15 @@ def test_the_start_is_written_as_rows_from_the_top():
     assert jax.tree.structure(read) == jax.tree.structure(state)
     for one, other in zip(jax.tree.leaves(read), jax.tree.leaves(state), strict=True):
         assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        same(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), from_start=st.booleans(), name=st.sampled_from(["brandub", "seed000"]))
 def test_text_is_read_back_and_the_result_with_it(seed, from_start, name):
     game, rules = {"brandub": (GAME, DEFAULT), "seed000": (NOTEBOOK, SEED000)}[name]
     generator = random.Random(seed)
-    plies = rules.random_game(generator, None if from_start else rules.random_set_up(generator))
+    plies = rules.random_game(generator, None if from_start else rules.random_set_up(generator), plies=100)
     last = plies[-1][0]
     for position in (last, generator.choice(plies)[0]):
         text = rules.text(position)

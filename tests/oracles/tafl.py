@@ -5,8 +5,9 @@ Cells are 0 (empty), 1 (attacker), 2 (defender) or 3 (king), row-major from the 
 """
 
 import dataclasses
+import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 SIZE = 7
 EMPTY, ATTACKER, DEFENDER, KING = range(4)
@@ -62,6 +63,23 @@ def action_of(move: str) -> int:
     return (SIZE * row + column) * 24 + way * 6 + abs(down + right) - 1
 
 
+@functools.lru_cache(maxsize=1000)
+def moves(board: Board, player: int) -> tuple[int, ...]:
+    """The actions of a player, ascending."""
+    found = []
+    for square in range(SIZE * SIZE):
+        if owner(board[square]) != player:
+            continue
+        for way, direction in enumerate(DIRECTIONS):
+            for distance in range(1, SIZE):
+                to = beside(divmod(square, SIZE), direction, distance)
+                if not on_board(to) or at(board, to) != EMPTY:
+                    break
+                if to != CASTLE and (to not in CORNERS or board[square] == KING):
+                    found.append(square * 24 + way * 6 + distance - 1)
+    return tuple(found)
+
+
 @dataclasses.dataclass(frozen=True)
 class Position:
     """A position.
@@ -99,24 +117,9 @@ class BrandubRules:
     no_moves: str = "draw"
     max_plies: int = 512
 
-    # Moves.
-
     def legal_actions(self, position: Position) -> list[int]:
         """Ascending."""
-        return [] if position.terminal else list(self._moves(position.board, position.player))
-
-    def _moves(self, board: Board, player: int) -> Iterator[int]:
-        for square in range(SIZE * SIZE):
-            if owner(board[square]) != player:
-                continue
-            for way, direction in enumerate(DIRECTIONS):
-                for distance in range(1, SIZE):
-                    to = beside(divmod(square, SIZE), direction, distance)
-                    if not on_board(to) or at(board, to) != EMPTY:
-                        break
-                    if to == CASTLE or (to in CORNERS and board[square] != KING):
-                        continue
-                    yield square * 24 + way * 6 + distance - 1
+        return [] if position.terminal else list(moves(position.board, position.player))
 
     def step(self, position: Position, action: int) -> Position:
         if action not in self.legal_actions(position):
@@ -213,7 +216,7 @@ class BrandubRules:
             return "attackers_gone"
         if self.repetition == "draw" and (board, position.player) in position.earlier:
             return "repetition"
-        if not any(True for _ in self._moves(board, position.player)):
+        if not moves(board, position.player):
             return "no_moves"
         if position.ply >= self.max_plies:
             return "max_plies"

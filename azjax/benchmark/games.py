@@ -1,0 +1,297 @@
+"""`azjax benchmark games`: steps per second of random play beside pgx, OpenSpiel and plain Python.
+
+A step is a random legal action, drawn evenly, its result, and a new game after an end. Every step counts. azjax and pgx
+play `B` games side by side in one compiled loop, with the same random bits; the others play one game at a time.
+"""
+
+import dataclasses
+import importlib
+import json
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+from rich.table import Table
+
+from azjax.benchmark import plain
+from azjax.benchmark.search import machine
+from azjax.games.game import Game, make, scale_bits
+
+RandomPlay = Callable[[chex.PRNGKey], tuple[chex.Array, chex.Array]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """A game, and what it is called elsewhere; None where it is missing there."""
+
+    name: str
+    options: dict[str, Any]
+    plain: type[plain.PlainGame]
+    pgx: str | None = None
+    openspiel: str | None = None
+
+
+CONTESTS = {
+    "tictactoe": Contest("tictactoe", {}, plain.TicTacToe, "tic_tac_toe", "tic_tac_toe"),
+    "connect_four": Contest("connect_four", {}, plain.ConnectFour, "connect_four", "connect_four"),
+    "brandub": Contest("brandub", {}, plain.BrandubWithRepetition),
+    "brandub without repetition": Contest("brandub", {"repetition": "never"}, plain.Brandub),
+    "santorini 5x5, 2 workers": Contest("santorini", {"size": 5, "workers": 2}, plain.Santorini),
+}
+_RIVALS = ("pgx", "OpenSpiel", "plain Python")
+_MODULES = {"pgx": "pgx", "OpenSpiel": "pyspiel"}
+
+
+@dataclasses.dataclass(frozen=True)
+class GamesBenchmark:
+    """Measures steps per second of random play beside other libraries.
+
+    Attributes:
+      games: which ones.
+      batches: games side by side, each number in turn.
+      plies: one after the other in a timed call; fewer where the batch is large, for 2^20 steps at most.
+      repeats: timed calls of each side, in turn; their median counts.
+      output: write the results there too, as JSON.
+      plot: draw them there too (needs the extra `plot`).
+    """
+
+    games: tuple[str, ...] = tuple(CONTESTS)
+    batches: tuple[int, ...] = (1, 256, 4096)
+    plies: int = 16_384
+    repeats: int = 9
+    output: Path | None = None
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("plies", "repeats"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+        for batch in self.batches:
+            if batch < 1:
+                raise ValueError(f"batches must be at least 1, got {batch}")
+        for game in self.games:
+            if game not in CONTESTS:
+                raise ValueError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
+
+    def run(self, console: Console) -> dict[str, Any]:
+        """Measures, prints a table, writes `output` and `plot`, and returns what was written.
+
+        Raises:
+          ValueError: Matplotlib is needed for `plot` and not installed.
+        """
+        missing = [rival for rival, module in _MODULES.items() if not _installed(module)]
+        if missing:
+            console.print(f"left out, not installed: {', '.join(missing)} (pip install 'azjax[interop]')", markup=False)
+        load = os.getloadavg()[0]
+        rows = []
+        for name in self.games:
+            with console.status(f"{name}: compiling and timing"):
+                rows += self._measure(name, CONTESTS[name], missing)
+        report = {
+            "command": "azjax benchmark games",
+            "settings": self._settings(),
+            "machine": machine(("azjax", "jax", "jaxlib", "pgx", "open_spiel")) | {"load_average": round(load, 2)},
+            "rows": rows,
+        }
+        console.print(_table(rows))
+        if load > 0.5:
+            console.print(f"the machine was not idle: load average {load:.1f}")
+        if self.output is not None:
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+            self.output.write_text(json.dumps(report, indent=2) + "\n")
+            console.print(f"written to {self.output}")
+        if self.plot is not None:
+            _draw(rows, self.plot)
+            console.print(f"drawn to {self.plot}")
+        return report
+
+    def _settings(self) -> dict[str, Any]:
+        sizes = {field: getattr(self, field) for field in ("plies", "repeats")}
+        return {"games": list(self.games), "batches": list(self.batches), **sizes}
+
+    def _measure(self, name: str, contest: Contest, missing: list[str]) -> list[dict[str, Any]]:
+        game = make(contest.name, **contest.options)
+        sides: dict[tuple[str, int], tuple[int, Callable[[int], Any]]] = {}  # steps of a call, and the call
+        for batch in self.batches:
+            plies = max(1, min(self.plies, 2**20 // batch))
+            sides["azjax", batch] = plies * batch, _compiled(random_play(game, batch, plies))
+            if contest.pgx and "pgx" not in missing:
+                sides["pgx", batch] = plies * batch, _compiled(_pgx_random_play(contest.pgx, batch, plies))
+        if contest.openspiel and "OpenSpiel" not in missing:
+            sides["OpenSpiel", 1] = self.plies, _openspiel_random_play(contest.openspiel, self.plies)
+        sides["plain Python", 1] = self.plies, lambda seed: plain.play_randomly(contest.plain, self.plies, seed)
+
+        rates: dict[tuple[str, int], list[float]] = {side: [] for side in sides}
+        for repeat in range(self.repeats + 1):
+            for side, (steps, play) in sides.items():
+                began = time.perf_counter()
+                play(repeat)
+                if repeat:  # the first call compiles
+                    rates[side].append(steps / (time.perf_counter() - began))
+        return [_row(name, batch, rates) for batch in self.batches]
+
+
+def random_play(game: Game, batch: int, plies: int) -> RandomPlay:
+    """A compiled function of a key that plays `batch` random games side by side, `plies` of each.
+
+    It returns how many games ended, int32 [], and the sum of player 0's results, float32 [].
+    """
+
+    def start(key: chex.PRNGKey) -> Any:
+        return jax.vmap(game.init)(jax.random.split(key, batch))
+
+    def step(states: Any, bits: chex.Array, key: chex.PRNGKey) -> tuple[Any, chex.Array, chex.Array]:
+        actions = jax.vmap(game.sample_legal_action)(states, bits)
+        following = jax.vmap(game.step)(states, actions)
+        renewed = jax.vmap(game.next_game, (None, 0))(key, following)
+        return renewed, following.terminated, following.rewards
+
+    return _loop(start, step, (plies, batch))
+
+
+def _pgx_random_play(name: str, batch: int, plies: int) -> RandomPlay:
+    """The same with pgx, its legal actions and its automatic reset; one key serves all resets of a step."""
+    pgx = importlib.import_module("pgx")
+    auto_reset = importlib.import_module("pgx.experimental").auto_reset
+    environment = pgx.make(name)
+    reset_step = auto_reset(environment.step, environment.init)
+
+    def start(key: chex.PRNGKey) -> Any:
+        return jax.vmap(environment.init)(jax.random.split(key, batch))
+
+    def sample(mask: chex.Array, bits: chex.Array) -> chex.Array:
+        # Unrolled, so that it is arithmetic on vectors: faster than cumsum and argmax.
+        drawn = scale_bits(bits, jnp.sum(mask, dtype=jnp.int32))
+        action = legal_so_far = jnp.int32(0)
+        for legal in mask:
+            legal_so_far += legal.astype(jnp.int32)
+            action += (legal_so_far <= drawn).astype(jnp.int32)
+        return action
+
+    def step(states: Any, bits: chex.Array, key: chex.PRNGKey) -> tuple[Any, chex.Array, chex.Array]:
+        actions = jax.vmap(sample)(states.legal_action_mask, bits)
+        following = jax.vmap(reset_step, (0, 0, None))(states, actions, key)
+        return following, following.terminated, following.rewards
+
+    return _loop(start, step, (plies, batch))
+
+
+def _loop(start: Callable, step: Callable, shape: tuple[int, int]) -> RandomPlay:
+    """The loop; its counts keep a compiler from leaving anything out."""
+
+    @jax.jit
+    def play(key: chex.PRNGKey) -> tuple[chex.Array, chex.Array]:
+        start_key, bits_key, reset_key = jax.random.split(key, 3)
+
+        def ply(carry: tuple, bits: chex.Array) -> tuple[tuple, None]:
+            states, ended, points = carry
+            states, terminated, rewards = step(states, bits, reset_key)
+            points += jnp.sum(rewards[:, 0])
+            return (states, ended + jnp.sum(terminated, dtype=jnp.int32), points), None
+
+        carry = start(start_key), jnp.int32(0), jnp.float32(0)
+        # Twice as fast as bits that may be sharded, on both sides.
+        with jax.threefry_partitionable(False):
+            bits = jax.random.bits(bits_key, shape)
+        _, ended, points = jax.lax.scan(ply, carry, bits)[0]
+        return ended, points
+
+    return play
+
+
+def _openspiel_random_play(name: str, plies: int) -> Callable[[int], None]:
+    """OpenSpiel's rules are compiled; the loop over them is Python's."""
+    rules = importlib.import_module("pyspiel").load_game(name)
+
+    def play(seed: int) -> None:
+        rng = random.Random(seed)
+        state = rules.new_initial_state()
+        for _ in range(plies):
+            state.apply_action(rng.choice(state.legal_actions()))
+            if state.is_terminal():
+                state = rules.new_initial_state()
+
+    return play
+
+
+def _compiled(play: Callable[[chex.PRNGKey], Any]) -> Callable[[int], Any]:
+    return lambda seed: jax.block_until_ready(play(jax.random.key(seed)))
+
+
+def _installed(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> dict[str, Any]:
+    own = rates["azjax", batch]
+    rivals = {rival: rates.get((rival, batch if rival == "pgx" else 1)) for rival in _RIVALS}
+    sides = {"azjax": own, **{rival: rate for rival, rate in rivals.items() if rate is not None}}
+    ratios = {
+        rival: [one / other for one, other in zip(own, rate, strict=True)]
+        for rival, rate in rivals.items()
+        if rate is not None
+    }
+    return {
+        "game": name,
+        "batch": batch,
+        "steps_per_second": {side: round(statistics.median(rate)) for side, rate in sides.items()},
+        "ratio": {rival: float(f"{statistics.median(ratio):.3g}") for rival, ratio in ratios.items()},
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="random play: steps per second (azjax is so many times faster)", title_justify="left")
+    table.add_column("game")
+    for column in ("B", "azjax", *_RIVALS):
+        table.add_column(column, justify="right")
+    for row in rows:
+        rates, ratio = row["steps_per_second"], row["ratio"]
+        rivals = [f"{rates[rival]:,} ({ratio[rival]:,.3g}x)" if rival in rates else "" for rival in _RIVALS]
+        table.add_row(row["game"], f"{row['batch']:,}", f"{rates['azjax']:,}", *rivals)
+    return table
+
+
+def _draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Bars of the largest batch, on a logarithmic axis."""
+    try:
+        # Not pyplot, which would choose a window system.
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ValueError("a plot needs Matplotlib: pip install 'azjax[plot]'") from error
+
+    largest = max(row["batch"] for row in rows)
+    shown = [row for row in rows if row["batch"] == largest]
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    panel = figure.subplots()
+    sides = {"azjax": "#2a6fbb", "pgx": "#e0a458", "OpenSpiel": "#7f9c6b", "plain Python": "#9aa0a6"}
+    width = 0.8 / len(sides)
+    for place, (side, colour) in enumerate(sides.items()):
+        bars = [(x, row["steps_per_second"][side]) for x, row in enumerate(shown) if side in row["steps_per_second"]]
+        if bars:
+            x, rates = zip(*bars, strict=True)
+            drawn = panel.bar([at + (place - 1.5) * width for at in x], rates, width, color=colour, label=side)
+            panel.bar_label(drawn, labels=[_short(rate) for rate in rates], fontsize=8, padding=2)
+    panel.set_yscale("log")
+    panel.set_xticks(range(len(shown)), [row["game"].replace(" ", "\n", 1) for row in shown])
+    panel.set_ylabel("steps per second")
+    panel.set_title(f"Random play; azjax and pgx with {largest:,} games side by side", loc="left", fontsize=11)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.12))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.3g} M" if rate >= 1e6 else f"{rate / 1e3:.3g} k"

@@ -1,0 +1,185 @@
+"""Games of the library pgx (https://github.com/sotetsuk/pgx, extra `interop`): `make("pgx:go_9x9")`.
+
+Those that fit are the ones with two players and neither chance nor hidden information. What differs is mapped: player 0
+is the one who moves first (pgx draws who that is), an illegal action changes nothing (pgx ends the game), and no
+action is legal after the end (pgx allows them all). These games have no text and no symmetries.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.game import Game, register, state_dataclass
+
+# Plies after which pgx ends the game, or that the rules allow.
+_MAX_PLIES = {
+    "animal_shogi": 256,
+    "chess": 512,
+    "connect_four": 42,
+    "gardner_chess": 256,
+    "go_19x19": 2 * 19 * 19,
+    "go_9x9": 2 * 9 * 9,
+    "hex": 11 * 11 + 1,  # a stone on every cell, and the swap
+    "othello": 2 * 60,  # a stone on every free cell, each after a pass at most: two passes end the game
+    "shogi": 512,
+    "tic_tac_toe": 9,
+}
+
+# Where far fewer actions are legal than there are; chess: no reachable position has more than 218 moves.
+_MAX_LEGAL_ACTIONS = {"chess": 218}
+
+_ONE_PLAYER, _HIDDEN = "it has one player", "its players hold cards that the other does not see"
+_MISFITS = {
+    "2048": _ONE_PLAYER,
+    "backgammon": "it has dice",
+    "bridge_bidding": "it has four players",
+    "kuhn_poker": _HIDDEN,
+    "leduc_holdem": _HIDDEN,
+    "mahjong": "it has four players",
+    "minatar-asterix": _ONE_PLAYER,
+    "minatar-breakout": _ONE_PLAYER,
+    "minatar-freeway": _ONE_PLAYER,
+    "minatar-seaquest": _ONE_PLAYER,
+    "minatar-space_invaders": _ONE_PLAYER,
+    "sparrow_mahjong": "it has three players",
+}
+
+
+@state_dataclass
+class PgxState:
+    """Attributes: see `azjax.games.State`.
+
+    position: pgx's state without what is stored here or can be computed from it (those fields are None). The legal
+      actions stay: pgx has no function that finds them again.
+    """
+
+    position: Any
+    current_player: chex.Array
+    terminated: chex.Array
+    rewards: chex.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Pgx(Game):
+    """A game of pgx.
+
+    Attributes:
+      env_id: pgx's name of it.
+    """
+
+    env_id: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"pgx:{self.env_id}"
+
+    @property
+    def num_actions(self) -> int:
+        return len(_start(self.env_id).legal_action_mask)
+
+    @property
+    def max_legal_actions(self) -> int:
+        return _MAX_LEGAL_ACTIONS.get(self.env_id, self.num_actions)
+
+    @property
+    def max_plies(self) -> int:
+        return _MAX_PLIES[self.env_id]
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return _start(self.env_id).observation.shape
+
+    def init(self, key: chex.PRNGKey) -> PgxState:
+        del key
+        return self._ours(_start(self.env_id))
+
+    def step(self, state: PgxState, action: chex.Array) -> PgxState:
+        action = jnp.asarray(action, jnp.int32)
+        in_range = (action >= 0) & (action < self.num_actions)
+        action = jnp.where(in_range, action, 0)
+        legal = in_range & self.legal_action_mask(state)[action]
+        with jax.numpy_rank_promotion("allow"):
+            following = self._ours(_environment(self.env_id).step(_theirs(state), action))
+        unchanged = dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
+        return jax.tree.map(lambda new, old: jnp.where(legal, new, old), following, unchanged)
+
+    def legal_action_mask(self, state: PgxState) -> chex.Array:
+        return state.position.legal_action_mask & ~state.terminated
+
+    def observe(self, state: PgxState) -> chex.Array:
+        with jax.numpy_rank_promotion("allow"):
+            return _environment(self.env_id).observe(_theirs(state)).astype(jnp.float32)
+
+    def svg(self, state: PgxState, *, policy: Any = None, last_action: int | None = None) -> str:
+        """pgx's own picture, which shows neither `policy` nor `last_action`."""
+        del policy, last_action
+        return _theirs(state).to_svg()
+
+    def _ours(self, theirs: Any) -> PgxState:
+        # Some leaves of pgx are Python numbers; each keeps the type that it starts with.
+        typed = jax.tree.map(
+            lambda leaf, start: jnp.asarray(leaf, start.dtype),
+            theirs.replace(observation=None),
+            _start(self.env_id).replace(observation=None),
+        )
+        position = typed.replace(current_player=None, terminated=None, truncated=None, rewards=None)
+        return PgxState(position, typed.current_player, typed.terminated, typed.rewards)
+
+
+def _theirs(state: PgxState) -> Any:
+    return state.position.replace(
+        current_player=state.current_player,
+        terminated=state.terminated,
+        truncated=jnp.bool_(False),  # pgx never sets it
+        rewards=state.rewards,
+    )
+
+
+class _Environment(NamedTuple):
+    """The functions of pgx that are used, compiled: hundreds of single operations would be slow."""
+
+    init: Callable[[chex.PRNGKey], Any]
+    step: Callable[[Any, chex.Array], Any]
+    observe: Callable[[Any], chex.Array]
+
+
+@functools.cache
+def _environment(env_id: str) -> _Environment:
+    try:
+        import pgx
+    except ModuleNotFoundError as error:
+        raise ValueError("the games of pgx need pgx: pip install 'azjax[interop]'") from error
+    environment = pgx.make(env_id)
+    return _Environment(jax.jit(environment.init), jax.jit(environment.step), jax.jit(environment.observe))
+
+
+@functools.cache
+def _start(env_id: str) -> Any:
+    """pgx's start, on the host, where its player 0 moves first; that is all that pgx's key decides."""
+    environment = _environment(env_id)
+    with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):
+        starts = (environment.init(jax.random.key(seed)) for seed in range(64))
+        start = next(start for start in starts if int(start.current_player) == 0)
+        return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), start)
+
+
+@register("pgx:")
+def pgx_game(env_id: str) -> Pgx:
+    """The game of pgx with that name.
+
+    Raises:
+      ValueError: an unknown game, one that does not fit, or pgx is not installed.
+    """
+    choices = ", ".join(_MAX_PLIES)
+    if env_id in _MISFITS:
+        raise ValueError(f"pgx:{env_id} is not a game for azjax: {_MISFITS[env_id]}; available: {choices}")
+    if env_id not in _MAX_PLIES:
+        raise ValueError(f"unknown game of pgx {env_id!r}; available: {choices}")
+    _environment(env_id)
+    return Pgx(env_id)

@@ -1,0 +1,88 @@
+"""Random plies of tic-tac-toe and Connect Four agree with OpenSpiel and with pgx, which are not needed otherwise.
+
+Axis letters: `T` plies one after the other, `B` games side by side, `A` actions.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.games.game import make, random_legal_action
+
+PLIES, GAMES = 400, 256  # 102,400 in all
+NAMES = {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}  # ours, and theirs
+
+
+@functools.cache
+def random_plies(name):
+    """NumPy arrays [T, B, ...] of each ply: legal, player and action before it, terminated and rewards after it."""
+    game = make(name)
+
+    def play(states, key):
+        actions = jax.vmap(functools.partial(random_legal_action, game))(jax.random.split(key, GAMES), states)
+        following = jax.vmap(game.step)(states, actions)
+        ply = {
+            "legal": jax.vmap(game.legal_action_mask)(states),
+            "player": states.current_player,
+            "action": actions,
+            "terminated": following.terminated,
+            "rewards": following.rewards,
+        }
+        return jax.vmap(game.next_game, (None, 0))(key, following), ply
+
+    keys = jax.random.split(jax.random.key(0), PLIES)
+    starts = jax.vmap(game.init)(jax.random.split(keys[0], GAMES))
+    return jax.device_get(jax.jit(lambda: jax.lax.scan(play, starts, keys)[1])())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_100_000_random_plies_agree_with_openspiel(name):
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+    rules, plies = pyspiel.load_game(NAMES[name]), random_plies(name)
+    actions, players = plies["action"].T.tolist(), plies["player"].T.tolist()
+    ends, rewards = plies["terminated"].T.tolist(), np.moveaxis(plies["rewards"], 1, 0).tolist()
+    legal = [[np.flatnonzero(mask).tolist() for mask in game] for game in np.moveaxis(plies["legal"], 1, 0)]
+    for game in range(GAMES):
+        state = rules.new_initial_state()
+        for ply in range(PLIES):
+            assert state.legal_actions() == legal[game][ply]
+            assert state.current_player() == players[game][ply]
+            state.apply_action(actions[game][ply])
+            assert state.is_terminal() == ends[game][ply]
+            assert state.rewards() == rewards[game][ply]
+            if state.is_terminal():
+                state = rules.new_initial_state()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_100_000_random_plies_agree_with_pgx(name):
+    pgx = pytest.importorskip("pgx", reason="pgx is not installed")
+    rules, plies = pgx.make(NAMES[name]), random_plies(name)
+
+    def play(carry, ply):
+        # pgx draws which of its players moves first; `first` is that player.
+        states, first = carry
+        action, key = ply
+        following = jax.vmap(rules.step)(states, action)
+        shown = {
+            "legal": states.legal_action_mask,
+            "player": states.current_player ^ first,
+            "action": action,
+            "terminated": following.terminated,
+            "rewards": jnp.where(first[:, None] == 0, following.rewards, following.rewards[:, ::-1]),
+        }
+        starts = jax.vmap(rules.init)(jax.random.split(key, GAMES))
+
+        def renew(new, old):
+            return jnp.where(following.terminated.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+        renewed = jax.tree.map(renew, starts, following)
+        return (renewed, renew(starts.current_player, first)), shown
+
+    keys = jax.random.split(jax.random.key(1), PLIES)
+    starts = jax.vmap(rules.init)(jax.random.split(jax.random.key(2), GAMES))
+    replay = jax.jit(lambda actions: jax.lax.scan(play, (starts, starts.current_player), (actions, keys))[1])
+    jax.tree.map(np.testing.assert_array_equal, plies, jax.device_get(replay(plies["action"])))
