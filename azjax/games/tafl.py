@@ -458,11 +458,16 @@ class Tafl(Game):
                 )
         king, attackers = (cells == 3).any(), (cells == 1).any()
         escaped = any(cells[row, column] == 3 for row in edge for column in edge)
+        # Where the mover can lose its own pieces, what is missing does not tell who moved last.
+        active = self.rules.capture == "active"
         for impossible, why in (
             (not king and not attackers, "has neither king nor attackers"),
-            (not king and side == "a", "has no king, so the attackers moved last, and d is to move"),
+            (active and not king and side == "a", "has no king, so the attackers moved last, and d is to move"),
             (escaped and side == "d", "has the king on a corner, so the defenders moved last, and a is to move"),
-            (not attackers and side == "d", "has no attackers, so the defenders moved last, and a is to move"),
+            (
+                active and not attackers and side == "d",
+                "has no attackers, so the defenders moved last, and a is to move",
+            ),
         ):
             if impossible:
                 raise ValueError(f"{self.name}: {text!r} {why}")

@@ -162,11 +162,14 @@ def test_golden_moves_from_set_up_positions_are_reproduced(golden, game, rules, 
 )
 def test_the_number_of_lines_of_play_is_the_known_one(request, game, name):
     known = json.loads((request.config.rootpath / "tests/golden/perft.json").read_text())[name]
-    layer, counts = row(starts(game), slice(1)), []
-    for _ in range(3):
-        parents, actions = every_legal_action(game, layer)
+    layer = row(starts(game), slice(1))
+    parents, actions = np.nonzero(in_batches(game, "legal_action_mask", layer))
+    counts = [len(actions)]
+    for _ in range(2):
+        rows = jax.tree.map(lambda leaf: np.asarray(leaf)[parents], layer)
+        layer = in_batches(game, "step", rows, actions.astype(np.int32))
+        parents, actions = np.nonzero(in_batches(game, "legal_action_mask", layer))
         counts.append(len(actions))
-        layer = in_batches(game, "step", jax.tree.map(lambda leaf: leaf[parents], layer), actions.astype(np.int32))
     assert counts == known[:3]
 
 
@@ -178,11 +181,6 @@ def in_batches(game, method, states, *others):
         rows = jax.tree.map(lambda leaf: fill(leaf[first : first + BATCH]), (states, *others))
         found.append(jax.device_get(jitted(game, method)(*rows)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *found)
-
-
-def every_legal_action(game, states):
-    """Which state, and which action, int [n] each."""
-    return np.nonzero(in_batches(game, "legal_action_mask", states))
 
 
 # Rules by hand, and random games by plain-Python rules.
@@ -512,37 +510,39 @@ def test_the_limit_of_plies_comes_after_every_other_result(text, move, result):
 
 @functools.cache
 def random_play():
-    """200 random games of the default rules: (the states of each ply, the same of all cells, of all keys)."""
-    states, rng = starts(GAME), np.random.default_rng(0)
-    plies = [jax.device_get(states)]
-    while not states.terminated.all():
+    """200 random games of the default rules; by name, what was told of each ply [T, BATCH, ...].
+
+    Each game is asked at each ply whether the position of an earlier ply, `asked`, is in its history: `found`.
+    """
+    rng, games, told = np.random.default_rng(0), np.arange(BATCH), []
+    contains = jax.jit(jax.vmap(lambda state, key: GAME.earlier_positions(state).contains(key)), compiler_options=QUICK)
+    states = starts(GAME)
+    while True:
+        told.append({method: ask(GAME, method, states) for method in ("cells", "position_key")})
+        told[-1] |= {"player": np.asarray(states.current_player), "over": np.asarray(states.terminated)}
+        asked = np.where(games % 4 == 0, len(told) - 1, rng.integers(0, len(told), BATCH))
+        keys = np.array([told[ply]["position_key"][game] for game, ply in enumerate(asked)])
+        told[-1] |= {"asked": asked, "found": np.asarray(contains(states, keys))}
+        if told[-1]["over"].all():
+            return {name: np.stack([ply[name] for ply in told]) for name in told[0]}
         slots, valid = ask(GAME, "legal_slots", states)
         actions = [rng.choice(row[ok]) if ok.any() else -1 for row, ok in zip(slots, valid, strict=True)]
         states = step(GAME, states, actions)
-        plies.append(jax.device_get(states))
-    return plies, *(np.stack([ask(GAME, method, states) for states in plies]) for method in ("cells", "position_key"))
 
 
 def test_the_history_holds_the_positions_since_the_last_capture():
-    plies, cells, keys = random_play()
-    rng, games = np.random.default_rng(1), np.arange(BATCH)
-    contains = jax.jit(jax.vmap(lambda state, key: GAME.earlier_positions(state).contains(key)), compiler_options=QUICK)
-    pieces = (cells != 0).sum(axis=2)
-    seen = np.zeros(2, int)
-    for ply, states in enumerate(plies):
-        running = ~states.terminated
-        for asked in (np.full(BATCH, ply), rng.integers(0, ply + 1, BATCH)):
-            found = np.asarray(contains(states, keys[asked, games]))
-            since_capture = pieces[asked, games] == pieces[ply]
-            same(found[running], since_capture[running])
-            seen += [(~since_capture[running]).sum(), since_capture[running].sum()]
-    assert (seen > 5_000).all()
+    told = random_play()
+    pieces = (told["cells"] != 0).sum(axis=2)
+    since_capture = np.take_along_axis(pieces, told["asked"], axis=0) == pieces
+    running = ~told["over"]
+    same(told["found"][running], since_capture[running])
+    assert (np.bincount(since_capture[running]) > 4_000).all()
 
 
 def test_keys_tell_all_positions_of_200_games_apart_and_use_all_their_bits():
-    plies, cells, keys = random_play()
-    player = np.stack([states.current_player for states in plies])
-    boards = np.concatenate([cells, player[..., None]], axis=2).reshape(-1, SIZE**2 + 1).astype(np.int8)
+    told = random_play()
+    keys = told["position_key"]
+    boards = np.concatenate([told["cells"], told["player"][..., None]], axis=2).reshape(-1, SIZE**2 + 1).astype(np.int8)
     assert keys.dtype == np.uint32
     keys = keys.reshape(-1, 2)
     _, first, place = np.unique(boards, axis=0, return_index=True, return_inverse=True)
