@@ -253,12 +253,12 @@ def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> di
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="random play: steps per second (azjax is so many times faster)", title_justify="left")
-    table.add_column("game")
+    table.add_column("game", no_wrap=True)
     for column in ("B", "azjax", *_RIVALS):
         table.add_column(column, justify="right")
     for row in rows:
         rates, ratio = row["steps_per_second"], row["ratio"]
-        rivals = [f"{rates[rival]:,} ({ratio[rival]:,.3g}x)" if rival in rates else "" for rival in _RIVALS]
+        rivals = [f"{rates[rival]:,} ({_factor(ratio[rival])}x)" if rival in rates else "" for rival in _RIVALS]
         table.add_row(row["game"], f"{row['batch']:,}", f"{rates['azjax']:,}", *rivals)
     return table
 
@@ -291,6 +291,10 @@ def _draw(rows: list[dict[str, Any]], path: Path) -> None:
     panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.12))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def _short(rate: float) -> str:
