@@ -73,6 +73,17 @@ def test_the_speeds_are_those_of_the_committed_file():
         assert line in README
 
 
+def test_the_speeds_of_the_games_are_those_of_the_committed_file():
+    results = json.loads((ROOT / "experiments" / "results" / "games.json").read_text())
+    for game in results["settings"]["games"]:
+        (line,) = re.findall(rf"^\| {re.escape(game)} \|(.*)\|$", README, re.M)
+        rows = [row for row in results["rows"] if row["game"] == game]
+        told = [int(number) for number in re.findall(r"\d[\d,]*(?= [(|])", line.replace(",", ""))]
+        own = [row["steps_per_second"]["azjax"] for row in rows]
+        others = [rate for side, rate in rows[-1]["steps_per_second"].items() if side != "azjax"]
+        assert told == own + others, game
+
+
 def test_the_files_that_it_links_to_are_there():
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / link).exists(), link
