@@ -43,7 +43,7 @@ class TwoMovesEach(Mnk):
 
     def step(self, state, action):
         after = super().step(state, action)
-        moves = jax.lax.population_count(after.stones).sum()
+        moves = sum(jax.lax.population_count(word) for word in jax.tree.leaves(after.stones))
         return dataclasses.replace(after, current_player=(moves // 2 % 2).astype(jnp.int32))
 
 

@@ -1,0 +1,33 @@
+"""Games by every rule option keep the laws of the contract. Compiling them takes the time."""
+
+import pytest
+
+import azjax
+from azjax.games import check_game
+from azjax.games.santorini import Santorini
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("size", [(2, 1), (4, 1), (4, 2), (5, 1), (5, 2)], ids=str)
+def test_santorini_of_other_sizes_keeps_every_law(size):
+    check_game(Santorini(*size), num_games=4)
+
+
+# Each value of a rule that is not Brandub's own.
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rules": "seed000"},
+        {"king": "by_two"},
+        {"castle_hostile": "never"},
+        {"attackers_gone": "ignored"},
+        {"repetition": "never"},
+        {"no_moves": "loss"},
+        {"max_plies": 40},
+        {"history": 1},
+    ],
+    ids=str,
+)
+def test_brandub_by_other_rules_keeps_every_law(options):
+    check_game(azjax.make("brandub", **options), num_games=4)
