@@ -309,6 +309,7 @@ def perft(game: Game, depth: int) -> list[int]:
     """
     if depth < 0:
         raise ValueError(f"depth must not be negative, got {depth}")
+    game = game.cut(max(depth, 1)) if depth < game.max_plies else game
     layer, ways = first_layer(game), np.ones((1, 1), np.int64)
     counts: list[int] = []
     for ply in range(depth):

@@ -166,6 +166,11 @@ class Game(abc.ABC):
         """What becomes of `state`, when an earlier position of its game has its key."""
         raise NotImplementedError(f"{self.name} has no repetition")
 
+    def cut(self, max_plies: int) -> "Game":
+        """The same game, which may end as a draw after so many plies, so that it keeps a shorter history."""
+        del max_plies
+        return self
+
     def symmetries(self, state: Any) -> tuple[Any, chex.Array]:
         """Equivalent states, the first of them `state` itself. Identity alone is the default.
 

@@ -312,6 +312,9 @@ class Tafl(Game):
     def repeated(self, state: TaflState) -> TaflState:
         return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
 
+    def cut(self, max_plies: int) -> "Tafl":
+        return dataclasses.replace(self, rules=dataclasses.replace(self.rules, max_plies=max_plies))
+
     def next_game(self, key: chex.PRNGKey, state: TaflState) -> TaflState:
         fresh, past = self.init(key), state.past
         following = jax.tree.map(
