@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
+from azjax.games.bitboard import mix
 from azjax.games.game import Game, make, random_legal_action
 from azjax.search import Evaluator, alphazero_policy, evaluators
 
@@ -191,9 +192,7 @@ def _openings(game: Game, batch: int) -> Any:
 
 def _mix(bits: chex.Array) -> chex.Array:
     """Spreads every bit of uint32 over the word."""
-    bits = (bits ^ (bits >> jnp.uint32(16))) * jnp.uint32(0x7FEB352D)
-    bits = (bits ^ (bits >> jnp.uint32(15))) * jnp.uint32(0x846CA68B)
-    return bits ^ (bits >> jnp.uint32(16))
+    return mix(bits, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
 
 
 def _unit(bits: chex.Array) -> chex.Array:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.bitboard import hash_words
 from azjax.games.game import Game
 
 HOLE = -1  # in tables by slot: no legal action
@@ -189,22 +190,9 @@ def _state_shape(game: Game) -> Any:
 def keys(words: chex.Array) -> tuple[chex.Array, chex.Array]:
     """The identity of positions: high and low half, uint32 [B] each, of a 64-bit hash of the words of `pack`.
 
-    Two independent chains of mixing bijections, one word a link. A game with a short exact key of its own would
-    put it here.
+    Games that number their positions are solved by `numbered` and need none.
     """
-    high = jnp.full(words.shape[0], 0x9E3779B9, jnp.uint32)
-    low = jnp.full(words.shape[0], 0x7F4A7C15, jnp.uint32)
-    for word in words[:, :-_REWARD_WORDS].T:
-        high = _mix(high ^ word, (16, 13, 16), (0x85EBCA6B, 0xC2B2AE35))
-        low = _mix(low + word, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
-    return high, low
-
-
-def _mix(x: chex.Array, shifts: tuple[int, int, int], factors: tuple[int, int]) -> chex.Array:
-    """Spreads every bit of uint32 x over the word; shifted xors and odd factors are bijections."""
-    for shift, factor in zip(shifts, (*factors, 1), strict=True):
-        x = (x ^ (x >> jnp.uint32(shift))) * jnp.uint32(factor)
-    return x
+    return hash_words(words[:, :-_REWARD_WORDS].T)
 
 
 def join(high: Any, low: Any) -> np.ndarray:

@@ -142,18 +142,16 @@ def nth_bit(word: chex.Array, n: chex.Array) -> chex.Array:
     return place
 
 
-def first_bits(bits: Bits, most: int) -> tuple[chex.Array, chex.Array]:
-    """The numbers of the lowest `most` bits of the set, int32 [most], and which of them there are, bool [most]."""
-    n = jnp.arange(most, dtype=jnp.int32)
-    place, word, before = jnp.zeros_like(n), jnp.broadcast_to(bits[0], (most,)), jnp.zeros_like(n)
-    total = jnp.int32(0)
-    for number, candidate in enumerate(bits):
-        here = n >= total
-        word = jnp.where(here, candidate, word)
-        place = jnp.where(here, number * WORD, place)
-        before = jnp.where(here, total, before)
-        total = total + jax.lax.population_count(candidate).astype(jnp.int32)
-    return place + nth_bit(word, n - before), n < total
+def nth(bits: Bits, n: chex.Array) -> chex.Array:
+    """int32 [...]: the number of the n-th lowest bit (n int32 [...] from 0) of a set that has so many."""
+    word, base, skipped, passed = bits[0], jnp.zeros_like(n), jnp.zeros_like(n), jnp.int32(0)
+    for number in range(1, len(bits)):
+        passed = passed + count(bits[number - 1 : number])
+        beyond = n >= passed
+        word = jnp.where(beyond, bits[number], word)
+        base = jnp.where(beyond, WORD * number, base)
+        skipped = jnp.where(beyond, passed, skipped)
+    return base + nth_bit(word, n - skipped)
 
 
 def unpack(sets: Sequence[Bits], bit_numbers: np.ndarray) -> chex.Array:

@@ -109,6 +109,12 @@ def _check_positions(game: Game, states: Any) -> None:
         in_place = (actions == np.arange(game.num_actions)) | ~valid
         _hold_each(in_place.all(1), "where K == A, slot a is action a", states)
 
+    bits = jax.random.bits(jax.random.key(0), (num_states,))
+    drawn = np.asarray(jax.jit(jax.vmap(game.sample_legal_action))(states, bits))
+    in_range = (drawn >= 0) & (drawn < game.num_actions)
+    drawn_legal = masks[np.arange(num_states), np.where(in_range, drawn, 0)] & in_range
+    _hold_each(np.where(over, drawn == 0, drawn_legal), "sample_legal_action draws a legal action, or 0", states)
+
     observations = np.asarray(jax.jit(jax.vmap(game.observe))(states))
     _hold(observations.shape == (num_states, *game.observation_shape), "observe has observation_shape")
     _hold(observations.dtype == np.float32, "observe is float32", observations.dtype)

@@ -104,11 +104,6 @@ def arrow(start: tuple[float, float], end: tuple[float, float], width: float, ga
     return path(f"M{'L'.join(f'{number(x)} {number(y)}' for x, y in points)}Z", **attributes)
 
 
-def square_name(rows: int, row: int, column: int) -> str:
-    """`a1` is bottom left."""
-    return f"{string.ascii_lowercase[column]}{rows - row}"
-
-
 def percent(probability: float) -> str:
     return f"{100 * probability:.0f}%"
 

@@ -12,6 +12,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import string
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
@@ -262,6 +263,11 @@ class Game(abc.ABC):
 def random_legal_action(game: Game, key: chex.PRNGKey, state: Any) -> chex.Array:
     """int32 []; uniform over the legal actions of one state (0 after the end)."""
     return game.sample_legal_action(state, jax.random.bits(key))
+
+
+def square_name(rows: int, row: int, column: int) -> str:
+    """The square of a board in the notation of chess; rows are numbered from the top here, and `a1` is bottom left."""
+    return f"{string.ascii_lowercase[column]}{rows - row}"
 
 
 def scale_bits(bits: chex.Array, limit: chex.Array) -> chex.Array:

@@ -21,7 +21,7 @@ import numpy as np
 from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, scale_bits, state_dataclass
+from azjax.games.game import Game, register, scale_bits, square_name, state_dataclass
 from azjax.games.pictures.mnk import draw_mnk
 
 MAX_SIDE = 26
@@ -147,7 +147,7 @@ class Mnk(Game):
 
     def sample_legal_action(self, state: MnkState, bits: chex.Array) -> chex.Array:
         free = self._free(state)
-        bit = _nth(free, scale_bits(bits, bitboard.count(free)))
+        bit = bitboard.nth(free, scale_bits(bits, bitboard.count(free)))
         return jnp.where(state.terminated, 0, bit - bit // self._stride)
 
     def _free(self, state: MnkState) -> Bits:
@@ -260,8 +260,7 @@ class Mnk(Game):
 
     def action_to_text(self, state: MnkState, action: int) -> str:
         del state
-        row, column = divmod(int(action), self.columns)
-        return f"{string.ascii_lowercase[column]}{self.rows - row}"
+        return square_name(self.rows, *divmod(int(action), self.columns))
 
     def action_number(self, action: int) -> str:
         return str(action + self.first_cell)
@@ -282,17 +281,6 @@ class Mnk(Game):
         """int [rows, columns]; 0 empty, 1 X, 2 O."""
         owners = [_SYMBOLS.index(symbol) for symbol in self.to_text(state) if symbol in _SYMBOLS]
         return np.array(owners).reshape(self.rows, self.columns)
-
-
-def _nth(board: Bits, n: chex.Array) -> chex.Array:
-    """int32 []: the number of the n-th lowest set bit (n int32 [] from 0) of a board that has so many."""
-    word, rest, base, passed = board[0], n, jnp.int32(0), jnp.int32(0)
-    for index in range(1, len(board)):
-        passed += bitboard.count(board[index - 1 : index])
-        beyond = n >= passed
-        word, rest = jnp.where(beyond, board[index], word), jnp.where(beyond, n - passed, rest)
-        base = jnp.where(beyond, bitboard.WORD * index, base)
-    return base + bitboard.nth_bit(word, rest)
 
 
 @register("mnk")

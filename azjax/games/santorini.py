@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, scale_bits, state_dataclass
+from azjax.games.game import Game, register, scale_bits, square_name, state_dataclass
 from azjax.games.pictures.santorini import draw_santorini
 
 MIN_SIZE, MAX_SIZE, MAX_WORKERS = 2, 5, 2
@@ -564,8 +564,7 @@ class Santorini(Game):
         return [r * self.size + c for r, c in near if 0 <= r < self.size and 0 <= c < self.size]
 
     def _name(self, square: int) -> str:
-        row, column = divmod(square, self.size)
-        return f"{string.ascii_lowercase[column]}{self.size - row}"
+        return square_name(self.size, *divmod(square, self.size))
 
     def _names(self, squares: list[int]) -> str:
         return " and ".join(map(self._name, squares))

@@ -3,9 +3,8 @@
 Player 0 attacks and moves first. Defenders win with the king on a corner, attackers by capturing him. Moves and
 actions are told in `tafl_board.py`, the rest by `TaflRules`.
 
-Text: the rows from the top with `/` between, `t` attacker, `T` defender,
-`K` king, a number for so many empty squares; a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
-
+Text: the rows from the top with `/` between, `t` attacker, `T` defender, `K` king, a number for so many empty squares;
+a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
 """
 
 import dataclasses
@@ -22,7 +21,7 @@ import numpy as np
 from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, state_dataclass
+from azjax.games.game import Game, register, square_name, state_dataclass
 from azjax.games.pictures.tafl import draw_tafl
 from azjax.games.repetition import History, new_history
 from azjax.games.tafl_board import Board, Grid
@@ -33,7 +32,9 @@ _SYMBOLS = ".tTK"
 
 @dataclasses.dataclass(frozen=True)
 class TaflRules:
-    """What tafl players disagree on. The result is looked for in the order of the last five fields.
+    """What tafl players disagree on.
+
+    The result is looked for in this order: king captured, king on a corner, then as in the last four fields.
 
     Attributes:
       capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
@@ -322,11 +323,9 @@ class Tafl(Game):
             self.without_history(fresh),
             self.without_history(state),
         )
-        return (
-            following
-            if past is None
-            else dataclasses.replace(following, past=past.restart(self.position_key(fresh), state.terminated))
-        )
+        if past is not None:
+            past = past.restart(self.position_key(fresh), state.terminated)
+        return dataclasses.replace(following, past=past)
 
     # Legal actions. After the end there are none: nobody is on the board then.
 
@@ -454,7 +453,7 @@ class Tafl(Game):
         for row, column in (*((r, c) for r in edge for c in edge), (middle, middle)):
             if cells[row, column] in (1, 2):
                 square = "castle" if row == middle else "corner"
-                name = self._square_name(row * self.size + column)
+                name = square_name(self.size, row, column)
                 raise ValueError(
                     f"{self.name}: {_SYMBOLS[cells[row, column]]} stands on {name} in {text!r}, and the king alone may "
                     f"stand on the {square}"
@@ -479,10 +478,6 @@ class Tafl(Game):
     def _start_counts(self) -> tuple[int, int, int]:
         return self.start.count("t"), self.start.count("T"), 1
 
-    def _square_name(self, square: int) -> str:
-        row, column = divmod(square, self.size)
-        return f"{string.ascii_lowercase[column]}{self.size - row}"
-
     def action_squares(self, state: TaflState, action: int) -> tuple[int, ...]:
         del state
         square, way = divmod(int(action), 4 * self.grid.reach)
@@ -491,7 +486,9 @@ class Tafl(Game):
         return square, square + step * (distance + 1)
 
     def action_to_text(self, state: TaflState, action: int) -> str:
-        return "-".join(self._square_name(square) for square in self.action_squares(state, action))
+        return "-".join(
+            square_name(self.size, *divmod(square, self.size)) for square in self.action_squares(state, action)
+        )
 
     def draw(self, state: TaflState) -> str:
         rows = np.asarray(self.cells(state)).reshape(self.size, self.size)

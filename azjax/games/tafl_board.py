@@ -246,8 +246,9 @@ class Grid:
         """
         size, reach = self.size, self.reach
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
-        bits, exists = bitboard.first_bits(own, most_pieces)
-        exists, bits = computed_once((exists, jnp.where(exists, bits, 0)))
+        piece = jnp.arange(most_pieces, dtype=jnp.int32)
+        exists = piece < bitboard.count(own)
+        exists, bits = computed_once((exists, jnp.where(exists, bitboard.nth(own, piece), 0)))
         row, column = divide(bits, self.stride)
         square = row * size + column
         landings = jnp.asarray(self.landings).at[:, :, square].get(mode="promise_in_bounds")

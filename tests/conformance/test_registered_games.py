@@ -134,6 +134,11 @@ class SlotsAreOutOfPlace(Mnk):
         return actions[::-1], valid[::-1]
 
 
+class DrawsTheCentreAfterTheEnd(Mnk):
+    def sample_legal_action(self, state, bits):
+        return jnp.where(state.terminated, 4, super().sample_legal_action(state, bits))
+
+
 class SecondPlayerStarts(Mnk):
     def init(self, key):
         return dataclasses.replace(super().init(key), current_player=jnp.int32(1))
@@ -181,6 +186,7 @@ class RewardsChangeTheirType(Mnk):
         (ObservationIsOfAnotherShape, "observe has observation_shape"),
         (SlotsMissALegalActionOfTheStart, "the valid slots are exactly the legal actions"),
         (SlotsAreOutOfPlace, "where K == A, slot a is action a"),
+        (DrawsTheCentreAfterTheEnd, "sample_legal_action draws a legal action"),
         (SecondPlayerStarts, "player 0 moves first"),
         (StartIsWeaklyTyped, "step is traced once when its own result is fed back"),
         (TextForgetsTheWinner, "from_text finds the result"),

@@ -13,11 +13,10 @@ from azjax.games.drawing import (
     line,
     middle,
     path,
-    square_name,
     tile,
     words,
 )
-from azjax.games.game import Game
+from azjax.games.game import Game, square_name
 
 _CROSSES: Colors = {
     "square": ("#f1efe9", "#2a2d34"),

@@ -13,11 +13,10 @@ from azjax.games.drawing import (
     likely_actions,
     path,
     rectangle,
-    square_name,
     tile,
     words,
 )
-from azjax.games.game import Game
+from azjax.games.game import Game, square_name
 
 _COLORS: Colors = {
     "ground": ("#cfdcc0", "#4c5a45"),

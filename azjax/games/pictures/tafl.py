@@ -12,10 +12,9 @@ from azjax.games.drawing import (
     line,
     middle,
     path,
-    square_name,
     tile,
 )
-from azjax.games.game import Game
+from azjax.games.game import Game, square_name
 
 _COLORS: Colors = {
     "wood": ("#e8d5b2", "#8b7150"),
