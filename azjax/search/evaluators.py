@@ -1,4 +1,4 @@
-"""What judges a new leaf. Each function here makes an evaluator: see `azjax.search.simulate.Evaluator`.
+"""What judges a new leaf. Each function here makes an evaluator: see `azjax.search.dynamics.Evaluator`.
 
 They are cached: equal arguments give the same evaluator, so that one compilation serves.
 """
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import Game, random_legal_action
-from azjax.search.simulate import Evaluator
+from azjax.search.dynamics import Evaluator
 
 
 @functools.cache

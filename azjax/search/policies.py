@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import Game
-from azjax.search.simulate import Evaluator, child_statistics, evaluate, puct, simulate
-from azjax.search.tree import ROOT, SearchResult, Tree, new_tree, to_actions
+from azjax.search.dynamics import Evaluator, GameDynamics
+from azjax.search.selection import Puct
+from azjax.search.simulate import judge_root, search
+from azjax.search.tree import PARENT, RETURNS, ROOT, SLOT, VISITS, SearchResult, Tree
 
 
 @functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations"))
@@ -44,25 +46,24 @@ def alphazero_policy(
     Raises:
       ValueError: num_simulations below 1.
     """
-    if num_simulations < 1:
-        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+    check_num_simulations(num_simulations)
     root_key, noise_key, loop_key, action_key = jax.random.split(key, 4)
-    actions, prior, value = evaluate(game, evaluator, params, root_key, states, jnp.int32(ROOT + 1))
+    dynamics = GameDynamics(game, evaluator)
+    root = judge_root(dynamics, params, root_key, states)
     prior = jax.lax.cond(
         jnp.asarray(dirichlet_fraction) > 0,
-        lambda: add_dirichlet_noise(noise_key, prior, dirichlet_fraction, dirichlet_alpha),
-        lambda: prior,
+        lambda: add_dirichlet_noise(noise_key, root.prior, dirichlet_fraction, dirichlet_alpha),
+        lambda: root.prior,
     )
-    tree = new_tree(game, states, actions, prior, value, num_simulations + 1)
-    score = puct(jnp.asarray(c_puct, jnp.float32))
-
-    def one_simulation(simulation: chex.Array, tree: Tree) -> Tree:
-        evaluator_key = jax.random.fold_in(loop_key, simulation)
-        # Node i + 1 is made by simulation i.
-        return simulate(game, evaluator, params, evaluator_key, tree, score, simulation + 1)
-
-    tree = jax.lax.fori_loop(0, num_simulations, one_simulation, tree)
+    selection = Puct(jnp.asarray(c_puct, jnp.float32))
+    tree = search(dynamics, params, loop_key, root._replace(prior=prior), selection, num_simulations)
     return summarise(game, tree, action_key, temperature)
+
+
+def check_num_simulations(num_simulations: int) -> None:
+    """Raises ValueError below 1."""
+    if num_simulations < 1:
+        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
 
 
 def add_dirichlet_noise(
@@ -94,16 +95,40 @@ def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, t
 
 def summarise(game: Game, tree: Tree, key: chex.PRNGKey, temperature: chex.Numeric) -> SearchResult:
     """Reads the result off the roots and draws the action."""
-    root = jnp.full(tree.visits.shape[1], ROOT)
-    _, visits, q = child_statistics(tree, root)
+    visits, q = root_statistics(tree)
     actions = None if tree.actions is None else tree.actions[ROOT]
-    slot = sample_by_visits(key, visits, tree.prior[ROOT] >= 0, temperature)
+    valid = (tree.prior[ROOT] >= 0) | (visits > 0)
+    slot = sample_by_visits(key, visits, valid, temperature)
     policy = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
     return SearchResult(
         action=slot if actions is None else jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0],
         policy=to_actions(game, policy, actions),
-        value=tree.returns[ROOT] / tree.visits[ROOT],
+        value=tree.sums[ROOT, :, RETURNS] / tree.sums[ROOT, :, VISITS],
         visits=to_actions(game, visits, actions),
         q_values=to_actions(game, q, actions),
         tree=tree,
     )
+
+
+def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:
+    """Visits int32 [B, K] and mean returns float32 [B, K] of the roots' slots, 0 where there is no child."""
+    num_nodes, batch, slots = tree.prior.shape
+    visits, returns = tree.visits, tree.sums[..., RETURNS]
+    made = (visits > 0) & (jnp.arange(num_nodes, dtype=jnp.int32) != ROOT)[:, None]
+    cell = jnp.arange(batch, dtype=jnp.int32)[None] * slots + tree.links[..., SLOT]
+    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, batch * slots).reshape(-1)
+
+    def by_slot(values: chex.Array) -> chex.Array:
+        cells = jnp.zeros(batch * slots, values.dtype).at[cell]
+        return cells.set(values.reshape(-1), mode="drop").reshape(batch, slots)
+
+    slot_visits = by_slot(visits)
+    return slot_visits, by_slot(returns) / jnp.maximum(slot_visits, 1)
+
+
+def to_actions(game: Game, values: chex.Array, actions: chex.Array | None) -> chex.Array:
+    """[B, K] by slot -> [B, A] by action; holes must hold zero."""
+    if actions is None:
+        return values
+    rows = jnp.arange(len(values))[:, None]
+    return jnp.zeros((len(values), game.num_actions), values.dtype).at[rows, actions].add(values)

@@ -1,49 +1,88 @@
 """The arrays of a batch of search trees, and what a search returns.
 
-Axis letters: `B` batch (one tree a row), `N` nodes of a tree, `K` slots of the compact table of legal actions,
-`A` actions. Arrays are node-major: node i + 1 is made by simulation i in all trees at once, so its row is one
-contiguous write.
+Axis letters: `B` batch (one tree a row), `N` nodes of a tree, `M` blocks of a tree, `L` lanes of a block, `K` slots of
+the compact table of legal actions, `A` actions, `F` features
+of an edge, `W` words of a packed position. Arrays are node-major: node i + 1 is
+made by simulation i in all trees at once, so its row is one contiguous write.
 """
 
+import dataclasses
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game, History, state_dataclass
+from azjax.games.game import History, state_dataclass
+from azjax.search.edges import Edges
+from azjax.search.packing import Packing
 
 ROOT = 0
-UNVISITED = 0  # in `Tree.children`: the root is nobody's child, so its index is free
+
+# Columns of `Tree.sums`, `Tree.facts` and `Tree.links`. What a simulation reads together stands together: on CPU most
+# of the time goes into waiting for memory.
+VISITS, RETURNS = range(2)
+REWARD, DISCOUNT, PRIOR = range(3)
+PARENT, SLOT = range(2)
 
 
-@state_dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Tree:
-    """B search trees of N nodes each. Statistics stand on the child node, not on the edge to it.
+    """B search trees of N nodes each. A node that was never made has no visits, and nothing else of it means anything.
 
     histories: of the roots' games, every leaf [B, ...]; None for a game in which all positions may come back.
-    states: the position of each node, without its history; every leaf [N, B, ...].
-    visits: int32 [N, B]; simulations that passed through the node (the root's own evaluation counts as one).
-      A node that was never made has 0.
-    returns: float32 [N, B]; sum over the visits of `reward + discount * value`, seen by the player who moved
-      into the node. The root's is seen by its player to move.
-    reward: float32 [N, B]; reward of the step into the node, of the player who made it.
-    discount: float32 [N, B]; -1 where the other player moves at the node, +1 where the same one moves on,
-      0 where the game is over.
-    children: int32 [N, B, K]; node of each slot, `UNVISITED` where there is none yet.
-    prior: float32 [N, B, K]; probabilities over the legal slots, -1 in holes.
+    positions: uint32 [N, B, W]; packed states, without their history; see `states`.
+    sums: float32 [N, B, 2]; of each node:
+      VISITS: simulations that passed through it (its own evaluation counts as one).
+      RETURNS: sum over the visits of `reward + discount * value`, seen by the player who moved into the node. The
+        root's is seen by its player to move.
+    facts: float32 [N, B, 3]; of each node:
+      REWARD: of the step into the node, of the player who made it.
+      DISCOUNT: -1 where the other player moves at the node, +1 where the same one moves on, 0 where the game is over.
+      PRIOR: of the edge to it.
+    links: int32 [N, B, 2]; of each node:
+      PARENT: the node above.
+      SLOT: of the parent, through which it was reached.
+    prior: float32 [N, B, K]; probabilities over the legal slots, -1 in holes; and, where edges are kept in chains,
+      where there is a child.
     actions: int32 [N, B, K]; action of each slot; None where K == A, since slot a is action a there.
+    edges: to the children.
+    packing: of the positions (static).
+    num_nodes, batch, num_slots: N, B and K (static).
     """
 
     histories: History | None
-    states: Any
-    visits: chex.Array
-    returns: chex.Array
-    reward: chex.Array
-    discount: chex.Array
-    children: chex.Array
+    positions: chex.Array
+    sums: chex.Array
+    facts: chex.Array
+    links: chex.Array
     prior: chex.Array
     actions: chex.Array | None
+    edges: Edges
+    packing: Packing = dataclasses.field(metadata={"static": True})
+    num_nodes: int = dataclasses.field(metadata={"static": True})
+    batch: int = dataclasses.field(metadata={"static": True})
+    num_slots: int = dataclasses.field(metadata={"static": True})
+
+    def as_runs(self) -> "Tree":
+        """The trees as a simulation has them: every array one run of numbers. See `arrays.py`."""
+        runs = jax.tree.map(lambda array: array.reshape(-1), self)
+        return dataclasses.replace(runs, histories=self.histories)
+
+    def shaped_as(self, tree: "Tree") -> "Tree":
+        """These runs with the shapes of `tree`, whose they are."""
+        return jax.tree.map(lambda run, array: run.reshape(array.shape), self, tree)
+
+    @property
+    def states(self) -> Any:
+        """The positions as states, every leaf [N, B, ...]."""
+        return self.packing.unpack(self.positions)
+
+    @property
+    def visits(self) -> chex.Array:
+        """int32 [N, B]; see `sums`."""
+        return self.sums[..., VISITS].astype(jnp.int32)
 
 
 @state_dataclass
@@ -64,43 +103,3 @@ class SearchResult:
     visits: chex.Array
     q_values: chex.Array
     tree: Tree
-
-
-def legal_slots(game: Game, states: Any) -> tuple[chex.Array | None, chex.Array]:
-    """The games' compact tables: actions int32 [B, K] (None where slot a is action a), valid bool [B, K]."""
-    if game.max_legal_actions == game.num_actions:
-        return None, jax.vmap(game.legal_action_mask)(states)
-    return jax.vmap(game.legal_slots)(states)
-
-
-def to_slots(values: chex.Array, actions: chex.Array | None) -> chex.Array:
-    """[B, A] by action -> [B, K] by slot."""
-    return values if actions is None else jnp.take_along_axis(values, actions, axis=1)
-
-
-def to_actions(game: Game, values: chex.Array, actions: chex.Array | None) -> chex.Array:
-    """[B, K] by slot -> [B, A] by action; holes must hold zero."""
-    if actions is None:
-        return values
-    rows = jnp.arange(len(values))[:, None]
-    return jnp.zeros((len(values), game.num_actions), values.dtype).at[rows, actions].add(values)
-
-
-def new_tree(game: Game, states: Any, actions: chex.Array | None, prior: chex.Array, value: chex.Array, num_nodes: int):
-    """Trees that hold their roots alone, evaluated as `prior` [B, K] and `value` [B]."""
-
-    def with_root(leaf: chex.Array, fill: Any = 0) -> chex.Array:
-        return jnp.full((num_nodes, *leaf.shape), fill, leaf.dtype).at[ROOT].set(leaf)
-
-    batch, slots = prior.shape
-    return Tree(
-        histories=jax.vmap(game.earlier_positions)(states),
-        states=jax.tree.map(with_root, jax.vmap(game.without_history)(states)),
-        visits=with_root(jnp.ones(batch, jnp.int32)),
-        returns=with_root(value),
-        reward=jnp.zeros((num_nodes, batch), jnp.float32),
-        discount=with_root(jnp.where(states.terminated, 0.0, 1.0)),
-        children=jnp.full((num_nodes, batch, slots), UNVISITED, jnp.int32),
-        prior=with_root(prior),
-        actions=None if actions is None else with_root(actions),
-    )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from azjax.games.game import Game, random_legal_action
 from azjax.networks import Network, Variables
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.tree import legal_slots, to_slots
+from azjax.search.dynamics import legal_slots, to_slots
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 

@@ -14,6 +14,7 @@ import azjax
 from azjax.games import Game, state_dataclass
 from azjax.games.repetition import History, new_history
 from azjax.search import alphazero_policy, evaluators
+from azjax.search.tree import DISCOUNT, ROOT
 
 PLACES = 7
 GOAL = 3
@@ -169,8 +170,9 @@ def test_a_brandub_search_knows_that_a_move_back_draws():
         evaluator=evaluators.uniform(game),
         num_simulations=60,
     )
-    child = int(np.flatnonzero(np.asarray(result.tree.actions[0, 0]) == back)[0])
-    node = int(result.tree.children[0, 0, child])
+    tree = result.tree
+    slot = int(np.flatnonzero(np.asarray(tree.actions[0, 0]) == back)[0])
+    (node,) = np.flatnonzero((np.asarray(tree.links[:, 0]) == (ROOT, slot)).all(axis=1) & (np.arange(61) > 0))
     assert node > 0
-    assert bool(result.tree.states.terminated[node, 0])
-    assert float(result.tree.discount[node, 0]) == 0
+    assert bool(tree.states.terminated[node, 0])
+    assert float(tree.facts[node, 0, DISCOUNT]) == 0

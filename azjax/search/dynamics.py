@@ -1,0 +1,100 @@
+"""What a simulation finds behind an edge: the rules of a game and an evaluator. Axis letters: see `tree.py`."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax.games.game import Game
+
+
+class Evaluator(Protocol):
+    """`evaluator(params, key, states) -> (prior_logits float32 [B, A], value float32 [B])`.
+
+    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. Hashable by value.
+    """
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]: ...
+
+
+class Step(NamedTuple):
+    """A step into new positions.
+
+    states: every leaf [B, ...]; what a tree stores of them.
+    reward: float32 [B]; of the player who made it.
+    discount: float32 [B]; what the value of the new position is worth to that player; 0 where nothing follows.
+    """
+
+    states: Any
+    reward: chex.Array
+    discount: chex.Array
+
+
+class Judgement(NamedTuple):
+    """What is thought of B positions.
+
+    actions: int32 [B, K]; action of each slot; None where slot a is action a.
+    valid: bool [B, K]; the slots whose action is legal.
+    prior_logits: float32 [B, K]; anything where the slot is not valid.
+    value: float32 [B]; seen by the player to move; anything after the end.
+    """
+
+    actions: chex.Array | None
+    valid: chex.Array
+    prior_logits: chex.Array
+    value: chex.Array
+
+
+Occurred = Callable[[chex.Array], chex.Array]
+"""`occurred(keys uint32 [B, 2]) -> bool [B]`: which positions were there before in the games."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GameDynamics:
+    """The rules of `game`, judged by `evaluator`. Hashable by value."""
+
+    game: Game
+    evaluator: Evaluator
+
+    @property
+    def num_actions(self) -> int:
+        return self.game.num_actions
+
+    @property
+    def max_depth(self) -> int:
+        return self.game.max_plies
+
+    def step(self, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
+        """Plays `action` [B] in states [B, ...]."""
+        following = jax.vmap(self.game.step)(states, action)
+        if occurred is not None:
+            found = occurred(jax.vmap(self.game.position_key)(following))
+            ended = jax.vmap(self.game.repeated)(following)
+            following = jax.tree.map(
+                lambda end, state: jnp.where(found.reshape(-1, *[1] * (state.ndim - 1)), end, state), ended, following
+            )
+        reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
+        same_player = following.current_player == states.current_player
+        discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
+        return Step(following, reward, discount)
+
+    def judge(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
+        """Judges states [B, ...]."""
+        prior_logits, value = self.evaluator(params, key, states)
+        actions, valid = legal_slots(self.game, states)
+        return Judgement(actions, valid, to_slots(prior_logits, actions), value)
+
+
+def legal_slots(game: Game, states: Any) -> tuple[chex.Array | None, chex.Array]:
+    """The games' compact tables: actions int32 [B, K] (None where slot a is action a), valid bool [B, K]."""
+    if game.max_legal_actions == game.num_actions:
+        return None, jax.vmap(game.legal_action_mask)(states)
+    return jax.vmap(game.legal_slots)(states)
+
+
+def to_slots(values: chex.Array, actions: chex.Array | None) -> chex.Array:
+    """[B, A] by action -> [B, K] by slot."""
+    return values if actions is None else jnp.take_along_axis(values, actions, axis=1)

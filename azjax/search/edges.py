@@ -1,0 +1,294 @@
+"""The edges from nodes to their children, in the two ways that they are kept. Axis letters: see `tree.py`.
+
+An edge is known by its place in `child`. Inside a simulation every array is one run of numbers, see `arrays.py`.
+"""
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from azjax.games.game import state_dataclass
+from azjax.search.arrays import apart, highest, put, read, tree_of, write_row
+from azjax.search.selection import Selection
+
+NO_CHILD = 0
+"""In `child`: the root is nobody's child, so its number is free."""
+
+MAX_TABLE = 16
+"""Up to so many slots, all edges of a node are made with it: `Table`; with more, each with its child: `Chain`."""
+
+LANES = 8
+"""L of a `Chain`: eight numbers of 32 bits are half a cache line, and most nodes have fewer children."""
+
+
+class TableEntry(NamedTuple):
+    """A lane that is to get its child.
+
+    slot: int32 [B].
+    prior: float32 [B]; of the slot.
+    edge: int32 [B].
+    """
+
+    slot: chex.Array
+    prior: chex.Array
+    edge: chex.Array
+
+
+@state_dataclass
+class Table:
+    """Lane k of a node is its slot k, with a child or without.
+
+    child: int32 [N, B, K]; the node that the edge leads to, negative where nothing follows it, or `NO_CHILD`.
+    features: F times float32 [N, B, K]; what the rule of selection needs to score the edge; see
+      `Selection.features`. The first is -inf in holes.
+    """
+
+    child: chex.Array
+    features: tuple[chex.Array, ...]
+
+    @classmethod
+    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int) -> "Table":
+        """The edges of roots with `prior` [B, K]."""
+        child = jnp.full((num_nodes, *prior.shape), NO_CHILD, jnp.int32)
+        return cls(child, tuple(_room(num_nodes, row) for row in _untried(selection, prior)))
+
+    def best(
+        self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
+    ) -> tuple[chex.Array, chex.Array]:
+        del batch
+        edge = _best_lane(self.features, selection, terms, place * lanes, place * lanes, 1, lanes, node)
+        return edge, read(self.child, edge)
+
+    def new_edge(self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int) -> TableEntry:
+        return TableEntry(edge - place * num_slots, read(prior, edge), edge)
+
+    def judge(self, new: TableEntry, logits: chex.Array) -> tuple:
+        del new
+        return (legal_softmax(logits).T,)
+
+    def grow(
+        self,
+        selection: Selection,
+        prior: chex.Array,
+        new: TableEntry,
+        judged: tuple,
+        at: chex.Array,
+        child: chex.Array,
+        node: chex.Array,
+    ) -> tuple["Table", chex.Array, chex.Array]:
+        (new_prior,) = judged
+        features = tuple(
+            write_row(run, row, node) for run, row in zip(self.features, _untried(selection, new_prior), strict=True)
+        )
+        edge = jnp.where(at < prior.size, new.edge, prior.size)
+        return Table(put(self.child, edge, child), features), write_row(prior, new_prior, node), new.edge
+
+
+def _untried(selection: Selection, prior: chex.Array) -> tuple[chex.Array, ...]:
+    first, *rest = selection.untried_features(prior)
+    return jnp.where(prior < 0, -jnp.inf, first), *rest
+
+
+def _room(num_nodes: int, row: chex.Array) -> chex.Array:
+    # What no node was made for is never read.
+    return jax.lax.empty((num_nodes, *row.shape), row.dtype).at[0].set(row)
+
+
+def _best_lane(
+    features: tuple[chex.Array, ...],
+    selection: Selection,
+    terms: Any,
+    begin: chex.Array,
+    best: chex.Array,
+    first: int,
+    lanes: int,
+    node: chex.Array,
+) -> chex.Array:
+    """The best of the edge `best` [R] and of some lanes, which begin at edges [R]. All in one fusion."""
+
+    def score(edge: chex.Array) -> chex.Array:
+        return selection.score(terms, tuple(read(run, edge) for run in features))
+
+    best_score = score(best)
+    for lane in range(first, lanes):
+        lane_score = score(begin + lane)
+        better = lane_score > best_score
+        best = jnp.where(better, begin + lane, best)
+        best_score = jnp.where(better, lane_score, best_score)
+    # With several readers the pieces would be computed apart instead.
+    return apart(lambda edge: edge, best, node)
+
+
+def legal_logits(prior_logits: chex.Array, valid: chex.Array) -> chex.Array:
+    """float32 [K, B]: logits [B, K], -inf in holes alone. XLA vectorises reductions over the first axis."""
+    return jnp.where(valid, jnp.maximum(prior_logits, jnp.finfo(jnp.float32).min), -jnp.inf).T
+
+
+def legal_softmax(logits: chex.Array) -> chex.Array:
+    """Probabilities of `legal_logits`, [K, B]; -1 in holes."""
+    # Where no slot is legal this is NaN: the last line keeps it out.
+    weights = jnp.exp(logits - highest(logits))
+    return jnp.where(logits == -jnp.inf, -1.0, weights / jnp.sum(weights, axis=0, keepdims=True))
+
+
+def best_untried(prior: chex.Array) -> tuple[chex.Array, chex.Array]:
+    """int32 [B], float32 [B]: the slot with the highest of prior [K, B] and that prior; -1 where all are -1."""
+    # Two plain reductions over the first axis: XLA vectorises those, and not the paired one behind argmax. The bits of
+    # numbers from 0 up are in their order, and below them those of -1.
+    bits = jax.lax.bitcast_convert_type(prior, jnp.int32)
+    slots = jnp.arange(len(bits), dtype=jnp.int32)[:, None]
+    best = jnp.max(bits, axis=0)
+    slot = jnp.min(jnp.where(bits == best[None], slots, len(bits) - 1), axis=0)
+    return slot, jax.lax.bitcast_convert_type(best, jnp.float32)
+
+
+class ChainEntry(NamedTuple):
+    """An edge that is to be made with its child.
+
+    slot: int32 [B].
+    prior: float32 [B]; of the slot.
+    others: float32 [K, B]; the priors of the node's other slots without a child, -1 elsewhere.
+    num_children: int32 [B]; of the node.
+    last_block: int32 [B]; of the node.
+    """
+
+    slot: chex.Array
+    prior: chex.Array
+    others: chex.Array
+    num_children: chex.Array
+    last_block: chex.Array
+
+
+@state_dataclass
+class Chain:
+    """Edges stand in the order in which their children were made, L side by side in a block.
+
+    Block n < N is the first of node n; a node with more than L children has a chain of blocks. Slots without a child
+    differ by their prior alone, so the best of them, which the node knows, stands for all.
+
+    child: int32 [M, B, L]; the node that the edge leads to, negative where nothing follows it.
+    features: F times float32 [M, B, L]; what the rule of selection needs to score the edge; see
+      `Selection.features`. The first is -inf where there is no edge.
+    next_block: int32 [M, B]; the next block of the chain, 0 at its end.
+    last_block: int32 [N, B]; of a node's chain, where it has more than one.
+    num_blocks: int32 [B].
+    num_children: int32 [N, B].
+    untried_slot: int32 [N, B]; the slot without a child that has the highest prior, the lowest such slot on ties.
+    untried_prior: float32 [N, B]; its prior, -1 where every slot has a child.
+    """
+
+    child: chex.Array
+    features: tuple[chex.Array, ...]
+    next_block: chex.Array
+    last_block: chex.Array
+    num_blocks: chex.Array
+    num_children: chex.Array
+    untried_slot: chex.Array
+    untried_prior: chex.Array
+
+    @classmethod
+    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int) -> "Chain":
+        """The edges of roots with `prior` [B, K]."""
+        batch = len(prior)
+        num_blocks = num_nodes + num_nodes // LANES
+        slot, slot_prior = best_untried(prior.T)
+        features = [jnp.zeros((num_blocks, batch, LANES), jnp.float32) for _ in range(selection.num_features)]
+        features[0] = jnp.full_like(features[0], -jnp.inf)
+        return cls(
+            child=jnp.full((num_blocks, batch, LANES), NO_CHILD, jnp.int32),
+            features=tuple(features),
+            next_block=jnp.zeros((num_blocks, batch), jnp.int32),
+            last_block=jnp.zeros((num_nodes, batch), jnp.int32),
+            num_blocks=jnp.full(batch, num_nodes, jnp.int32),
+            num_children=jnp.zeros((num_nodes, batch), jnp.int32),
+            untried_slot=_room(num_nodes, slot),
+            untried_prior=_room(num_nodes, slot_prior),
+        )
+
+    def best(
+        self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
+    ) -> tuple[chex.Array, chex.Array]:
+        del lanes
+        tree_index = tree_of(place, batch)
+
+        def more(carry: tuple) -> chex.Array:
+            return jnp.any(carry[0] != 0)
+
+        def go_on(carry: tuple) -> tuple:
+            block, best = carry
+            at = block * batch + tree_index
+            better = _best_lane(self.features, selection, terms, at * LANES, best, 0, LANES, node)
+            return jnp.where(block != 0, read(self.next_block, at), 0), jnp.where(block != 0, better, best)
+
+        best = _best_lane(self.features, selection, terms, place * LANES, place * LANES, 1, LANES, node)
+        _, best = jax.lax.while_loop(more, go_on, (read(self.next_block, place), best))
+        best_score = selection.score(terms, tuple(read(run, best) for run in self.features))
+        untried = read(self.untried_prior, place)
+        is_new = (untried >= 0) & (selection.score(terms, selection.untried_features(untried)) > best_score)
+        return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
+
+    def new_edge(self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int) -> ChainEntry:
+        del edge
+        slot = read(self.untried_slot, place)
+        slots = jnp.arange(num_slots, dtype=jnp.int32)[:, None]
+        others = jnp.where(slots == slot[None], -1.0, read(prior, place[None] * num_slots + slots))
+        return ChainEntry(
+            slot,
+            read(self.untried_prior, place),
+            others,
+            read(self.num_children, place),
+            read(self.last_block, place),
+        )
+
+    def judge(self, new: ChainEntry, logits: chex.Array) -> tuple:
+        prior = legal_softmax(logits)
+        return prior.T, best_untried(prior), best_untried(new.others)
+
+    def grow(
+        self,
+        selection: Selection,
+        prior: chex.Array,
+        new: ChainEntry,
+        judged: tuple,
+        at: chex.Array,
+        child: chex.Array,
+        node: chex.Array,
+    ) -> tuple["Chain", chex.Array, chex.Array]:
+        new_prior, best, rest = judged
+        batch, num_slots = new_prior.shape
+        nowhere = prior.size
+        made = at < nowhere
+        leaf = jnp.where(made, at, 0)
+        tree_index = jnp.arange(batch, dtype=jnp.int32)
+        count, lane = new.num_children, new.num_children % LANES
+        last = jnp.where(count <= LANES, leaf, new.last_block * batch + tree_index)
+        opens = made & (lane == 0) & (count > 0)
+        block = jnp.where(opens, self.num_blocks * batch + tree_index, last)
+        edge = block * LANES + lane
+
+        def where_made(place: chex.Array) -> chex.Array:
+            return jnp.where(made, place, nowhere)
+
+        edges = Chain(
+            child=put(self.child, jnp.where(made, edge, self.child.size), child),
+            features=self.features,
+            next_block=put(self.next_block, jnp.where(opens, last, self.next_block.size), self.num_blocks),
+            last_block=put(self.last_block, at, jnp.where(opens, self.num_blocks, new.last_block)),
+            num_blocks=self.num_blocks + opens,
+            num_children=put(self.num_children, at, count + 1),
+            untried_slot=write_row(put(self.untried_slot, at, rest[0]), best[0], node),
+            untried_prior=write_row(put(self.untried_prior, at, rest[1]), best[1], node),
+        )
+        used = put(prior, where_made(leaf * num_slots + new.slot), jnp.full_like(new.prior, -1))
+        return edges, write_row(used, new_prior, node), edge
+
+
+Edges = Table | Chain
+
+
+def edges_for(selection: Selection, prior: chex.Array, num_nodes: int) -> Edges:
+    """The edges of roots with `prior` [B, K], with room for `num_nodes`."""
+    kind = Table if prior.shape[1] <= MAX_TABLE else Chain
+    return kind.create(selection, prior, num_nodes)

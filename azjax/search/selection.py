@@ -1,0 +1,58 @@
+"""Which way selection goes from a node. Axis letters: see `tree.py`; `R` any number of places."""
+
+from typing import Any, Protocol
+
+import chex
+import jax.numpy as jnp
+
+from azjax.games.game import state_dataclass
+
+
+class Selection(Protocol):
+    """A rule of selection: a simulation goes the way of the highest score.
+
+    On ties it takes the first of the edges, and one that is yet to be made last.
+    """
+
+    @property
+    def num_features(self) -> int:
+        """F."""
+
+    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+        """F times float32 [R]: what the scores of edges need of them; all that can be worked out ahead."""
+
+    def terms(self, visits: chex.Array) -> Any:
+        """What the scores of the edges of a node have in common, of its visits [R]: any pytree of [R]."""
+
+    def score(self, terms: Any, features: tuple[chex.Array, ...]) -> chex.Array:
+        """float32 [R]: of one edge of each node, elementwise."""
+
+    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+        """The features of edges without a child."""
+
+
+@state_dataclass
+class Puct:
+    """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
+
+    The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = 0.
+    """
+
+    c_puct: chex.Array
+
+    @property
+    def num_features(self) -> int:
+        return 2
+
+    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+        return value, prior / (1 + visits)
+
+    def terms(self, visits: chex.Array) -> chex.Array:
+        return self.c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
+
+    def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
+        value, weight = features
+        return value + terms * weight
+
+    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+        return jnp.zeros_like(prior), prior
