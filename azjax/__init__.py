@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from azjax.agents import load_player
 from azjax.games import available, make
-from azjax.search import alphazero_policy, evaluators
+from azjax.search import alphazero_policy, evaluators, uct_policy
 from azjax.training import Config, Hyper, preset, train
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "make",
     "preset",
     "train",
+    "uct_policy",
 ]

@@ -2,7 +2,7 @@
 
 from azjax.search import evaluators
 from azjax.search.dynamics import Evaluator
-from azjax.search.policies import alphazero_policy
+from azjax.search.policies import alphazero_policy, uct_policy
 from azjax.search.tree import SearchResult, Tree
 
-__all__ = ["Evaluator", "SearchResult", "Tree", "alphazero_policy", "evaluators"]
+__all__ = ["Evaluator", "SearchResult", "Tree", "alphazero_policy", "evaluators", "uct_policy"]

@@ -3,6 +3,7 @@
 An edge is known by its place in `child`. Inside a simulation every array is one run of numbers, see `arrays.py`.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
 from azjax.search.arrays import apart, highest, put, read, tree_of, write_row
-from azjax.search.selection import Selection
+from azjax.search.selection import Fold, Selection
 
 NO_CHILD = 0
 """In `child`: the root is nobody's child, so its number is free."""
@@ -43,16 +44,19 @@ class Table:
     child: int32 [N, B, K]; the node that the edge leads to, negative where nothing follows it, or `NO_CHILD`.
     features: F times float32 [N, B, K]; what the rule of selection needs to score the edge; see
       `Selection.features`. The first is -inf in holes.
+    upper: float32 [N, B, K]; what the return of the edge is proven not to exceed, -1 in holes; None without a solver.
     """
 
     child: chex.Array
     features: tuple[chex.Array, ...]
+    upper: chex.Array | None
 
     @classmethod
-    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int) -> "Table":
+    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int, solver: bool) -> "Table":
         """The edges of roots with `prior` [B, K]."""
         child = jnp.full((num_nodes, *prior.shape), NO_CHILD, jnp.int32)
-        return cls(child, tuple(_room(num_nodes, row) for row in _untried(selection, prior)))
+        features = tuple(_room(num_nodes, row) for row in _untried(selection, prior))
+        return cls(child, features, _room(num_nodes, _untried_upper(prior)) if solver else None)
 
     def best(
         self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
@@ -61,7 +65,20 @@ class Table:
         edge = _best_lane(self.features, selection, terms, place * lanes, place * lanes, 1, lanes, node)
         return edge, read(self.child, edge)
 
-    def new_edge(self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int) -> TableEntry:
+    def fold(self, selection: Selection, place: chex.Array, lanes: int, batch: int, node: chex.Array) -> Fold:
+        """Over the edges of the nodes at `place` [B]."""
+        del selection, batch
+
+        def fold(function: Callable, start: Any) -> Any:
+            return apart(lambda carry: carry, function(start, _lanes(self.features, place, lanes)), node)
+
+        return fold
+
+    def new_edge(
+        self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int, slot: chex.Array | None
+    ) -> TableEntry:
+        """`slot` [B], where it is not negative, is the slot; otherwise selection found the edge."""
+        del slot
         return TableEntry(edge - place * num_slots, read(prior, edge), edge)
 
     def judge(self, new: TableEntry, logits: chex.Array) -> tuple:
@@ -82,13 +99,36 @@ class Table:
         features = tuple(
             write_row(run, row, node) for run, row in zip(self.features, _untried(selection, new_prior), strict=True)
         )
+        upper = None if self.upper is None else write_row(self.upper, _untried_upper(new_prior), node)
         edge = jnp.where(at < prior.size, new.edge, prior.size)
-        return Table(put(self.child, edge, child), features), write_row(prior, new_prior, node), new.edge
+        return Table(put(self.child, edge, child), features, upper), write_row(prior, new_prior, node), new.edge
+
+    def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
+        """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""
+        del batch
+        return _highest_lane(upper, place * lanes, lanes)
+
+
+def _untried_upper(prior: chex.Array) -> chex.Array:
+    return jnp.where(prior < 0, -1.0, 1.0)
+
+
+def _highest_lane(run: chex.Array, begin: chex.Array, lanes: int) -> chex.Array:
+    highest_yet = read(run, begin)
+    for lane in range(1, lanes):
+        highest_yet = jnp.maximum(highest_yet, read(run, begin + lane))
+    return highest_yet
 
 
 def _untried(selection: Selection, prior: chex.Array) -> tuple[chex.Array, ...]:
     first, *rest = selection.untried_features(prior)
     return jnp.where(prior < 0, -jnp.inf, first), *rest
+
+
+def _lanes(features: tuple[chex.Array, ...], place: chex.Array, lanes: int) -> tuple[chex.Array, ...]:
+    """[lanes, R]: the features of some lanes, which begin at places [R]."""
+    edge = place[None] * lanes + jnp.arange(lanes, dtype=jnp.int32)[:, None]
+    return tuple(read(run, edge) for run in features)
 
 
 def _room(num_nodes: int, row: chex.Array) -> chex.Array:
@@ -144,6 +184,11 @@ def best_untried(prior: chex.Array) -> tuple[chex.Array, chex.Array]:
     return slot, jax.lax.bitcast_convert_type(best, jnp.float32)
 
 
+def _mass(prior: chex.Array) -> chex.Array:
+    """float32 [B]: the sum of prior [K, B] without the -1s."""
+    return jnp.sum(jnp.maximum(prior, 0), axis=0)
+
+
 class ChainEntry(NamedTuple):
     """An edge that is to be made with its child.
 
@@ -171,25 +216,31 @@ class Chain:
     child: int32 [M, B, L]; the node that the edge leads to, negative where nothing follows it.
     features: F times float32 [M, B, L]; what the rule of selection needs to score the edge; see
       `Selection.features`. The first is -inf where there is no edge.
+    upper: float32 [M, B, L]; what the return of the edge is proven not to exceed, -1 where there is no edge; None
+      without a solver.
     next_block: int32 [M, B]; the next block of the chain, 0 at its end.
     last_block: int32 [N, B]; of a node's chain, where it has more than one.
     num_blocks: int32 [B].
     num_children: int32 [N, B].
     untried_slot: int32 [N, B]; the slot without a child that has the highest prior, the lowest such slot on ties.
     untried_prior: float32 [N, B]; its prior, -1 where every slot has a child.
+    untried_mass: float32 [N, B]; the sum of the priors of all slots without a child; None where the rule of selection
+      does not fold over edges.
     """
 
     child: chex.Array
     features: tuple[chex.Array, ...]
+    upper: chex.Array | None
     next_block: chex.Array
     last_block: chex.Array
     num_blocks: chex.Array
     num_children: chex.Array
     untried_slot: chex.Array
     untried_prior: chex.Array
+    untried_mass: chex.Array | None
 
     @classmethod
-    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int) -> "Chain":
+    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int, solver: bool) -> "Chain":
         """The edges of roots with `prior` [B, K]."""
         batch = len(prior)
         num_blocks = num_nodes + num_nodes // LANES
@@ -199,12 +250,14 @@ class Chain:
         return cls(
             child=jnp.full((num_blocks, batch, LANES), NO_CHILD, jnp.int32),
             features=tuple(features),
+            upper=jnp.full((num_blocks, batch, LANES), -1, jnp.float32) if solver else None,
             next_block=jnp.zeros((num_blocks, batch), jnp.int32),
             last_block=jnp.zeros((num_nodes, batch), jnp.int32),
             num_blocks=jnp.full(batch, num_nodes, jnp.int32),
             num_children=jnp.zeros((num_nodes, batch), jnp.int32),
             untried_slot=_room(num_nodes, slot),
             untried_prior=_room(num_nodes, slot_prior),
+            untried_mass=_room(num_nodes, _mass(prior.T)) if selection.folds else None,
         )
 
     def best(
@@ -229,14 +282,46 @@ class Chain:
         is_new = (untried >= 0) & (selection.score(terms, selection.untried_features(untried)) > best_score)
         return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
 
-    def new_edge(self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int) -> ChainEntry:
+    def fold(self, selection: Selection, place: chex.Array, lanes: int, batch: int, node: chex.Array) -> Fold:
+        """Over the edges of the nodes at `place` [B]."""
+        del lanes
+        tree_index = tree_of(place, batch)
+
+        def fold(function: Callable, start: Any) -> Any:
+            def more(carry: tuple) -> chex.Array:
+                return jnp.any(carry[0] != 0)
+
+            def go_on(carry: tuple) -> tuple:
+                block, result = carry
+                at = block * batch + tree_index
+                following = function(result, _lanes(self.features, at, LANES))
+                on = block != 0
+                result = jax.tree.map(lambda new, old: jnp.where(on, new, old), following, result)
+                return jnp.where(on, read(self.next_block, at), 0), result
+
+            untried = selection.untried_features(read(self.untried_mass, place)[None])
+            result = function(function(start, untried), _lanes(self.features, place, LANES))
+            _, result = jax.lax.while_loop(more, go_on, (read(self.next_block, place), result))
+            return result
+
+        return fold
+
+    def new_edge(
+        self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int, slot: chex.Array | None
+    ) -> ChainEntry:
+        """`slot` [B], where it is not negative, is the slot; otherwise it is the untried one of highest prior."""
         del edge
-        slot = read(self.untried_slot, place)
+        best, best_prior = read(self.untried_slot, place), read(self.untried_prior, place)
+        if slot is None:
+            slot, slot_prior = best, best_prior
+        else:
+            slot = jnp.where(slot < 0, best, slot)
+            slot_prior = read(prior, place * num_slots + slot)
         slots = jnp.arange(num_slots, dtype=jnp.int32)[:, None]
         others = jnp.where(slots == slot[None], -1.0, read(prior, place[None] * num_slots + slots))
         return ChainEntry(
             slot,
-            read(self.untried_prior, place),
+            slot_prior,
             others,
             read(self.num_children, place),
             read(self.last_block, place),
@@ -244,7 +329,8 @@ class Chain:
 
     def judge(self, new: ChainEntry, logits: chex.Array) -> tuple:
         prior = legal_softmax(logits)
-        return prior.T, best_untried(prior), best_untried(new.others)
+        masses = () if self.untried_mass is None else (_mass(prior), _mass(new.others))
+        return prior.T, best_untried(prior), best_untried(new.others), masses
 
     def grow(
         self,
@@ -256,7 +342,7 @@ class Chain:
         child: chex.Array,
         node: chex.Array,
     ) -> tuple["Chain", chex.Array, chex.Array]:
-        new_prior, best, rest = judged
+        new_prior, best, rest, masses = judged
         batch, num_slots = new_prior.shape
         nowhere = prior.size
         made = at < nowhere
@@ -274,21 +360,41 @@ class Chain:
         edges = Chain(
             child=put(self.child, jnp.where(made, edge, self.child.size), child),
             features=self.features,
+            upper=self.upper,
             next_block=put(self.next_block, jnp.where(opens, last, self.next_block.size), self.num_blocks),
             last_block=put(self.last_block, at, jnp.where(opens, self.num_blocks, new.last_block)),
             num_blocks=self.num_blocks + opens,
             num_children=put(self.num_children, at, count + 1),
             untried_slot=write_row(put(self.untried_slot, at, rest[0]), best[0], node),
             untried_prior=write_row(put(self.untried_prior, at, rest[1]), best[1], node),
+            untried_mass=write_row(put(self.untried_mass, at, masses[1]), masses[0], node) if masses else None,
         )
         used = put(prior, where_made(leaf * num_slots + new.slot), jnp.full_like(new.prior, -1))
         return edges, write_row(used, new_prior, node), edge
+
+    def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
+        """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""
+        del lanes
+        tree_index = tree_of(place, batch)
+
+        def more(carry: tuple) -> chex.Array:
+            return jnp.any(carry[0] != 0)
+
+        def go_on(carry: tuple) -> tuple:
+            block, highest_yet = carry
+            at = block * batch + tree_index
+            in_block = jnp.maximum(highest_yet, _highest_lane(upper, at * LANES, LANES))
+            return jnp.where(block != 0, read(self.next_block, at), 0), jnp.where(block != 0, in_block, highest_yet)
+
+        begin = read(self.next_block, place), _highest_lane(upper, place * LANES, LANES)
+        _, highest_yet = jax.lax.while_loop(more, go_on, begin)
+        return jnp.where(read(self.untried_prior, place) >= 0, 1.0, highest_yet)
 
 
 Edges = Table | Chain
 
 
-def edges_for(selection: Selection, prior: chex.Array, num_nodes: int) -> Edges:
+def edges_for(selection: Selection, prior: chex.Array, num_nodes: int, solver: bool) -> Edges:
     """The edges of roots with `prior` [B, K], with room for `num_nodes`."""
     kind = Table if prior.shape[1] <= MAX_TABLE else Chain
-    return kind.create(selection, prior, num_nodes)
+    return kind.create(selection, prior, num_nodes, solver)

@@ -1,5 +1,6 @@
 """The searches that a user calls. Axis letters: see `tree.py`."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -8,13 +9,14 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import Game
+from azjax.search import evaluators
 from azjax.search.dynamics import Evaluator, GameDynamics
-from azjax.search.selection import Puct
-from azjax.search.simulate import judge_root, search
-from azjax.search.tree import PARENT, RETURNS, ROOT, SLOT, VISITS, SearchResult, Tree
+from azjax.search.selection import Puct, Ucb1
+from azjax.search.simulate import judge_root, new_tree, search
+from azjax.search.tree import DISCOUNT, PARENT, RETURNS, REWARD, ROOT, SLOT, VISITS, SearchResult, Tree
 
 
-@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations"))
+@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver"))
 def alphazero_policy(
     params: Any,
     key: chex.PRNGKey,
@@ -27,6 +29,7 @@ def alphazero_policy(
     dirichlet_fraction: chex.Numeric = 0.0,
     dirichlet_alpha: chex.Numeric | None = None,
     temperature: chex.Numeric = 0.0,
+    solver: bool = False,
 ) -> SearchResult:
     """AlphaZero's search (Silver et al. 2018) from each state of a batch.
 
@@ -42,6 +45,8 @@ def alphazero_policy(
       dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
       temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the lowest
         action on ties), infinity draws uniformly from the legal actions.
+      solver: prove wins, losses and draws on the way; a proven root is searched no more, and a proven loss is not
+        played while anything else stands. Returns must lie in -1..1 (static).
 
     Raises:
       ValueError: num_simulations below 1.
@@ -56,8 +61,64 @@ def alphazero_policy(
         lambda: root.prior,
     )
     selection = Puct(jnp.asarray(c_puct, jnp.float32))
-    tree = search(dynamics, params, loop_key, root._replace(prior=prior), selection, num_simulations)
+    tree = new_tree(root._replace(prior=prior), selection, num_simulations + 1, solver=solver)
+    tree = search(dynamics, params, loop_key, tree, selection, num_simulations)
     return summarise(game, tree, action_key, temperature)
+
+
+@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver"))
+def uct_policy(
+    params: Any,
+    key: chex.PRNGKey,
+    states: Any,
+    *,
+    game: Game,
+    evaluator: Evaluator | None = None,
+    num_simulations: int,
+    exploration: chex.Numeric = 2**0.5,
+    solver: bool = False,
+) -> SearchResult:
+    """UCT (Kocsis and Szepesvari 2006) with random rollouts, without priors.
+
+    The action is that of the highest mean return, found without exploration, the lowest action on ties. The root
+    itself is not judged. `SearchResult.tree` counts decided visits, so that wins of each player can be told.
+
+    Args:
+      params: what the evaluator reads; None for rollouts.
+      key: consumed by the rollouts.
+      states: a batch of states; every leaf [B, ...].
+      game: the rules (static).
+      evaluator: judges new leaves; `evaluators.rollout(game)` by default. Its priors are ignored (static).
+      num_simulations: new simulations in each tree, at least 1 (static).
+      exploration: weight of exploration, c in mean + c sqrt(ln N / n).
+      solver: see `alphazero_policy` (static).
+
+    Raises:
+      ValueError: num_simulations below 1.
+    """
+    check_num_simulations(num_simulations)
+    root_key, loop_key, action_key = jax.random.split(key, 3)
+    dynamics = GameDynamics(game, WithoutPriors(evaluators.rollout(game) if evaluator is None else evaluator))
+    root = judge_root(dynamics, params, root_key, states)
+    selection = Ucb1(jnp.asarray(exploration, jnp.float32))
+    tree = new_tree(root, selection, num_simulations + 1, solver=solver, counts_decided=True)
+    tree = dataclasses.replace(tree, sums=jnp.zeros_like(tree.sums))
+    tree = search(dynamics, params, loop_key, tree, selection, num_simulations)
+    result = summarise(game, tree, action_key, 0.0)
+    visits, q = root_statistics(tree)
+    best = jnp.argmax(jnp.where(playable(tree, visits, root.prior >= 0) & (visits > 0), q, -jnp.inf), axis=1)
+    return dataclasses.replace(result, action=to_action(tree, best.astype(jnp.int32)))
+
+
+@dataclasses.dataclass(frozen=True)
+class WithoutPriors:
+    """The evaluator with equal priors."""
+
+    evaluator: Evaluator
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        prior_logits, value = self.evaluator(params, key, states)
+        return jnp.zeros_like(prior_logits), value
 
 
 def check_num_simulations(num_simulations: int) -> None:
@@ -96,34 +157,62 @@ def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, t
 def summarise(game: Game, tree: Tree, key: chex.PRNGKey, temperature: chex.Numeric) -> SearchResult:
     """Reads the result off the roots and draws the action."""
     visits, q = root_statistics(tree)
-    actions = None if tree.actions is None else tree.actions[ROOT]
     valid = (tree.prior[ROOT] >= 0) | (visits > 0)
-    slot = sample_by_visits(key, visits, valid, temperature)
-    policy = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
+    standing = playable(tree, visits, valid)
+    # Where all that was visited is lost, what was not stands.
+    weights = jnp.where(standing, visits, 0)
+    weights = jnp.where(jnp.any(weights > 0, axis=1, keepdims=True), weights, (standing & valid).astype(jnp.int32))
+    slot = sample_by_visits(key, weights, standing, temperature)
+    policy = weights / jnp.maximum(jnp.sum(weights, axis=1, keepdims=True), 1)
+    mean = tree.sums[ROOT, :, RETURNS] / jnp.maximum(tree.sums[ROOT, :, VISITS], 1)
+    unknown = jnp.broadcast_to(jnp.array([-1.0, 1.0]), (tree.batch, 2))
+    bounds = unknown if tree.bounds is None else tree.bounds[ROOT]
+    actions = None if tree.actions is None else tree.actions[ROOT]
     return SearchResult(
-        action=slot if actions is None else jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0],
+        action=to_action(tree, slot),
         policy=to_actions(game, policy, actions),
-        value=tree.sums[ROOT, :, RETURNS] / tree.sums[ROOT, :, VISITS],
+        value=jnp.where(bounds[:, 0] == bounds[:, 1], bounds[:, 0], mean),
         visits=to_actions(game, visits, actions),
         q_values=to_actions(game, q, actions),
+        bounds=bounds,
         tree=tree,
     )
 
 
+def to_action(tree: Tree, slot: chex.Array) -> chex.Array:
+    """int32 [B]: the actions of the roots' slots [B]."""
+    return slot if tree.actions is None else jnp.take_along_axis(tree.actions[ROOT], slot[:, None], axis=1)[:, 0]
+
+
+def playable(tree: Tree, visits: chex.Array, valid: chex.Array) -> chex.Array:
+    """bool [B, K]: the roots' slots that may be played for what is proven of them; all the valid ones in its absence.
+
+    Of a proven root those that reach its value; else those that are not proven lost.
+    """
+    if tree.bounds is None:
+        return valid
+    lower, upper = tree.bounds[..., 0], tree.bounds[..., 1]
+    ends = [tree.facts[..., REWARD] + tree.facts[..., DISCOUNT] * bound for bound in (lower, upper)]
+    slot_lower = by_root_slot(tree, jnp.minimum(*ends))
+    slot_upper = by_root_slot(tree, jnp.maximum(*ends))
+    proven, value = (lower[ROOT] == upper[ROOT])[:, None], lower[ROOT][:, None]
+    stands = jnp.where(proven, slot_lower >= value, slot_upper > -1)
+    return valid & jnp.where(visits > 0, stands, ~proven)
+
+
 def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:
     """Visits int32 [B, K] and mean returns float32 [B, K] of the roots' slots, 0 where there is no child."""
-    num_nodes, batch, slots = tree.prior.shape
-    visits, returns = tree.visits, tree.sums[..., RETURNS]
-    made = (visits > 0) & (jnp.arange(num_nodes, dtype=jnp.int32) != ROOT)[:, None]
-    cell = jnp.arange(batch, dtype=jnp.int32)[None] * slots + tree.links[..., SLOT]
-    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, batch * slots).reshape(-1)
+    visits = by_root_slot(tree, tree.visits)
+    return visits, by_root_slot(tree, tree.sums[..., RETURNS]) / jnp.maximum(visits, 1)
 
-    def by_slot(values: chex.Array) -> chex.Array:
-        cells = jnp.zeros(batch * slots, values.dtype).at[cell]
-        return cells.set(values.reshape(-1), mode="drop").reshape(batch, slots)
 
-    slot_visits = by_slot(visits)
-    return slot_visits, by_slot(returns) / jnp.maximum(slot_visits, 1)
+def by_root_slot(tree: Tree, values: chex.Array) -> chex.Array:
+    """[B, K]: of values [N, B] by node those of the roots' children, 0 for a slot without a child."""
+    made = (tree.visits > 0) & (jnp.arange(tree.num_nodes, dtype=jnp.int32) != ROOT)[:, None]
+    cell = jnp.arange(tree.batch, dtype=jnp.int32)[None] * tree.num_slots + tree.links[..., SLOT]
+    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, tree.batch * tree.num_slots).reshape(-1)
+    cells = jnp.zeros(tree.batch * tree.num_slots, values.dtype).at[cell]
+    return cells.set(values.reshape(-1), mode="drop").reshape(tree.batch, tree.num_slots)
 
 
 def to_actions(game: Game, values: chex.Array, actions: chex.Array | None) -> chex.Array:

@@ -1,11 +1,16 @@
 """Which way selection goes from a node. Axis letters: see `tree.py`; `R` any number of places."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import chex
 import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
+
+Fold = Callable[[Callable[[Any, tuple[chex.Array, ...]], Any], Any], Any]
+"""`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R], which come in any number of
+rows, as features [L, R]. Untried edges come one by one or as one whose prior is their sum."""
 
 
 class Selection(Protocol):
@@ -18,11 +23,15 @@ class Selection(Protocol):
     def num_features(self) -> int:
         """F."""
 
+    @property
+    def folds(self) -> bool:
+        """Whether `terms` folds over the edges of a node."""
+
     def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
         """F times float32 [R]: what the scores of edges need of them; all that can be worked out ahead."""
 
-    def terms(self, visits: chex.Array) -> Any:
-        """What the scores of the edges of a node have in common, of its visits [R]: any pytree of [R]."""
+    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> Any:
+        """What the scores of the edges of a node have in common, of its visits [R] and place [R]: any pytree of [R]."""
 
     def score(self, terms: Any, features: tuple[chex.Array, ...]) -> chex.Array:
         """float32 [R]: of one edge of each node, elementwise."""
@@ -44,10 +53,15 @@ class Puct:
     def num_features(self) -> int:
         return 2
 
+    @property
+    def folds(self) -> bool:
+        return False
+
     def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
         return value, prior / (1 + visits)
 
-    def terms(self, visits: chex.Array) -> chex.Array:
+    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> chex.Array:
+        del place, fold
         return self.c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
 
     def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
@@ -56,3 +70,36 @@ class Puct:
 
     def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
         return jnp.zeros_like(prior), prior
+
+
+@state_dataclass
+class Ucb1:
+    """Mean return + c sqrt(ln N / n), Auer et al. 2002, as UCT has it (Kocsis and Szepesvari 2006).
+
+    Every action is tried once before one is tried again.
+    """
+
+    exploration: chex.Array
+
+    @property
+    def num_features(self) -> int:
+        return 2
+
+    @property
+    def folds(self) -> bool:
+        return False
+
+    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+        del prior
+        return value, 1 / jnp.sqrt(visits)
+
+    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> chex.Array:
+        del place, fold
+        return self.exploration * jnp.sqrt(jnp.log(jnp.maximum(visits, 1)))
+
+    def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
+        value, weight = features
+        return value + terms * weight
+
+    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+        return jnp.full_like(prior, jnp.inf), jnp.zeros_like(prior)

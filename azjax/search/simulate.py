@@ -19,6 +19,9 @@ from azjax.search.packing import Packing
 from azjax.search.selection import Selection
 from azjax.search.tree import DISCOUNT, PRIOR, RETURNS, REWARD, ROOT, VISITS, Tree
 
+LOST = -1e6
+"""The value of an edge that is proven lost: it is not gone while anything else stands."""
+
 
 class Path(NamedTuple):
     """Where a simulation went, below the root; row d is depth d + 1.
@@ -39,11 +42,26 @@ class Leaf(NamedTuple):
     node: int32 [B]; the last one of the path.
     edge: int32 [B]; the edge that is to get a child, where it exists.
     expand: bool [B]; False where the path ended at a terminal node, which is never expanded.
+    running: bool [B]; False where the root itself is over, or proven.
     """
 
     node: chex.Array
     edge: chex.Array
     expand: chex.Array
+    running: chex.Array
+
+
+class FirstStep(NamedTuple):
+    """A step from the roots.
+
+    slot: int32 [B].
+    edge: int32 [B]; of the slot; anything where edges are kept in chains and the slot has no child yet.
+    child: int32 [B]; where the edge leads, see `Table.child`.
+    """
+
+    slot: chex.Array
+    edge: chex.Array
+    child: chex.Array
 
 
 class Root(NamedTuple):
@@ -73,10 +91,9 @@ def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: A
 
 
 def search(
-    dynamics: GameDynamics, params: Any, key: chex.PRNGKey, root: Root, selection: Selection, num_simulations: int
+    dynamics: GameDynamics, params: Any, key: chex.PRNGKey, tree: Tree, selection: Selection, num_simulations: int
 ) -> Tree:
-    """The trees after so many simulations; `key` is consumed by the evaluator."""
-    tree = new_tree(root, selection, num_simulations + 1)
+    """The trees, of roots alone, after so many simulations; `key` is consumed by the evaluator."""
 
     def one_simulation(simulation: chex.Array, runs: Tree) -> Tree:
         evaluator_key = jax.random.fold_in(key, simulation)
@@ -86,8 +103,18 @@ def search(
     return jax.lax.fori_loop(0, num_simulations, one_simulation, tree.as_runs()).shaped_as(tree)
 
 
-def new_tree(root: Root, selection: Selection, num_nodes: int) -> Tree:
-    """Trees that hold their roots alone, with room for N nodes."""
+def new_tree(
+    root: Root, selection: Selection, num_nodes: int, *, solver: bool = False, counts_decided: bool = False
+) -> Tree:
+    """Trees that hold their roots alone, with room for N nodes.
+
+    Args:
+      root: the positions.
+      selection: the rule of selection.
+      num_nodes: N.
+      solver: keep `Tree.bounds`.
+      counts_decided: keep `Tree.decided`.
+    """
     batch, slots = root.prior.shape
     judgement = root.judgement
 
@@ -106,7 +133,9 @@ def new_tree(root: Root, selection: Selection, num_nodes: int) -> Tree:
         links=room(jnp.stack([zeros, zeros], axis=1)),
         prior=room(root.prior),
         actions=None if judgement.actions is None else room(judgement.actions),
-        edges=edges_for(selection, root.prior, num_nodes),
+        edges=edges_for(selection, root.prior, num_nodes, solver),
+        decided=jnp.zeros((num_nodes, batch), jnp.float32) if counts_decided else None,
+        bounds=room(new_bounds(root.terminated)) if solver else None,
         packing=packing,
         num_nodes=num_nodes,
         batch=batch,
@@ -114,8 +143,19 @@ def new_tree(root: Root, selection: Selection, num_nodes: int) -> Tree:
     )
 
 
-def descend(tree: Tree, selection: Selection, max_depth: int, node: chex.Array) -> tuple[Path, Leaf]:
-    """Walks each tree from its root to an edge that has no node yet, or to a terminal node."""
+def new_bounds(terminated: chex.Array) -> chex.Array:
+    """float32 [B, 2]: what is known of the values of new nodes: all after the end, nothing before."""
+    bound = jnp.where(terminated, 0.0, 1.0)
+    return jnp.stack([-bound, bound], axis=1)
+
+
+def descend(
+    tree: Tree, selection: Selection, max_depth: int, node: chex.Array, first: FirstStep | None = None
+) -> tuple[Path, Leaf]:
+    """Walks each tree from its root to an edge that has no node yet, or to a terminal node.
+
+    `first` is the step from the root, where the rule of selection is not to choose it.
+    """
     num_nodes, batch = tree.num_nodes, tree.batch
     depth_limit = max(1, min(num_nodes - 1, max_depth))
 
@@ -123,10 +163,13 @@ def descend(tree: Tree, selection: Selection, max_depth: int, node: chex.Array) 
         return jnp.any(carry[1])
 
     def go_down(carry: tuple) -> tuple:
+        place = places(carry[2].node, batch)
+        fold = tree.edges.fold(selection, place, tree.num_slots, batch, node)
+        terms = selection.terms(read(tree.sums, place * 2 + VISITS), place, fold)
+        return take(carry, *tree.edges.best(selection, terms, place, tree.num_slots, batch, node))
+
+    def take(carry: tuple, edge: chex.Array, child: chex.Array) -> tuple:
         path, on, leaf = carry
-        place = places(leaf.node, batch)
-        terms = selection.terms(read(tree.sums, place * 2 + VISITS))
-        edge, child = tree.edges.best(selection, terms, place, tree.num_slots, batch, node)
         is_new = child == NO_CHILD
         path = Path(
             nodes=write_row(path.nodes, jnp.where(on & ~is_new, jnp.abs(child), num_nodes), path.longest),
@@ -135,14 +178,25 @@ def descend(tree: Tree, selection: Selection, max_depth: int, node: chex.Array) 
         )
         below = on & (child > 0)
         # A path that ends keeps the node above its last edge: there a new node is hung up.
-        leaf = Leaf(jnp.where(below, child, leaf.node), jnp.where(on, edge, leaf.edge), leaf.expand | (on & is_new))
+        leaf = Leaf(
+            node=jnp.where(below, child, leaf.node),
+            edge=jnp.where(on, edge, leaf.edge),
+            expand=leaf.expand | (on & is_new),
+            running=leaf.running,
+        )
         return path, below, leaf
 
     zeros = jnp.zeros(batch, jnp.int32)
     room = (depth_limit + 1) * batch
     path = Path(jnp.full(room, num_nodes, jnp.int32), jnp.zeros(room, jnp.int32), jnp.int32(0))
-    running = read(tree.facts, places(zeros, batch) * 3 + DISCOUNT) != 0
-    path, _, leaf = jax.lax.while_loop(goes_on, go_down, (path, running, Leaf(zeros, zeros, zeros > 0)))
+    roots = places(zeros, batch)
+    running = read(tree.facts, roots * 3 + DISCOUNT) != 0
+    if tree.bounds is not None:
+        running &= read(tree.bounds, roots * 2) != read(tree.bounds, roots * 2 + 1)
+    start = path, running, Leaf(zeros, zeros, zeros > 0, running)
+    if first is not None:
+        start = take(start, first.edge, first.child)
+    path, _, leaf = jax.lax.while_loop(goes_on, go_down, start)
     return path, leaf
 
 
@@ -169,6 +223,7 @@ def expand(
     path: Path,
     leaf: Leaf,
     node: chex.Array,
+    first: FirstStep | None = None,
 ) -> tuple[Tree, chex.Array, chex.Array]:
     """Makes `node` (int32 []) below the leaves that are to be expanded.
 
@@ -185,7 +240,8 @@ def expand(
             return occurred_before(dynamics.game, tree, histories, path, keys)
 
     place = places(leaf.node, batch)
-    new = tree.edges.new_edge(tree.prior, place, leaf.edge, num_slots)
+    slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
+    new = tree.edges.new_edge(tree.prior, place, leaf.edge, num_slots, slot)
     action = new.slot if tree.actions is None else read(tree.actions, place * num_slots + new.slot)
     step = dynamics.step(tree.packing.unpack(read(tree.positions, place, tree.packing.num_words)), action, occurred)
     # All is read before anything is written: otherwise XLA copies what is written.
@@ -209,6 +265,7 @@ def expand(
         prior=prior,
         actions=None if tree.actions is None else write_row(tree.actions, judgement.actions, node),
         edges=edges,
+        bounds=None if tree.bounds is None else write_row(tree.bounds, new_bounds(step.discount == 0), node),
     )
     value = jnp.where(leaf.expand & (step.discount != 0), judgement.value, 0.0)
     return tree, edge, value
@@ -225,30 +282,79 @@ def back_up(
     tree_index = jnp.arange(batch, dtype=jnp.int32)
     nowhere = num_nodes * batch
 
-    def visit(sums: chex.Array, features: tuple, nodes: chex.Array, edge: chex.Array, value: chex.Array) -> tuple:
+    def add_visit(tree: Tree, place: chex.Array, value: chex.Array) -> Tree:
+        sums = add(tree.sums, place * 2 + RETURNS, value)
+        sums = add(sums, place * 2 + VISITS, jnp.ones_like(value))
+        decided = tree.decided
+        if decided is not None:
+            decided = add(decided, place, (value != 0).astype(jnp.float32))
+        return dataclasses.replace(tree, sums=sums, decided=decided)
+
+    def visit(tree: Tree, nodes: chex.Array, edge: chex.Array, above: chex.Array, value: chex.Array) -> tuple:
+        """Of `nodes` [B] behind edges [B] of the nodes `above` [B], which are worth `value` [B] to their players."""
         on = nodes < num_nodes
         place = jnp.where(on, nodes * batch + tree_index, nowhere)
         at = jnp.minimum(place, nowhere - 1)
-        value = jnp.where(on, read(tree.facts, at * 3 + REWARD) + read(tree.facts, at * 3 + DISCOUNT) * value, value)
-        sums = add(sums, place * 2 + RETURNS, value)
-        sums = add(sums, place * 2 + VISITS, jnp.ones_like(value))
-        visits, returns = read(sums, at * 2 + VISITS), read(sums, at * 2 + RETURNS)
-        edge = jnp.where(on, edge, features[0].size)
-        changed = selection.features(returns / visits, read(tree.facts, at * 3 + PRIOR), visits)
-        features = tuple(put(run, edge, feature) for run, feature in zip(features, changed, strict=True))
-        return sums, features, value
+        reward, discount = read(tree.facts, at * 3 + REWARD), read(tree.facts, at * 3 + DISCOUNT)
+        edge = jnp.where(on, edge, tree.edges.child.size)
+        if tree.bounds is not None:
+            tree, value, exact = prove(tree, at, edge, above * batch + tree_index, reward, discount, value)
+        value = jnp.where(on, reward + discount * value, value)
+        tree = add_visit(tree, place, value)
+        visits = read(tree.sums, at * 2 + VISITS)
+        mean = read(tree.sums, at * 2 + RETURNS) / visits
+        if tree.bounds is not None:
+            mean = jnp.where(jnp.isnan(exact), mean, exact)
+        changed = selection.features(mean, read(tree.facts, at * 3 + PRIOR), visits)
+        features = tuple(put(run, edge, feature) for run, feature in zip(tree.edges.features, changed, strict=True))
+        return dataclasses.replace(tree, edges=dataclasses.replace(tree.edges, features=features)), value
 
     def go_up(step: chex.Array, carry: tuple) -> tuple:
+        tree, value = carry
         depth = path.longest - 1 - step
-        sums, features, value = carry
-        return visit(sums, features, read_row(path.nodes, depth, batch), read_row(path.edges, depth, batch), value)
+        nodes, edges = read_row(path.nodes, depth, batch), read_row(path.edges, depth, batch)
+        above = jnp.where(depth > 0, read_row(path.nodes, jnp.maximum(depth - 1, 0), batch), ROOT)
+        return visit(tree, nodes, edges, above, value)
 
     made = jnp.where(leaf.expand, node, num_nodes)
-    carry = visit(tree.sums, tree.edges.features, made, edge, value)
-    sums, features, value = jax.lax.fori_loop(0, path.longest, go_up, carry)
-    sums = add(sums, tree_index * 2 + RETURNS, value)
-    sums = add(sums, tree_index * 2 + VISITS, jnp.ones_like(value))
-    return dataclasses.replace(tree, sums=sums, edges=dataclasses.replace(tree.edges, features=features))
+    tree, value = jax.lax.fori_loop(0, path.longest, go_up, visit(tree, made, edge, leaf.node, value))
+    return add_visit(tree, jnp.where(leaf.running, tree_index, nowhere), value)
+
+
+def prove(
+    tree: Tree,
+    place: chex.Array,
+    edge: chex.Array,
+    above: chex.Array,
+    reward: chex.Array,
+    discount: chex.Array,
+    value: chex.Array,
+) -> tuple[Tree, chex.Array, chex.Array]:
+    """Carries what is proven of nodes at places [B] over their edges [B] to the nodes above them, at places [B].
+
+    Score-bounded search (Cazenave and Saffidine 2010): a node is worth at least what one of its edges is, and at most
+    what all of them are. Where both are equal the node is proven, and nothing is searched below it any more.
+
+    Returns:
+      the trees; `value` [B], or the proven one; and what stands in for the mean return of the edge, float32 [B]: its
+      proven return, `LOST` in place of -1, and NaN where nothing is proven.
+    """
+    lower, upper = read(tree.bounds, place * 2), read(tree.bounds, place * 2 + 1)
+    on = edge < tree.edges.child.size
+    proven = on & (lower == upper)
+    value = jnp.where(proven, lower, value)
+    ends = reward + discount * lower, reward + discount * upper
+    edge_lower, edge_upper = jnp.minimum(*ends), jnp.maximum(*ends)
+    exact = jnp.where(proven, jnp.where(edge_upper <= -1, LOST, edge_upper), jnp.nan)
+    uppers = put(tree.edges.upper, edge, edge_upper)
+    node = place // tree.batch
+    child = put(tree.edges.child, jnp.where(proven, edge, tree.edges.child.size), -node)
+    lower_above = jnp.maximum(read(tree.bounds, above * 2), edge_lower)
+    upper_above = tree.edges.upper_of(uppers, above, tree.num_slots, tree.batch)
+    above = jnp.where(on, above, tree.num_nodes * tree.batch)
+    bounds = put(put(tree.bounds, above * 2, lower_above), above * 2 + 1, upper_above)
+    edges = dataclasses.replace(tree.edges, child=child, upper=uppers)
+    return dataclasses.replace(tree, bounds=bounds, edges=edges), value, exact
 
 
 def simulate(

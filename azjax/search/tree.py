@@ -48,6 +48,9 @@ class Tree:
       where there is a child.
     actions: int32 [N, B, K]; action of each slot; None where K == A, since slot a is action a there.
     edges: to the children.
+    decided: float32 [N, B]; visits whose return was not zero; None where they are not counted.
+    bounds: float32 [N, B, 2]; what the true value of the node, seen by its player to move, is proven to lie between;
+      None without a solver.
     packing: of the positions (static).
     num_nodes, batch, num_slots: N, B and K (static).
     """
@@ -60,6 +63,8 @@ class Tree:
     prior: chex.Array
     actions: chex.Array | None
     edges: Edges
+    decided: chex.Array | None
+    bounds: chex.Array | None
     packing: Packing = dataclasses.field(metadata={"static": True})
     num_nodes: int = dataclasses.field(metadata={"static": True})
     batch: int = dataclasses.field(metadata={"static": True})
@@ -94,6 +99,7 @@ class SearchResult:
     value: float32 [B]; mean value of the root, in -1..1.
     visits: int32 [B, A]; of the root's actions; they sum to the number of simulations.
     q_values: float32 [B, A]; mean return of each action, 0 where it was not visited.
+    bounds: float32 [B, 2]; what the true value of the root is proven to lie between; -1 and 1 where nothing is.
     tree: the search trees.
     """
 
@@ -102,4 +108,5 @@ class SearchResult:
     value: chex.Array
     visits: chex.Array
     q_values: chex.Array
+    bounds: chex.Array
     tree: Tree

@@ -1,0 +1,451 @@
+"""Search trees to look at: as text, for Graphviz and as a picture. All of it runs on the host, on one tree of a batch.
+
+Values of a node (its mean return, its evaluation, its bounds) are seen by the player who moved into the node, those of
+the root by its player to move. So of all moves of a position the one with the highest value is the best one.
+"""
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, overload
+
+import jax
+import numpy as np
+
+from azjax.games.game import Game
+from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS, Tree
+
+ORDERS = {
+    "made": "in the order in which they were made",
+    "depth": "each above those below it, of the most visited",
+    "visits": "the most visited first",
+}
+"""The orders of `to_text`, and what is said of each."""
+
+_SVG = "http://www.w3.org/2000/svg"
+_BOARD, _GAP, _LABEL, _EDGE, _MARGIN = 130.0, 20.0, 40.0, 56.0, 24.0  # of the picture, in pixels
+_STYLE = (
+    ".azjax-tree{--card:#fcfbf8;--ink:#33353b;--faint:#6d6d68;--edge:#b6b3aa}"
+    "@media(prefers-color-scheme:dark){.azjax-tree{--card:#1d1f24;--ink:#e8e6e1;--faint:#9b9fa8;--edge:#5c6069}}"
+)
+
+
+class NodeView(NamedTuple):
+    """A node of one search tree, on the host. The module says by whom values are seen.
+
+    Attributes:
+      number: in the tree; the root is 0.
+      parent: the number of the node above; None at the root.
+      depth: plies below the root.
+      action: that led to the node; None at the root.
+      visits: simulations that passed through it.
+      prior: probability of the action; 1 at the root.
+      value: mean return of the visits.
+      evaluation: mean return of the visits that ended here, up to rounding: what the evaluator gave the new node, such
+        as the result of its rollout, or the result of a finished game. None where no visit ended here, and for a
+        position that a solver has proven from those below it, since proofs replace returns.
+      wins: visits won for player 0 and for player 1; None where the search does not count decided visits.
+      bounds: what the value is proven to lie between; None without a solver.
+      state: the position, without its history.
+      children: numbers of the nodes below it, the most visited first, the lowest slot first on ties.
+    """
+
+    number: int
+    parent: int | None
+    depth: int
+    action: int | None
+    visits: int
+    prior: float
+    value: float
+    evaluation: float | None
+    wins: tuple[int, int] | None
+    bounds: tuple[float, float] | None
+    state: Any
+    children: tuple[int, ...]
+
+
+def made_nodes(tree: Tree, row: int = 0) -> dict[int, NodeView]:
+    """The root and all nodes below it that have visits, by their numbers, ascending.
+
+    Args:
+      tree: the trees of a batch.
+      row: the index in the batch.
+
+    Raises:
+      ValueError: row outside the batch.
+    """
+    if not 0 <= row < tree.batch:
+        raise ValueError(f"row must be in 0..{tree.batch - 1}, got {row}")
+    states, sums, facts, links, actions, decided, bounds = jax.device_get(
+        (
+            tree.packing.unpack(tree.positions[:, row]),
+            *(
+                None if array is None else array[:, row]
+                for array in (tree.sums, tree.facts, tree.links, tree.actions, tree.decided, tree.bounds)
+            ),
+        )
+    )
+    below: dict[int, list[int]] = {}
+    for number in np.flatnonzero(sums[:, VISITS] > 0).tolist():
+        if number != ROOT:
+            below.setdefault(int(links[number, PARENT]), []).append(number)
+
+    def view(number: int, depth: int) -> NodeView:
+        state = jax.tree.map(lambda leaf: leaf[number], states)
+        slot, parent = int(links[number, SLOT]), int(links[number, PARENT])
+        reward, discount = (0.0, 1.0) if number == ROOT else facts[number, [REWARD, DISCOUNT]].tolist()
+        visits, returns = int(sums[number, VISITS]), float(sums[number, RETURNS])
+        children = sorted(below.get(number, []), key=lambda child: (-sums[child, VISITS], links[child, SLOT]))
+        proven = None
+        if bounds is not None:
+            low, high = sorted(reward + discount * bound + 0.0 for bound in bounds[number].tolist())
+            proven = (low, high)
+        visits_below = sum(int(sums[child, VISITS]) for child in children)
+        returns_below = reward * visits_below + discount * sum(float(sums[child, RETURNS]) for child in children)
+        ended_here = visits - visits_below
+        is_known = ended_here > 0 and not (children and proven and proven[0] == proven[1])
+        wins = None
+        if decided is not None:
+            mover = states.current_player[ROOT if number == ROOT else parent]
+            won, lost = (round((float(decided[number]) + side * returns) / 2) for side in (1, -1))
+            wins = (won, lost) if mover == 0 else (lost, won)
+        return NodeView(
+            number=number,
+            parent=None if number == ROOT else parent,
+            depth=depth,
+            action=None if number == ROOT else slot if actions is None else int(actions[parent, slot]),
+            visits=visits,
+            prior=1.0 if number == ROOT else float(facts[number, PRIOR]),
+            value=returns / max(visits, 1),
+            evaluation=(returns - returns_below) / ended_here if is_known else None,
+            wins=wins,
+            bounds=proven,
+            state=state,
+            children=tuple(children),
+        )
+
+    nodes = {}
+    level, depth = [ROOT], 0
+    while level:
+        nodes.update((number, view(number, depth)) for number in level)
+        level, depth = [child for number in level for child in nodes[number].children], depth + 1
+    return dict(sorted(nodes.items()))
+
+
+@overload
+def principal_variation(tree: Tree, game: None = None, row: int = 0) -> list[int]: ...
+
+
+@overload
+def principal_variation(tree: Tree, game: Game, row: int = 0) -> list[str]: ...
+
+
+def principal_variation(tree: Tree, game: Game | None = None, row: int = 0) -> list[int] | list[str]:
+    """The most visited line from the root down to a node without children.
+
+    With a solver the line leaves out what is proven not to be played: the moves of a proven position that do not reach
+    its value, and lost moves.
+
+    Args:
+      tree: the trees of a batch.
+      game: writes the moves; None for a list of actions.
+      row: the index in the batch.
+
+    Raises:
+      ValueError: row outside the batch.
+    """
+    nodes = made_nodes(tree, row)
+    node, line = nodes[ROOT], []
+    while standing := _standing(nodes, node):
+        node = nodes[standing[0]]
+        line.append(node)
+    if game is None:
+        return [node.action for node in line if node.action is not None]
+    return [_move(nodes, game, node) for node in line]
+
+
+def to_text(
+    tree: Tree,
+    game: Game | None = None,
+    row: int = 0,
+    *,
+    max_nodes: int | None = 50,
+    order: str = "made",
+    trace: bool = False,
+    exploration: float = 2**0.5,
+) -> str:
+    """A tree as a table, a node a line.
+
+    Columns: number, number of the parent, move, visits; wins of each side, value and UCB1 score where decided visits
+    are counted (`uct_policy`), else prior and value; what a solver has proven; the position.
+
+    Args:
+      tree: the trees of a batch.
+      game: writes moves and positions. Without it moves are plain actions; without it, and for a game without text,
+        there are no positions.
+      row: the index in the batch.
+      max_nodes: how many nodes are shown, at least 1: those made first in the order "made", else the most visited;
+        None for all.
+      order: "made", "depth" (each node is followed by those below it, which are indented) or "visits".
+      trace: also show what each node was judged to be worth when it was made: its `NodeView.evaluation`.
+      exploration: of the UCB1 score, value + exploration sqrt(ln (visits of the parent) / visits); see `uct_policy`.
+
+    Raises:
+      ValueError: row outside the batch, max_nodes below 1, or an unknown order.
+    """
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    nodes = made_nodes(tree, row)
+    if order == "made":
+        shown = list(nodes)[: _checked(max_nodes)]
+    else:
+        shown = _most_visited(nodes, max_nodes)
+        if order == "depth":
+            shown = _preorder(nodes, shown)
+    some_text = game is not None and _position(game, nodes[ROOT]) is not None
+    players = ("player 0", "player 1") if game is None else game.player_names
+    header = ["node", "parent", "move", "visits"]
+    header += ["prior", "value"] if tree.decided is None else [*(f"wins of {name}" for name in players), "value", "UCB"]
+    header += ["proven"] if tree.bounds is not None else []
+    header += ["judged"] if trace else []
+    header += ["position"] if some_text else []
+    rows = [header]
+    for node in map(nodes.__getitem__, shown):
+        parent = None if node.parent is None else nodes[node.parent]
+        indent = "  " * node.depth if order == "depth" else ""
+        cells = [str(node.number), "-" if parent is None else str(parent.number)]
+        cells += [indent + _move(nodes, game, node), str(node.visits)]
+        if node.wins is None:
+            cells += ["-" if parent is None else f"{node.prior:.3f}", _signed(node.value)]
+        else:
+            score = None
+            if parent is not None:
+                score = node.value + exploration * math.sqrt(math.log(parent.visits) / node.visits)
+            cells += [*map(str, node.wins), _signed(node.value), _signed(score)]
+        cells += [_proof(node) or "-"] if tree.bounds is not None else []
+        cells += [_signed(node.evaluation)] if trace else []
+        if game is not None and some_text:
+            cells.append(_position(game, node) or "-")
+        rows.append(cells)
+    count = f"{len(nodes)} nodes" if len(shown) == len(nodes) else f"{len(shown)} of {len(nodes)} nodes"
+    return "\n".join(
+        [
+            f"Tree {row}: {count}, {ORDERS[order]}.",
+            "Values are seen by the player who moved into the node, the root's by its player to move.",
+            *_table(rows, left={"move", "proven", "position"}),
+        ]
+    )
+
+
+def to_graphviz(
+    tree: Tree, game: Game | None = None, row: int = 0, *, max_nodes: int | None = 30, max_depth: int | None = None
+) -> str:
+    """The most visited nodes of a tree in Graphviz's DOT language; edges are labelled with move, visits and value.
+
+    Args:
+      tree: the trees of a batch.
+      game: draws the positions in characters and writes the moves. Without it, and for a game without text, nodes show
+        their numbers.
+      row: the index in the batch.
+      max_nodes: how many nodes are shown, at least 1; None for all.
+      max_depth: how many plies below the root are shown, at least 0; None for all.
+
+    Raises:
+      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
+    """
+    nodes = made_nodes(tree, row)
+    lines = ["digraph tree {", '  node [shape=box, fontname="monospace"];', '  edge [fontname="sans-serif"];']
+    shown = _preorder(nodes, _most_visited(nodes, max_nodes, max_depth))
+    for node in map(nodes.__getitem__, shown):
+        drawn = f"node {node.number}"
+        if game is not None and _position(game, node) is not None:
+            drawn = game.draw(node.state)
+        if node.parent is None:
+            drawn = f"{drawn}\n{_statistics(node)}"
+        # \l ends a line that is set to the left.
+        label = "".join(f"{_quoted(line)}\\l" for line in drawn.splitlines())
+        lines.append(f'  n{node.number} [label="{label}"];')
+        if node.parent is not None:
+            label = f"{_quoted(_move(nodes, game, node))}\\n{_quoted(_statistics(node))}"
+            lines.append(f'  n{node.parent} -> n{node.number} [label="{label}"];')
+    return "\n".join([*lines, "}", ""])
+
+
+def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, max_depth: int | None = None) -> str:
+    """The most visited nodes of a tree as one SVG document, a board picture for each, without external references.
+
+    Levels go down, and of the children of a node the most visited stands first. Above each board stand the move, its
+    visits and its value; an edge is as wide as its share of the parent's visits.
+
+    Args:
+      tree: the trees of a batch.
+      game: draws the positions (`Game.svg`) and writes the moves.
+      row: the index in the batch.
+      max_nodes: how many nodes are shown, at least 1; None for all.
+      max_depth: how many plies below the root are shown, at least 0; None for all.
+
+    Raises:
+      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
+      NotImplementedError: the game has no picture.
+    """
+    nodes = made_nodes(tree, row)
+    shown = _preorder(nodes, _most_visited(nodes, max_nodes, max_depth))
+    boards = {number: _board(game, nodes[number]) for number in shown}
+    _, _, width, height = map(float, boards[ROOT].attrib["viewBox"].split())
+    board_height = _BOARD * height / width
+    level = _LABEL + board_height + _EDGE
+    columns = _columns(nodes, shown)
+    left = {number: _MARGIN + column * (_BOARD + _GAP) for number, column in columns.items()}
+    top = {number: _MARGIN + _LABEL + nodes[number].depth * level for number in shown}
+    title = f"{game.name}: {len(shown)} of {len(nodes)} nodes of a search tree"
+    size = {
+        "width": f"{max(left.values()) + _BOARD + _MARGIN:g}",
+        "height": f"{max(top.values()) + board_height + _MARGIN:g}",
+    }
+    picture = ElementTree.Element(
+        "svg",
+        size,
+        xmlns=_SVG,
+        viewBox=f"0 0 {size['width']} {size['height']}",
+        role="img",
+        **{"class": "azjax-tree", "aria-label": title, "font-family": "system-ui, sans-serif"},
+    )
+    ElementTree.SubElement(picture, "title").text = title
+    ElementTree.SubElement(picture, "style").text = _STYLE
+    ElementTree.SubElement(picture, "rect", size, fill="var(--card)")
+    for node in map(nodes.__getitem__, shown):
+        x, y = left[node.number], top[node.number]
+        middle = x + _BOARD / 2
+        if node.parent is not None:
+            begin_x, begin_y = left[node.parent] + _BOARD / 2, top[node.parent] + board_height
+            end_y = y - _LABEL
+            bend = (begin_y + end_y) / 2
+            curve = f"M{begin_x:g} {begin_y:g}C{begin_x:g} {bend:g} {middle:g} {bend:g} {middle:g} {end_y:g}"
+            thickness = f"{1 + 9 * node.visits / nodes[node.parent].visits:.1f}"
+            style = {"fill": "none", "stroke": "var(--edge)", "stroke-width": thickness}
+            ElementTree.SubElement(picture, "path", style, d=curve)
+            _label(picture, middle, y - 24, _move(nodes, game, node), 15, "ink", **{"font-weight": "600"})
+        _label(picture, middle, y - 8, _statistics(node), 12, "faint")
+        hidden = sum(child not in boards for child in node.children)
+        if hidden:
+            _label(picture, middle, y + board_height + 14, f"{hidden} more", 11, "faint")
+        board = boards[node.number]
+        board.attrib.update(x=f"{x:g}", y=f"{y:g}", width=f"{_BOARD:g}", height=f"{board_height:g}")
+        picture.append(board)
+    return ElementTree.tostring(picture, encoding="unicode")
+
+
+def _checked(max_nodes: int | None) -> int | None:
+    if max_nodes is not None and max_nodes < 1:
+        raise ValueError(f"max_nodes must be at least 1, or None for all nodes, got {max_nodes}")
+    return max_nodes
+
+
+def _most_visited(nodes: Mapping[int, NodeView], max_nodes: int | None, max_depth: int | None = None) -> list[int]:
+    """Numbers of the most visited nodes; with each there is its parent, which is visited at least as often."""
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must be at least 0, or None for any depth, got {max_depth}")
+    deep_enough = [node for node in nodes.values() if max_depth is None or node.depth <= max_depth]
+    deep_enough.sort(key=lambda node: (-node.visits, node.depth, node.number))
+    return [node.number for node in deep_enough[: _checked(max_nodes)]]
+
+
+def _preorder(nodes: Mapping[int, NodeView], shown: Collection[int]) -> list[int]:
+    """The same nodes, each before those below it, the most visited child first."""
+    wanted, order, waiting = set(shown), [], [ROOT]
+    while waiting:
+        order.append(waiting.pop())
+        waiting += [child for child in reversed(nodes[order[-1]].children) if child in wanted]
+    return order
+
+
+def _columns(nodes: Mapping[int, NodeView], preorder: Sequence[int]) -> dict[int, float]:
+    """Where each node stands from left to right: those without children side by side, the others above theirs."""
+    columns: dict[int, float] = {}
+    lowest = [number for number in preorder if not any(child in preorder for child in nodes[number].children)]
+    columns.update((number, float(column)) for column, number in enumerate(lowest))
+    for number in reversed(preorder):
+        below = [columns[child] for child in nodes[number].children if child in columns]
+        if below:
+            columns[number] = (below[0] + below[-1]) / 2
+    return columns
+
+
+def _standing(nodes: Mapping[int, NodeView], node: NodeView) -> list[int]:
+    """The children that may be played for what is proven of them, the most visited first."""
+    bounds = [nodes[child].bounds or (-math.inf, math.inf) for child in node.children]
+    if node.bounds is None or not bounds:
+        return list(node.children)
+    best = max(lower for lower, _ in bounds)
+    is_proven = node.bounds[0] == node.bounds[1]
+    return [
+        child
+        for child, (lower, upper) in zip(node.children, bounds, strict=True)
+        if (lower >= best if is_proven else upper > -1)
+    ]
+
+
+def _move(nodes: Mapping[int, NodeView], game: Game | None, node: NodeView) -> str:
+    if node.parent is None or node.action is None:
+        return "-"
+    return str(node.action) if game is None else game.action_to_text(nodes[node.parent].state, node.action)
+
+
+def _position(game: Game, node: NodeView) -> str | None:
+    """The position in one line; None in a game without text."""
+    try:
+        return game.to_text(node.state)
+    except NotImplementedError:
+        return None
+
+
+def _proof(node: NodeView) -> str:
+    """What is proven for the player by whom values are seen; empty where nothing is."""
+    if node.bounds is None:
+        return ""
+    lower, upper = node.bounds
+    if lower == upper:
+        return {-1.0: "loss", 0.0: "draw", 1.0: "win"}.get(lower, f"{lower:g}")
+    return f">= {lower:g}" if lower > -1 else f"<= {upper:g}" if upper < 1 else ""
+
+
+def _statistics(node: NodeView) -> str:
+    parts = [f"{node.visits} visit{'s' if node.visits != 1 else ''}", _signed(node.value), _proof(node)]
+    return ", ".join(part for part in parts if part)
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+
+
+def _table(rows: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
+    """Lines of equal columns, which stand to the right but for those that are named."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = ["<" if name in left else ">" for name in rows[0]]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _quoted(text: str) -> str:
+    """As it stands inside the quotation marks of DOT."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _label(
+    parent: ElementTree.Element, x: float, y: float, text: str, size: int, color: str, **attributes: str
+) -> None:
+    style = {"x": f"{x:g}", "y": f"{y:g}", "font-size": str(size), "text-anchor": "middle", "fill": f"var(--{color})"}
+    ElementTree.SubElement(parent, "text", style, **attributes).text = text
+
+
+def _board(game: Game, node: NodeView) -> ElementTree.Element:
+    """The game's picture of the node, to stand inside another; its own size is in its `viewBox`."""
+    board = ElementTree.fromstring(game.svg(node.state, last_action=node.action))
+    for element in board.iter():
+        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+    if "viewBox" not in board.attrib:
+        width, height = (board.attrib[side].removesuffix("px") for side in ("width", "height"))
+        board.set("viewBox", f"0 0 {width} {height}")
+    return board
