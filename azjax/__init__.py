@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from azjax.agents import load_player
 from azjax.games import available, make
-from azjax.search import alphazero_policy, evaluators, uct_policy
+from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
 from azjax.training import Config, Hyper, preset, train
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "alphazero_policy",
     "available",
     "evaluators",
+    "gumbel_policy",
     "load_player",
     "make",
     "preset",

@@ -1,8 +1,23 @@
 """A batch of tree searches as one fixed-shape array program."""
 
 from azjax.search import evaluators
+from azjax.search.budget import search_within
 from azjax.search.dynamics import Evaluator
+from azjax.search.gumbel import gumbel_policy
 from azjax.search.policies import alphazero_policy, uct_policy
+from azjax.search.reuse import advance
 from azjax.search.tree import SearchResult, Tree
+from azjax.search.view import principal_variation
 
-__all__ = ["Evaluator", "SearchResult", "Tree", "alphazero_policy", "evaluators", "uct_policy"]
+__all__ = [
+    "Evaluator",
+    "SearchResult",
+    "Tree",
+    "advance",
+    "alphazero_policy",
+    "evaluators",
+    "gumbel_policy",
+    "principal_variation",
+    "search_within",
+    "uct_policy",
+]

@@ -16,7 +16,7 @@ import numpy as np
 from azjax.games.game import Game
 from azjax.search.arrays import places, read, write_row
 from azjax.search.dynamics import Evaluator, GameDynamics
-from azjax.search.edges import NO_CHILD, legal_logits
+from azjax.search.lanes import NO_CHILD, legal_logits
 from azjax.search.policies import check_num_simulations, root_statistics, summarise, to_action, to_actions
 from azjax.search.selection import Fold
 from azjax.search.simulate import FirstStep, back_up, descend, expand, judge_root, new_tree
@@ -24,6 +24,7 @@ from azjax.search.tree import RETURNS, ROOT, VISITS, SearchResult, Tree
 
 _TINY = float(np.finfo(np.float32).tiny)
 _SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
+_HIGHEST_EXPONENT = 80.0  # e^80 is within the range of float32; 1 is nothing beside it
 _LOWEST_SCORE = -1e9  # of a legal slot, however low its prior: holes are below it
 
 
@@ -78,7 +79,7 @@ def gumbel_policy(
     noisy_logits = logits + gumbel_noise(noise_key, root.prior.shape, gumbel_scale).T
 
     num_considered = min(max_num_considered_actions, num_simulations, num_slots)
-    values = jnp.zeros((num_simulations + 1, batch), jnp.float32)
+    values = jnp.zeros((num_simulations + 2, batch), jnp.float32)
     rule = ImprovedPolicy(
         values=values.at[ROOT].set(jnp.where(root.terminated, 0.0, root.judgement.value)).reshape(-1),
         maxvisit_init=jnp.asarray(maxvisit_init, jnp.float32),
@@ -96,12 +97,12 @@ def gumbel_policy(
         first = halving.first_step(runs, selection, simulation)
         path, leaf = descend(runs, selection, dynamics.max_depth, node, first)
         evaluator_key = jax.random.fold_in(loop_key, simulation)
-        runs, edge, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
+        runs, edge, leaf, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
         runs = back_up(runs, selection, path, leaf, edge, node, value)
         return runs, write_row(values, value, node), halving.with_edge(edge, simulation)
 
     runs, _, _ = jax.lax.fori_loop(0, num_simulations, one_simulation, (tree.as_runs(), rule.values, halving))
-    tree = runs.shaped_as(tree)
+    tree = dataclasses.replace(runs.shaped_as(tree), num_made=jnp.int32(num_simulations + 1))
 
     visits, q = (statistic.T for statistic in root_statistics(tree))
     lanes = jnp.where(valid, q, -jnp.inf), root.prior.T, visits.astype(jnp.float32)
@@ -127,7 +128,7 @@ class Seen(NamedTuple):
 
     mixed: the mixed value, the completed Q of edges without visits.
     lowest: of the completed Qs.
-    highest: of the completed Qs of edges that have a prior.
+    highest: of the Qs of edges with visits; the mixed value where there are none.
     scale: of the completed Qs.
     """
 
@@ -208,26 +209,21 @@ class ImprovedPolicy:
         value = read(self.values, place)
 
         def see(carry: tuple, lanes: tuple[chex.Array, ...]) -> tuple:
-            num_tried, most_visits, prior_tried, excess, untried, lowest, highest = carry
+            num_tried, most_visits, prior_tried, excess, lowest, highest = carry
             q, prior, lane_visits = lanes
             tried = lane_visits > 0
-
-            def total(summands: chex.Array, of: chex.Array) -> chex.Array:
-                return jnp.sum(jnp.where(of, summands, 0.0), axis=0)
-
             return (
                 num_tried + jnp.sum(tried, axis=0),
                 jnp.maximum(most_visits, jnp.max(lane_visits, axis=0)),
-                prior_tried + total(prior, tried),
-                excess + total(prior * (q - value[None]), tried),
-                untried + total(prior, ~tried & (q > -jnp.inf)),
+                prior_tried + jnp.sum(jnp.where(tried, prior, 0.0), axis=0),
+                excess + jnp.sum(jnp.where(tried, prior * (q - value[None]), 0.0), axis=0),
                 jnp.minimum(lowest, jnp.min(jnp.where(tried, q, jnp.inf), axis=0)),
                 jnp.maximum(highest, jnp.max(jnp.where(tried, q, -jnp.inf), axis=0)),
             )
 
         none, zeros = jnp.zeros(visits.shape, jnp.int32), jnp.zeros_like(visits)
-        start = none, zeros, zeros, zeros, zeros, zeros + jnp.inf, zeros - jnp.inf
-        num_tried, most_visits, prior_tried, excess, untried, lowest, highest = fold(see, start)
+        start = none, zeros, zeros, zeros, zeros + jnp.inf, zeros - jnp.inf
+        num_tried, most_visits, prior_tried, excess, lowest, highest = fold(see, start)
         # (value + sum N * sum(P Q) / sum P) / (1 + sum N), in a way that is exact where all Q equal the value: their
         # range, to which all is stretched, is then 0 and not a rounding.
         mixed = value + (visits - 1) / visits * (excess / jnp.maximum(prior_tried, _TINY))
@@ -238,7 +234,7 @@ class ImprovedPolicy:
         return Seen(
             mixed=mixed,
             lowest=lowest,
-            highest=jnp.where(untried > 0, jnp.maximum(highest, mixed), highest),
+            highest=jnp.where(num_tried > 0, highest, mixed),
             scale=(self.maxvisit_init + most_visits) * self.value_scale / spread,
         )
 
@@ -248,10 +244,10 @@ class ImprovedPolicy:
         return (jnp.where(visits > 0, q, seen.mixed[None]) - seen.lowest[None]) * seen.scale[None]
 
     def _weight(self, seen: Seen, features: tuple[chex.Array, ...]) -> chex.Array:
-        """What the improved policy is in proportion to. No exponent is above 0, and that of some edge is 0."""
+        """What the improved policy is in proportion to, in float32's range; the exponent of the highest Q is 0."""
         q, prior, visits = features
         completed = jnp.where(visits > 0, q, seen.mixed)
-        return prior * jnp.exp(jnp.minimum((completed - seen.highest) * seen.scale, 0.0))
+        return prior * jnp.exp(jnp.minimum((completed - seen.highest) * seen.scale, _HIGHEST_EXPONENT))
 
 
 def _in_rows(terms: Any) -> Any:

@@ -59,10 +59,11 @@ def _to_words(leaf: chex.Array) -> chex.Array:
     if dtype == jnp.bool_:
         flat = flat.astype(jnp.uint8)
     if dtype.itemsize < _WORD:
+        # As whole numbers, of which nothing is lost on the way.
+        flat = jax.lax.bitcast_convert_type(flat, _unsigned(flat.dtype))
         # Narrow numbers share a word; a lone one is widened, which costs no padding.
         if flat.shape[1] == 1:
-            unsigned = jax.lax.bitcast_convert_type(flat, _unsigned(flat.dtype))
-            return unsigned.astype(jnp.uint32)
+            return flat.astype(jnp.uint32)
         each = _WORD // dtype.itemsize
         padded = jnp.pad(flat, ((0, 0), (0, -flat.shape[1] % each)))
         return jax.lax.bitcast_convert_type(padded.reshape(batch, -1, each), jnp.uint32)
@@ -76,7 +77,8 @@ def _from_words(words: chex.Array, shape: tuple[int, ...], dtype: Any) -> chex.A
         if size == 1:
             flat = jax.lax.bitcast_convert_type(words.astype(_unsigned(stored)), stored)
         else:
-            flat = jax.lax.bitcast_convert_type(words, stored).reshape(*lead, -1)[..., :size]
+            unsigned = jax.lax.bitcast_convert_type(words, _unsigned(stored)).reshape(*lead, -1)[..., :size]
+            flat = jax.lax.bitcast_convert_type(unsigned, stored)
     elif dtype.itemsize == _WORD:
         flat = jax.lax.bitcast_convert_type(words, dtype)
     else:

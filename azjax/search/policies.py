@@ -11,12 +11,13 @@ import jax.numpy as jnp
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.search.dynamics import Evaluator, GameDynamics
+from azjax.search.reuse import go_on
 from azjax.search.selection import Puct, Ucb1
 from azjax.search.simulate import judge_root, new_tree, search
-from azjax.search.tree import DISCOUNT, PARENT, RETURNS, REWARD, ROOT, SLOT, VISITS, SearchResult, Tree
+from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot, root_statistics
 
 
-@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver"))
+@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver", "max_nodes"))
 def alphazero_policy(
     params: Any,
     key: chex.PRNGKey,
@@ -30,6 +31,8 @@ def alphazero_policy(
     dirichlet_alpha: chex.Numeric | None = None,
     temperature: chex.Numeric = 0.0,
     solver: bool = False,
+    tree: Tree | None = None,
+    max_nodes: int | None = None,
 ) -> SearchResult:
     """AlphaZero's search (Silver et al. 2018) from each state of a batch.
 
@@ -43,13 +46,17 @@ def alphazero_policy(
       c_puct: weight of exploration.
       dirichlet_fraction: share of the noise in the root's priors, 0..1.
       dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
-      temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the lowest
-        action on ties), infinity draws uniformly from the legal actions.
+      temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
+        `legal_slots` on ties), infinity draws uniformly from the legal actions.
       solver: prove wins, losses and draws on the way; a proven root is searched no more, and a proven loss is not
         played while anything else stands. Returns must lie in -1..1 (static).
+      tree: trees of this policy to go on with, of an earlier call or from `advance`. A tree whose root is another
+        position than its state begins anew.
+      max_nodes: room in each tree, with the root; enough for `num_simulations` by default, and that of `tree`. A full
+        tree goes on without making nodes (static).
 
     Raises:
-      ValueError: num_simulations below 1.
+      ValueError: num_simulations below 1, or max_nodes that disagree with `tree`.
     """
     check_num_simulations(num_simulations)
     root_key, noise_key, loop_key, action_key = jax.random.split(key, 4)
@@ -61,7 +68,10 @@ def alphazero_policy(
         lambda: root.prior,
     )
     selection = Puct(jnp.asarray(c_puct, jnp.float32))
-    tree = new_tree(root._replace(prior=prior), selection, num_simulations + 1, solver=solver)
+    if tree is not None and max_nodes is None:
+        max_nodes = tree.num_nodes - 1
+    fresh = new_tree(root._replace(prior=prior), selection, max_nodes or num_simulations + 1, solver=solver)
+    tree = fresh if tree is None else go_on(tree, fresh, selection)
     tree = search(dynamics, params, loop_key, tree, selection, num_simulations)
     return summarise(game, tree, action_key, temperature)
 
@@ -80,8 +90,8 @@ def uct_policy(
 ) -> SearchResult:
     """UCT (Kocsis and Szepesvari 2006) with random rollouts, without priors.
 
-    The action is that of the highest mean return, found without exploration, the lowest action on ties. The root
-    itself is not judged. `SearchResult.tree` counts decided visits, so that wins of each player can be told.
+    The action is that of the highest mean return, found without exploration, the first in `legal_slots` on ties. The
+    root itself is not judged. `SearchResult.tree` counts decided visits, so that wins of each player can be told.
 
     Args:
       params: what the evaluator reads; None for rollouts.
@@ -198,21 +208,6 @@ def playable(tree: Tree, visits: chex.Array, valid: chex.Array) -> chex.Array:
     proven, value = (lower[ROOT] == upper[ROOT])[:, None], lower[ROOT][:, None]
     stands = jnp.where(proven, slot_lower >= value, slot_upper > -1)
     return valid & jnp.where(visits > 0, stands, ~proven)
-
-
-def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:
-    """Visits int32 [B, K] and mean returns float32 [B, K] of the roots' slots, 0 where there is no child."""
-    visits = by_root_slot(tree, tree.visits)
-    return visits, by_root_slot(tree, tree.sums[..., RETURNS]) / jnp.maximum(visits, 1)
-
-
-def by_root_slot(tree: Tree, values: chex.Array) -> chex.Array:
-    """[B, K]: of values [N, B] by node those of the roots' children, 0 for a slot without a child."""
-    made = (tree.visits > 0) & (jnp.arange(tree.num_nodes, dtype=jnp.int32) != ROOT)[:, None]
-    cell = jnp.arange(tree.batch, dtype=jnp.int32)[None] * tree.num_slots + tree.links[..., SLOT]
-    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, tree.batch * tree.num_slots).reshape(-1)
-    cells = jnp.zeros(tree.batch * tree.num_slots, values.dtype).at[cell]
-    return cells.set(values.reshape(-1), mode="drop").reshape(tree.batch, tree.num_slots)
 
 
 def to_actions(game: Game, values: chex.Array, actions: chex.Array | None) -> chex.Array:

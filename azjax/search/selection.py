@@ -10,7 +10,8 @@ from azjax.games.game import state_dataclass
 
 Fold = Callable[[Callable[[Any, tuple[chex.Array, ...]], Any], Any], Any]
 """`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R], which come in any number of
-rows, as features [L, R]. Untried edges come one by one or as one whose prior is their sum."""
+rows, as features [L, R]; the first of them is -inf where there is no edge. Untried edges come one by one, or as one
+whose prior is the sum of theirs."""
 
 
 class Selection(Protocol):

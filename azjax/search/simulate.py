@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from azjax.games.game import Game, History
 from azjax.search.arrays import add, apart, places, put, read, read_row, write_row
 from azjax.search.dynamics import GameDynamics, Judgement
-from azjax.search.edges import NO_CHILD, edges_for, legal_logits, legal_softmax
+from azjax.search.edges import edges_for
+from azjax.search.lanes import NO_CHILD, legal_logits, legal_softmax
 from azjax.search.packing import Packing
 from azjax.search.selection import Selection
 from azjax.search.tree import DISCOUNT, PRIOR, RETURNS, REWARD, ROOT, VISITS, Tree
@@ -93,30 +94,33 @@ def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: A
 def search(
     dynamics: GameDynamics, params: Any, key: chex.PRNGKey, tree: Tree, selection: Selection, num_simulations: int
 ) -> Tree:
-    """The trees, of roots alone, after so many simulations; `key` is consumed by the evaluator."""
+    """The trees after so many more simulations; `key` is consumed by the evaluator.
+
+    A tree without room for a node goes on without making any.
+    """
 
     def one_simulation(simulation: chex.Array, runs: Tree) -> Tree:
         evaluator_key = jax.random.fold_in(key, simulation)
-        # Node i + 1 is made by simulation i.
-        return simulate(dynamics, params, evaluator_key, runs, selection, simulation + 1)
+        return simulate(dynamics, params, evaluator_key, runs, selection)
 
     return jax.lax.fori_loop(0, num_simulations, one_simulation, tree.as_runs()).shaped_as(tree)
 
 
 def new_tree(
-    root: Root, selection: Selection, num_nodes: int, *, solver: bool = False, counts_decided: bool = False
+    root: Root, selection: Selection, max_nodes: int, *, solver: bool = False, counts_decided: bool = False
 ) -> Tree:
-    """Trees that hold their roots alone, with room for N nodes.
+    """Trees that hold their roots alone.
 
     Args:
       root: the positions.
       selection: the rule of selection.
-      num_nodes: N.
+      max_nodes: for so many there is room; N is one more, since a full tree writes to the last row.
       solver: keep `Tree.bounds`.
       counts_decided: keep `Tree.decided`.
     """
     batch, slots = root.prior.shape
     judgement = root.judgement
+    num_nodes = max_nodes + 1
 
     def room(row: chex.Array) -> chex.Array:
         # What no node was made for is never read.
@@ -136,6 +140,7 @@ def new_tree(
         edges=edges_for(selection, root.prior, num_nodes, solver),
         decided=jnp.zeros((num_nodes, batch), jnp.float32) if counts_decided else None,
         bounds=room(new_bounds(root.terminated)) if solver else None,
+        num_made=jnp.int32(1),
         packing=packing,
         num_nodes=num_nodes,
         batch=batch,
@@ -166,6 +171,8 @@ def descend(
         place = places(carry[2].node, batch)
         fold = tree.edges.fold(selection, place, tree.num_slots, batch, node)
         terms = selection.terms(read(tree.sums, place * 2 + VISITS), place, fold)
+        if selection.folds:
+            terms = apart(lambda terms: terms, terms, node)
         return take(carry, *tree.edges.best(selection, terms, place, tree.num_slots, batch, node))
 
     def take(carry: tuple, edge: chex.Array, child: chex.Array) -> tuple:
@@ -224,13 +231,14 @@ def expand(
     leaf: Leaf,
     node: chex.Array,
     first: FirstStep | None = None,
-) -> tuple[Tree, chex.Array, chex.Array]:
-    """Makes `node` (int32 []) below the leaves that are to be expanded.
+) -> tuple[Tree, chex.Array, Leaf, chex.Array]:
+    """Makes `node` (int32 []) below the leaves that are to be expanded, if it is not the last row.
 
     Returns:
-      the trees, the edges [B] to the new nodes, and what the positions at the ends of the paths are worth to their
-      players to move, float32 [B].
+      the trees, the edges [B] to the new nodes, the leaves that were expanded, and what the positions at the ends of
+      the paths are worth to their players to move, float32 [B].
     """
+    wanted, leaf = leaf.expand, leaf._replace(expand=leaf.expand & (node < tree.num_nodes - 1))
     batch, num_slots = tree.batch, tree.num_slots
     histories = tree.histories
     occurred = None
@@ -267,8 +275,10 @@ def expand(
         edges=edges,
         bounds=None if tree.bounds is None else write_row(tree.bounds, new_bounds(step.discount == 0), node),
     )
-    value = jnp.where(leaf.expand & (step.discount != 0), judgement.value, 0.0)
-    return tree, edge, value
+    value = jnp.where(step.discount != 0, judgement.value, 0.0)
+    # What the leaf is worth for the sake of the new position, where the tree has no room for it.
+    of_leaf = jnp.where(wanted, step.reward + step.discount * value, 0.0)
+    return tree, edge, leaf, jnp.where(leaf.expand, value, of_leaf)
 
 
 def back_up(
@@ -358,9 +368,17 @@ def prove(
 
 
 def simulate(
-    dynamics: GameDynamics, params: Any, key: chex.PRNGKey, tree: Tree, selection: Selection, node: chex.Array
+    dynamics: GameDynamics,
+    params: Any,
+    key: chex.PRNGKey,
+    tree: Tree,
+    selection: Selection,
+    first: FirstStep | None = None,
 ) -> Tree:
-    """One simulation in every tree; the nodes that it makes are number `node`."""
-    path, leaf = descend(tree, selection, dynamics.max_depth, node)
-    tree, edge, value = expand(dynamics, params, key, tree, selection, path, leaf, node)
+    """One simulation in every tree; the nodes that it makes have the same number in all of them."""
+    # A full tree writes to its last row, which nothing leads to.
+    node = jnp.minimum(tree.num_made, tree.num_nodes - 1)
+    path, leaf = descend(tree, selection, dynamics.max_depth, node, first)
+    tree, edge, leaf, value = expand(dynamics, params, key, tree, selection, path, leaf, node, first)
+    tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.num_nodes - 1))
     return back_up(tree, selection, path, leaf, edge, node, value)

@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import History, state_dataclass
+from azjax.games.game import Game, History, state_dataclass
 from azjax.search.edges import Edges
 from azjax.search.packing import Packing
 
@@ -51,6 +51,7 @@ class Tree:
     decided: float32 [N, B]; visits whose return was not zero; None where they are not counted.
     bounds: float32 [N, B, 2]; what the true value of the node, seen by its player to move, is proven to lie between;
       None without a solver.
+    num_made: int32 []; the number of the node that is made next.
     packing: of the positions (static).
     num_nodes, batch, num_slots: N, B and K (static).
     """
@@ -65,6 +66,7 @@ class Tree:
     edges: Edges
     decided: chex.Array | None
     bounds: chex.Array | None
+    num_made: chex.Array
     packing: Packing = dataclasses.field(metadata={"static": True})
     num_nodes: int = dataclasses.field(metadata={"static": True})
     batch: int = dataclasses.field(metadata={"static": True})
@@ -73,7 +75,7 @@ class Tree:
     def as_runs(self) -> "Tree":
         """The trees as a simulation has them: every array one run of numbers. See `arrays.py`."""
         runs = jax.tree.map(lambda array: array.reshape(-1), self)
-        return dataclasses.replace(runs, histories=self.histories)
+        return dataclasses.replace(runs, histories=self.histories, num_made=self.num_made)
 
     def shaped_as(self, tree: "Tree") -> "Tree":
         """These runs with the shapes of `tree`, whose they are."""
@@ -88,6 +90,26 @@ class Tree:
     def visits(self) -> chex.Array:
         """int32 [N, B]; see `sums`."""
         return self.sums[..., VISITS].astype(jnp.int32)
+
+    # To look at one tree of the batch; `view.py` and `picture.py` tell of the arguments.
+
+    def to_text(self, game: Game | None = None, row: int = 0, **options: Any) -> str:
+        """See `azjax.search.view.to_text`."""
+        from azjax.search.view import to_text
+
+        return to_text(self, game, row, **options)
+
+    def to_graphviz(self, game: Game | None = None, row: int = 0, **options: Any) -> str:
+        """See `azjax.search.picture.to_graphviz`."""
+        from azjax.search.picture import to_graphviz
+
+        return to_graphviz(self, game, row, **options)
+
+    def to_svg(self, game: Game, row: int = 0, **options: Any) -> str:
+        """See `azjax.search.picture.to_svg`."""
+        from azjax.search.picture import to_svg
+
+        return to_svg(self, game, row, **options)
 
 
 @state_dataclass
@@ -110,3 +132,18 @@ class SearchResult:
     q_values: chex.Array
     bounds: chex.Array
     tree: Tree
+
+
+def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:
+    """Visits int32 [B, K] and mean returns float32 [B, K] of the roots' slots, 0 where there is no child."""
+    visits = by_root_slot(tree, tree.visits)
+    return visits, by_root_slot(tree, tree.sums[..., RETURNS]) / jnp.maximum(visits, 1)
+
+
+def by_root_slot(tree: Tree, values: chex.Array) -> chex.Array:
+    """[B, K]: of values [N, B] by node those of the roots' children, 0 for a slot without a child."""
+    made = (tree.visits > 0) & (jnp.arange(tree.num_nodes, dtype=jnp.int32) != ROOT)[:, None]
+    cell = jnp.arange(tree.batch, dtype=jnp.int32)[None] * tree.num_slots + tree.links[..., SLOT]
+    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, tree.batch * tree.num_slots).reshape(-1)
+    cells = jnp.zeros(tree.batch * tree.num_slots, values.dtype).at[cell]
+    return cells.set(values.reshape(-1), mode="drop").reshape(tree.batch, tree.num_slots)

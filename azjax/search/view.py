@@ -1,11 +1,10 @@
-"""Search trees to look at: as text, for Graphviz and as a picture. All of it runs on the host, on one tree of a batch.
+"""Search trees to look at, as text. All of it runs on the host, on one tree of a batch; pictures are in `picture.py`.
 
 Values of a node (its mean return, its evaluation, its bounds) are seen by the player who moved into the node, those of
 the root by its player to move. So of all moves of a position the one with the highest value is the best one.
 """
 
 import math
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -22,12 +21,7 @@ ORDERS = {
 }
 """The orders of `to_text`, and what is said of each."""
 
-_SVG = "http://www.w3.org/2000/svg"
-_BOARD, _GAP, _LABEL, _EDGE, _MARGIN = 130.0, 20.0, 40.0, 56.0, 24.0  # of the picture, in pixels
-_STYLE = (
-    ".azjax-tree{--card:#fcfbf8;--ink:#33353b;--faint:#6d6d68;--edge:#b6b3aa}"
-    "@media(prefers-color-scheme:dark){.azjax-tree{--card:#1d1f24;--ink:#e8e6e1;--faint:#9b9fa8;--edge:#5c6069}}"
-)
+SEEN_BY = "Values are seen by the player who moved into the node, the root's by its player to move."
 
 
 class NodeView(NamedTuple):
@@ -124,7 +118,7 @@ def made_nodes(tree: Tree, row: int = 0) -> dict[int, NodeView]:
             children=tuple(children),
         )
 
-    nodes = {}
+    nodes: dict[int, NodeView] = {}
     level, depth = [ROOT], 0
     while level:
         nodes.update((number, view(number, depth)) for number in level)
@@ -161,7 +155,7 @@ def principal_variation(tree: Tree, game: Game | None = None, row: int = 0) -> l
         line.append(node)
     if game is None:
         return [node.action for node in line if node.action is not None]
-    return [_move(nodes, game, node) for node in line]
+    return [move_text(nodes, game, node) for node in line]
 
 
 def to_text(
@@ -199,22 +193,22 @@ def to_text(
     if order == "made":
         shown = list(nodes)[: _checked(max_nodes)]
     else:
-        shown = _most_visited(nodes, max_nodes)
+        shown = most_visited(nodes, max_nodes)
         if order == "depth":
-            shown = _preorder(nodes, shown)
-    some_text = game is not None and _position(game, nodes[ROOT]) is not None
+            shown = preorder(nodes, shown)
+    has_text = position_text(game, nodes[ROOT]) is not None
     players = ("player 0", "player 1") if game is None else game.player_names
     header = ["node", "parent", "move", "visits"]
     header += ["prior", "value"] if tree.decided is None else [*(f"wins of {name}" for name in players), "value", "UCB"]
     header += ["proven"] if tree.bounds is not None else []
     header += ["judged"] if trace else []
-    header += ["position"] if some_text else []
+    header += ["position"] if has_text else []
     rows = [header]
     for node in map(nodes.__getitem__, shown):
         parent = None if node.parent is None else nodes[node.parent]
         indent = "  " * node.depth if order == "depth" else ""
         cells = [str(node.number), "-" if parent is None else str(parent.number)]
-        cells += [indent + _move(nodes, game, node), str(node.visits)]
+        cells += [indent + move_text(nodes, game, node), str(node.visits)]
         if node.wins is None:
             cells += ["-" if parent is None else f"{node.prior:.3f}", _signed(node.value)]
         else:
@@ -224,115 +218,16 @@ def to_text(
             cells += [*map(str, node.wins), _signed(node.value), _signed(score)]
         cells += [_proof(node) or "-"] if tree.bounds is not None else []
         cells += [_signed(node.evaluation)] if trace else []
-        if game is not None and some_text:
-            cells.append(_position(game, node) or "-")
+        cells += [position_text(game, node) or "-"] if has_text else []
         rows.append(cells)
     count = f"{len(nodes)} nodes" if len(shown) == len(nodes) else f"{len(shown)} of {len(nodes)} nodes"
     return "\n".join(
         [
             f"Tree {row}: {count}, {ORDERS[order]}.",
-            "Values are seen by the player who moved into the node, the root's by its player to move.",
+            SEEN_BY,
             *_table(rows, left={"move", "proven", "position"}),
         ]
     )
-
-
-def to_graphviz(
-    tree: Tree, game: Game | None = None, row: int = 0, *, max_nodes: int | None = 30, max_depth: int | None = None
-) -> str:
-    """The most visited nodes of a tree in Graphviz's DOT language; edges are labelled with move, visits and value.
-
-    Args:
-      tree: the trees of a batch.
-      game: draws the positions in characters and writes the moves. Without it, and for a game without text, nodes show
-        their numbers.
-      row: the index in the batch.
-      max_nodes: how many nodes are shown, at least 1; None for all.
-      max_depth: how many plies below the root are shown, at least 0; None for all.
-
-    Raises:
-      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
-    """
-    nodes = made_nodes(tree, row)
-    lines = ["digraph tree {", '  node [shape=box, fontname="monospace"];', '  edge [fontname="sans-serif"];']
-    shown = _preorder(nodes, _most_visited(nodes, max_nodes, max_depth))
-    for node in map(nodes.__getitem__, shown):
-        drawn = f"node {node.number}"
-        if game is not None and _position(game, node) is not None:
-            drawn = game.draw(node.state)
-        if node.parent is None:
-            drawn = f"{drawn}\n{_statistics(node)}"
-        # \l ends a line that is set to the left.
-        label = "".join(f"{_quoted(line)}\\l" for line in drawn.splitlines())
-        lines.append(f'  n{node.number} [label="{label}"];')
-        if node.parent is not None:
-            label = f"{_quoted(_move(nodes, game, node))}\\n{_quoted(_statistics(node))}"
-            lines.append(f'  n{node.parent} -> n{node.number} [label="{label}"];')
-    return "\n".join([*lines, "}", ""])
-
-
-def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, max_depth: int | None = None) -> str:
-    """The most visited nodes of a tree as one SVG document, a board picture for each, without external references.
-
-    Levels go down, and of the children of a node the most visited stands first. Above each board stand the move, its
-    visits and its value; an edge is as wide as its share of the parent's visits.
-
-    Args:
-      tree: the trees of a batch.
-      game: draws the positions (`Game.svg`) and writes the moves.
-      row: the index in the batch.
-      max_nodes: how many nodes are shown, at least 1; None for all.
-      max_depth: how many plies below the root are shown, at least 0; None for all.
-
-    Raises:
-      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
-      NotImplementedError: the game has no picture.
-    """
-    nodes = made_nodes(tree, row)
-    shown = _preorder(nodes, _most_visited(nodes, max_nodes, max_depth))
-    boards = {number: _board(game, nodes[number]) for number in shown}
-    _, _, width, height = map(float, boards[ROOT].attrib["viewBox"].split())
-    board_height = _BOARD * height / width
-    level = _LABEL + board_height + _EDGE
-    columns = _columns(nodes, shown)
-    left = {number: _MARGIN + column * (_BOARD + _GAP) for number, column in columns.items()}
-    top = {number: _MARGIN + _LABEL + nodes[number].depth * level for number in shown}
-    title = f"{game.name}: {len(shown)} of {len(nodes)} nodes of a search tree"
-    size = {
-        "width": f"{max(left.values()) + _BOARD + _MARGIN:g}",
-        "height": f"{max(top.values()) + board_height + _MARGIN:g}",
-    }
-    picture = ElementTree.Element(
-        "svg",
-        size,
-        xmlns=_SVG,
-        viewBox=f"0 0 {size['width']} {size['height']}",
-        role="img",
-        **{"class": "azjax-tree", "aria-label": title, "font-family": "system-ui, sans-serif"},
-    )
-    ElementTree.SubElement(picture, "title").text = title
-    ElementTree.SubElement(picture, "style").text = _STYLE
-    ElementTree.SubElement(picture, "rect", size, fill="var(--card)")
-    for node in map(nodes.__getitem__, shown):
-        x, y = left[node.number], top[node.number]
-        middle = x + _BOARD / 2
-        if node.parent is not None:
-            begin_x, begin_y = left[node.parent] + _BOARD / 2, top[node.parent] + board_height
-            end_y = y - _LABEL
-            bend = (begin_y + end_y) / 2
-            curve = f"M{begin_x:g} {begin_y:g}C{begin_x:g} {bend:g} {middle:g} {bend:g} {middle:g} {end_y:g}"
-            thickness = f"{1 + 9 * node.visits / nodes[node.parent].visits:.1f}"
-            style = {"fill": "none", "stroke": "var(--edge)", "stroke-width": thickness}
-            ElementTree.SubElement(picture, "path", style, d=curve)
-            _label(picture, middle, y - 24, _move(nodes, game, node), 15, "ink", **{"font-weight": "600"})
-        _label(picture, middle, y - 8, _statistics(node), 12, "faint")
-        hidden = sum(child not in boards for child in node.children)
-        if hidden:
-            _label(picture, middle, y + board_height + 14, f"{hidden} more", 11, "faint")
-        board = boards[node.number]
-        board.attrib.update(x=f"{x:g}", y=f"{y:g}", width=f"{_BOARD:g}", height=f"{board_height:g}")
-        picture.append(board)
-    return ElementTree.tostring(picture, encoding="unicode")
 
 
 def _checked(max_nodes: int | None) -> int | None:
@@ -341,7 +236,7 @@ def _checked(max_nodes: int | None) -> int | None:
     return max_nodes
 
 
-def _most_visited(nodes: Mapping[int, NodeView], max_nodes: int | None, max_depth: int | None = None) -> list[int]:
+def most_visited(nodes: Mapping[int, NodeView], max_nodes: int | None, max_depth: int | None = None) -> list[int]:
     """Numbers of the most visited nodes; with each there is its parent, which is visited at least as often."""
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth must be at least 0, or None for any depth, got {max_depth}")
@@ -350,25 +245,13 @@ def _most_visited(nodes: Mapping[int, NodeView], max_nodes: int | None, max_dept
     return [node.number for node in deep_enough[: _checked(max_nodes)]]
 
 
-def _preorder(nodes: Mapping[int, NodeView], shown: Collection[int]) -> list[int]:
+def preorder(nodes: Mapping[int, NodeView], shown: Collection[int]) -> list[int]:
     """The same nodes, each before those below it, the most visited child first."""
     wanted, order, waiting = set(shown), [], [ROOT]
     while waiting:
         order.append(waiting.pop())
         waiting += [child for child in reversed(nodes[order[-1]].children) if child in wanted]
     return order
-
-
-def _columns(nodes: Mapping[int, NodeView], preorder: Sequence[int]) -> dict[int, float]:
-    """Where each node stands from left to right: those without children side by side, the others above theirs."""
-    columns: dict[int, float] = {}
-    lowest = [number for number in preorder if not any(child in preorder for child in nodes[number].children)]
-    columns.update((number, float(column)) for column, number in enumerate(lowest))
-    for number in reversed(preorder):
-        below = [columns[child] for child in nodes[number].children if child in columns]
-        if below:
-            columns[number] = (below[0] + below[-1]) / 2
-    return columns
 
 
 def _standing(nodes: Mapping[int, NodeView], node: NodeView) -> list[int]:
@@ -385,14 +268,17 @@ def _standing(nodes: Mapping[int, NodeView], node: NodeView) -> list[int]:
     ]
 
 
-def _move(nodes: Mapping[int, NodeView], game: Game | None, node: NodeView) -> str:
+def move_text(nodes: Mapping[int, NodeView], game: Game | None, node: NodeView) -> str:
+    """The move into the node, as a plain action without a game; "-" at the root."""
     if node.parent is None or node.action is None:
         return "-"
     return str(node.action) if game is None else game.action_to_text(nodes[node.parent].state, node.action)
 
 
-def _position(game: Game, node: NodeView) -> str | None:
-    """The position in one line; None in a game without text."""
+def position_text(game: Game | None, node: NodeView) -> str | None:
+    """The position in one line; None without a game, and in a game without text."""
+    if game is None:
+        return None
     try:
         return game.to_text(node.state)
     except NotImplementedError:
@@ -409,7 +295,8 @@ def _proof(node: NodeView) -> str:
     return f">= {lower:g}" if lower > -1 else f"<= {upper:g}" if upper < 1 else ""
 
 
-def _statistics(node: NodeView) -> str:
+def statistics(node: NodeView) -> str:
+    """Visits, value, and what is proven."""
     parts = [f"{node.visits} visit{'s' if node.visits != 1 else ''}", _signed(node.value), _proof(node)]
     return ", ".join(part for part in parts if part)
 
@@ -426,26 +313,3 @@ def _table(rows: Sequence[Sequence[str]], left: Collection[str]) -> list[str]:
         "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def _quoted(text: str) -> str:
-    """As it stands inside the quotation marks of DOT."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _label(
-    parent: ElementTree.Element, x: float, y: float, text: str, size: int, color: str, **attributes: str
-) -> None:
-    style = {"x": f"{x:g}", "y": f"{y:g}", "font-size": str(size), "text-anchor": "middle", "fill": f"var(--{color})"}
-    ElementTree.SubElement(parent, "text", style, **attributes).text = text
-
-
-def _board(game: Game, node: NodeView) -> ElementTree.Element:
-    """The game's picture of the node, to stand inside another; its own size is in its `viewBox`."""
-    board = ElementTree.fromstring(game.svg(node.state, last_action=node.action))
-    for element in board.iter():
-        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-    if "viewBox" not in board.attrib:
-        width, height = (board.attrib[side].removesuffix("px") for side in ("width", "height"))
-        board.set("viewBox", f"0 0 {width} {height}")
-    return board

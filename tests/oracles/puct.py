@@ -5,12 +5,17 @@ child slots of a node, `A` the number of actions.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 F32 = np.float32
+
+LARGEST_TABLE = 16
+"""Which of equal scores wins. With so many slots or fewer it is the lowest slot. With more it is the child that was
+made first, and a slot without a child must score more than every child; of those slots the one of the highest prior
+(the lowest slot on ties) stands for all."""
 
 
 class Position(Protocol):
@@ -35,17 +40,6 @@ Evaluate = Callable[[Any], tuple[np.ndarray, float]]
 """position -> (prior float32 [K] over its slots, value for the player to move)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What the search found at its root; see `azjax.search.SearchResult`, without the batch axis."""
-
-    action: int
-    policy: np.ndarray
-    value: np.float32
-    visits: np.ndarray
-    q_values: np.ndarray
-
-
 class Node:
     """A visited position and the statistics of its children, all seen by the player to move here."""
 
@@ -54,23 +48,53 @@ class Node:
         self.actions = np.array([] if position.terminal else rules.slots(position), int)
         self.prior: np.ndarray
         self.prior, self.value = (np.zeros(0, F32), 0.0) if position.terminal else evaluate(position)
-        self.children: dict[int, Node] = {}
+        self.children: dict[int, Node] = {}  # by slot, the eldest first
         self.visits = np.zeros(len(self.actions), int)
         self.return_sums = np.zeros(len(self.actions), F32)
 
     def best_slot(self, c_puct: float) -> int:
-        """The slot with the largest score, the lowest of equal ones."""
-        visits = self.visits.astype(F32)
-        root = np.sqrt(F32(max(self.visits.sum(), 1)))
-        exploration = ((F32(c_puct) * self.prior) * root) / (F32(1) + visits)
-        scores = self.mean_returns() + exploration
+        """The slot with the largest score; see `LARGEST_TABLE` for equal ones."""
+        scores = self.scores(c_puct)
+        if len(self.actions) <= LARGEST_TABLE:
+            return int(np.argmax(scores))
+        untried = np.where(self.actions >= 0, self.prior, -np.inf)
+        untried[list(self.children)] = -np.inf
+        new = int(np.argmax(untried))
+        if not self.children:
+            return new
+        best = max(self.children, key=lambda slot: scores[slot])  # the first of equal ones
+        return new if untried[new] >= 0 and scores[new] > scores[best] else best
+
+    def scores(self, c_puct: float) -> np.ndarray:
+        """float32 [K]; -inf in holes."""
+        # The root of the visits of the node without its own evaluation, one at least.
+        exploration = F32(c_puct) * np.sqrt(F32(max(self.visits.sum(), 1)))
+        scores = self.mean_returns() + exploration * (self.prior / (F32(1) + self.visits.astype(F32)))
         assert scores.dtype == F32
         scores[self.actions < 0] = -np.inf
-        return int(np.argmax(scores))
+        return scores
+
+    def descendants(self) -> Iterator["Node"]:
+        """The node itself and all below it."""
+        yield self
+        for child in self.children.values():
+            yield from child.descendants()
 
     def mean_returns(self) -> np.ndarray:
         """float32 [K]; 0 where a child was never visited."""
         return np.where(self.visits > 0, self.return_sums / np.maximum(self.visits, 1).astype(F32), F32(0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What the search found at its root; the fields of `azjax.search.SearchResult`, and `root`, the tree."""
+
+    action: int
+    policy: np.ndarray
+    value: np.float32
+    visits: np.ndarray
+    q_values: np.ndarray
+    root: Any
 
 
 def search(
@@ -104,4 +128,15 @@ def search(
     visits[root.actions[legal]] = root.visits[legal]
     q_values[root.actions[legal]] = root.mean_returns()[legal]
     policy = visits.astype(F32) / F32(max(visits.sum(), 1))
-    return Result(int(np.argmax(visits)), policy, root_sum / F32(root_visits), visits, q_values)
+    return Result(int(np.argmax(visits)), policy, root_sum / F32(root_visits), visits, q_values, root)
+
+
+def assert_equal(result: Any, expected: Sequence[Result]) -> None:
+    """Of a `SearchResult` and one `Result` a row. Sums are equal to the last bit; a mean may differ by one rounding."""
+    for field in ("visits", "q_values", "action"):
+        np.testing.assert_array_equal(
+            getattr(result, field), np.stack([getattr(row, field) for row in expected]), field
+        )
+    for field in ("policy", "value"):
+        rows = np.stack([getattr(row, field) for row in expected])
+        np.testing.assert_allclose(getattr(result, field), rows, rtol=0, atol=1e-6, err_msg=field)

@@ -1,8 +1,8 @@
 """A game of random tables: every rule of the contract is exercised, and plain Python can read the same tables.
 
 Nodes lie in layers, and a step leads one or two layers down, so that lines of play meet again and games end. The
-same player may move twice in a row, rewards come in the middle of the game too, and numbers are multiples of 1/8:
-their sums are exact in float32. Axis letters: `M` nodes, `A` actions.
+same player may move twice in a row, and rewards come in the middle of the game too. Numbers are multiples of 1/8, so
+that their sums are exact in float32 and scores are often equal, or real ones. Axis letters: `M` nodes, `A` actions.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Tables(NamedTuple):
       player: int32 [M]; to move.
       terminal: bool [M].
       legal: bool [M, A]; all False at terminal nodes.
-      prior_logits: float32 [M, A]; integers.
+      prior_logits: float32 [M, A]; integers, or real.
       values: float32 [M]; in [-1, 1], for the player to move.
     """
 
@@ -61,6 +61,7 @@ class TableGame(Game):
     depth: layers below the first one.
     actions: A.
     slots: K <= A.
+    real: rewards, values and logits are real numbers.
     """
 
     seed: int
@@ -68,6 +69,7 @@ class TableGame(Game):
     depth: int
     actions: int
     slots: int
+    real: bool = False
     name: str = "table"
 
     @property
@@ -92,7 +94,7 @@ class TableGame(Game):
 
     @property
     def tables(self) -> Tables:
-        return _tables(self.seed, self.width, self.depth, self.actions, self.slots)
+        return _tables(self.seed, self.width, self.depth, self.actions, self.slots, self.real)
 
     def init(self, key: chex.PRNGKey) -> TableState:
         del key
@@ -120,7 +122,7 @@ class TableGame(Game):
 
 
 @functools.cache
-def _tables(seed: int, width: int, depth: int, num_actions: int, max_legal_actions: int) -> Tables:
+def _tables(seed: int, width: int, depth: int, num_actions: int, max_legal_actions: int, real: bool) -> Tables:
     generator = np.random.default_rng(seed)
     num_nodes = width * (depth + 1)
     shape = (num_nodes, num_actions)
@@ -133,14 +135,21 @@ def _tables(seed: int, width: int, depth: int, num_actions: int, max_legal_actio
     num_legal[0] = max_legal_actions  # the bound is reached
     rank = generator.random(shape).argsort(axis=1).argsort(axis=1)
     child_layer = np.minimum(layer[:, None] + generator.integers(1, 3, shape), depth)
+
+    def numbers(shape: Any) -> np.ndarray:
+        return generator.uniform(-1, 1, shape) if real else generator.integers(-8, 9, shape) / 8
+
+    def logits(shape: Any) -> np.ndarray:
+        return generator.normal(0, 1.5, shape) if real else generator.integers(-2, 4, shape)
+
     return Tables(
         children=(child_layer * width + generator.integers(0, width, shape)).astype(np.int32),
-        rewards=(generator.integers(-8, 9, shape) * generator.integers(0, 2, shape) / 8).astype(np.float32),
+        rewards=(numbers(shape) * generator.integers(0, 2, shape)).astype(np.float32),
         player=player,
         terminal=terminal,
         legal=(rank < num_legal[:, None]) & ~terminal[:, None],
-        prior_logits=generator.integers(-2, 4, shape).astype(np.float32),
-        values=(generator.integers(-8, 9, num_nodes) / 8).astype(np.float32),
+        prior_logits=logits(shape).astype(np.float32),
+        values=numbers(num_nodes).astype(np.float32),
     )
 
 

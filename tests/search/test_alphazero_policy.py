@@ -38,15 +38,6 @@ def search(params, states, *, game, evaluator, num_simulations, key_seed=KEY_SEE
     return jax.device_get(dataclasses.replace(result, tree=None))
 
 
-def assert_equal_to_oracle(result, expected):
-    """`expected`: one `puct.Result` a row. Sums are equal to the last bit; a mean may differ by one rounding."""
-    np.testing.assert_array_equal(result.visits, np.stack([row.visits for row in expected]))
-    np.testing.assert_array_equal(result.q_values, np.stack([row.q_values for row in expected]))
-    np.testing.assert_array_equal(result.action, np.stack([row.action for row in expected]))
-    np.testing.assert_allclose(result.policy, np.stack([row.policy for row in expected]), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(result.value, np.stack([row.value for row in expected]), rtol=0, atol=1e-6)
-
-
 def assert_equal_rows(left, right):
     jax.tree.map(np.testing.assert_array_equal, left, right)
 
@@ -55,7 +46,15 @@ def assert_equal_rows(left, right):
 
 SOME_SLOTS = TableGame(seed=1, width=128, depth=8, actions=11, slots=6)
 ALL_SLOTS = TableGame(seed=2, width=128, depth=8, actions=7, slots=7)
+# With so many slots edges are kept with their children alone, eight in a row.
+SOME_OF_40 = TableGame(seed=3, width=64, depth=8, actions=40, slots=24)
+SOME_OF_100 = TableGame(seed=4, width=64, depth=8, actions=100, slots=40)
+ALL_OF_24 = TableGame(seed=5, width=64, depth=8, actions=24, slots=24)
 TABLE = evaluators.table(node_of)
+
+
+def real_numbers_of(game):
+    return dataclasses.replace(game, real=True)
 
 
 def search_table_game(game, nodes, num_simulations, *, params=None, c_puct=1.25):
@@ -84,14 +83,40 @@ def test_trees_of_random_games_equal_those_of_a_plain_python_search(game, num_si
     nodes = np.arange(num_roots)
     assert game.tables.terminal[nodes].any()
     result = search_table_game(game, nodes, num_simulations)
-    assert_equal_to_oracle(result, plain_search(game, nodes, num_simulations))
+    puct.assert_equal(result, plain_search(game, nodes, num_simulations))
 
 
 @pytest.mark.parametrize("c_puct", [0.25, 4.0])
 def test_trees_equal_those_of_a_plain_python_search_with_other_exploration(c_puct):
     nodes = np.arange(1024)
     result = search_table_game(SOME_SLOTS, nodes, 16, c_puct=c_puct)
-    assert_equal_to_oracle(result, plain_search(SOME_SLOTS, nodes, 16, c_puct))
+    puct.assert_equal(result, plain_search(SOME_SLOTS, nodes, 16, c_puct))
+
+
+@pytest.mark.parametrize(
+    ("game", "num_simulations", "num_roots", "c_puct"),
+    [
+        (SOME_OF_40, 150, 64, 1.25),
+        (real_numbers_of(ALL_OF_24), 150, 64, 1.25),
+        (SOME_OF_100, 400, 32, 4.0),
+        (real_numbers_of(SOME_OF_100), 400, 32, 4.0),
+    ],
+    ids=str,
+)
+def test_trees_of_many_slots_equal_those_of_a_plain_python_search(game, num_simulations, num_roots, c_puct):
+    nodes = np.arange(num_roots)
+    expected = plain_search(game, nodes, num_simulations, c_puct)
+    below_the_roots = [
+        len(node.children) for row in expected for node in row.root.descendants() if node is not row.root
+    ]
+    assert max(below_the_roots) > 8
+    assert num_simulations < 400 or {8, 9, 16, 17} <= set(below_the_roots)
+    puct.assert_equal(search_table_game(game, nodes, num_simulations, c_puct=c_puct), expected)
+
+
+def test_trees_of_real_numbers_equal_those_of_a_plain_python_search():
+    game, nodes = real_numbers_of(SOME_SLOTS), np.arange(256)
+    puct.assert_equal(search_table_game(game, nodes, 64), plain_search(game, nodes, 64))
 
 
 def test_what_the_evaluator_says_of_ended_games_and_illegal_actions_is_ignored():
@@ -103,13 +128,16 @@ def test_what_the_evaluator_says_of_ended_games_and_illegal_actions_is_ignored()
     assert_equal_rows(result, search_table_game(game, nodes, 16))
 
 
-def test_rows_of_a_batch_do_not_influence_one_another():
-    nodes = np.arange(1024)
+@pytest.mark.parametrize(
+    ("game", "num_simulations", "num_roots"), [(SOME_SLOTS, 16, 1024), (SOME_OF_100, 400, 32)], ids=str
+)
+def test_rows_of_a_batch_do_not_influence_one_another(game, num_simulations, num_roots):
+    nodes = np.arange(num_roots)
     order = np.random.default_rng(0).permutation(nodes)
     order[1::2] = order[::2]  # every row twice
-    result, shuffled = (search_table_game(SOME_SLOTS, rows, 16) for rows in (nodes, order))
+    result, shuffled = (search_table_game(game, rows, num_simulations, c_puct=4.0) for rows in (nodes, order))
     assert_equal_rows(jax.tree.map(lambda leaf: leaf[order], result), shuffled)
-    alone = search_table_game(SOME_SLOTS, nodes[:1], 16)
+    alone = search_table_game(game, nodes[:1], num_simulations, c_puct=4.0)
     assert_equal_rows(jax.tree.map(lambda leaf: leaf[:1], result), alone)
 
 
@@ -199,7 +227,7 @@ def test_trees_of_mnk_games_equal_those_of_a_plain_python_search(game, num_simul
     assert any(position.terminal for position in positions)
     params, evaluator = make_params(game), evaluators.table(HashedRow(game))
     result = search(params, states, game=game, evaluator=evaluator, num_simulations=num_simulations)
-    assert_equal_to_oracle(result, plain_search_of_mnk(game, params, positions, num_simulations))
+    puct.assert_equal(result, plain_search_of_mnk(game, params, positions, num_simulations))
 
 
 def test_the_uniform_evaluator_is_a_table_of_zeros():

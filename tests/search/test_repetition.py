@@ -172,7 +172,9 @@ def test_a_brandub_search_knows_that_a_move_back_draws():
     )
     tree = result.tree
     slot = int(np.flatnonzero(np.asarray(tree.actions[0, 0]) == back)[0])
-    (node,) = np.flatnonzero((np.asarray(tree.links[:, 0]) == (ROOT, slot)).all(axis=1) & (np.arange(61) > 0))
+    (node,) = np.flatnonzero(
+        (np.asarray(tree.links[:, 0]) == (ROOT, slot)).all(axis=1) & (np.arange(len(tree.links)) > 0)
+    )
     assert node > 0
     assert bool(tree.states.terminated[node, 0])
     assert float(tree.facts[node, 0, DISCOUNT]) == 0

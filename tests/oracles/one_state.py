@@ -1,0 +1,96 @@
+"""The rules of any game, called for one state at a time with its whole history, and a table that judges positions.
+
+A search over them knows nothing of batches, of packed positions or of how a tree finds repetitions.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games.game import Game
+
+
+@dataclasses.dataclass(frozen=True)
+class HashedPosition:
+    """Which of `rows` judges a state: random words weigh the position, its history and rewards apart."""
+
+    game: Game
+    rows: int
+
+    def __call__(self, state: Any) -> chex.Array:
+        position = dataclasses.replace(self.game.without_history(state), rewards=None)
+        words = jnp.concatenate([leaf.reshape(-1).astype(jnp.uint32) for leaf in jax.tree.leaves(position)])
+        weights = np.random.default_rng(0).integers(1 << 32, size=words.size, dtype=np.uint32)
+        return (jnp.sum(words * weights, dtype=jnp.uint32) >> 16) % self.rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """A state and what the rules and the table say of it; see `oracles.puct.Position`.
+
+    actions: one a slot, -1 in holes.
+    prior, value: see `oracles.puct.Evaluate`.
+    """
+
+    state: Any
+    player: int
+    terminal: bool
+    rewards: tuple[float, float]
+    actions: list[int]
+    prior: np.ndarray
+    value: np.float32
+
+
+class OneStateRules:
+    """See `oracles.puct.Rules`. `params`: prior logits float32 [rows, A] and values float32 [rows]."""
+
+    def __init__(self, game: Game, params: tuple[np.ndarray, np.ndarray]):
+        logits, values = (jnp.asarray(table) for table in params)
+        self._start = game.init(jax.random.key(0))
+        self._step = jax.jit(game.step)
+
+        @jax.jit
+        def look(state: Any) -> tuple:
+            actions, valid = game.legal_slots(state)
+            row = HashedPosition(game, len(values))(state)
+            prior = jax.nn.softmax(jnp.where(valid, logits[row, actions], -jnp.inf))
+            told = state.current_player, state.terminated, state.rewards, jnp.where(valid, actions, -1)
+            return *told, prior, values[row]
+
+        self._look = look
+
+    def position_of(self, state: Any) -> Position:
+        player, terminal, rewards, actions, prior, value = jax.device_get(self._look(state))
+        return Position(state, int(player), bool(terminal), tuple(rewards.tolist()), actions.tolist(), prior, value)
+
+    def slots(self, position: Position) -> list[int]:
+        return position.actions
+
+    def step(self, position: Position, action: int) -> Position:
+        return self.position_of(self._step(position.state, jnp.int32(action)))
+
+    def evaluate(self, position: Position) -> tuple[np.ndarray, np.float32]:
+        return position.prior, position.value
+
+    def after(self, actions: Iterable[int]) -> Position:
+        """The position after these actions from the start."""
+        return functools.reduce(self.step, actions, self.position_of(self._start))
+
+    def after_random_plies(self, generator: np.random.Generator, plies: int) -> Position:
+        """The position after so many random moves, or where the game ends before."""
+        position = self.after([])
+        for _ in range(plies):
+            if not position.terminal:
+                position = self.step(position, generator.choice([a for a in position.actions if a >= 0]))
+        return position
+
+
+def batch_of(positions: Iterable[Position]) -> Any:
+    """Their states, every leaf [B, ...]."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[position.state for position in positions])

@@ -1,0 +1,66 @@
+"""A search with a budget is the same search, and ends when it may."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax.search import alphazero_policy, evaluators, search_within
+
+GAME = azjax.make("tictactoe")
+KEY = jax.random.key(0)
+OPTIONS = {"game": GAME, "evaluator": evaluators.uniform(GAME)}
+
+
+def states(*texts):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(GAME.from_text, texts))
+
+
+SOME = states("_________", "X___O____", "XX_OO____")
+
+
+def test_chunks_make_the_same_tree_as_one_search():
+    once = alphazero_policy(None, KEY, SOME, num_simulations=120, **OPTIONS)
+    within = search_within(None, KEY, SOME, num_simulations=120, chunk=40, stop_early=False, **OPTIONS)
+    np.testing.assert_array_equal(once.visits, within.visits)
+    np.testing.assert_array_equal(once.value, within.value)
+
+
+def test_an_early_end_keeps_the_action_and_saves_simulations():
+    won = states("XX_OO____")
+    once = alphazero_policy(None, KEY, won, num_simulations=400, **OPTIONS)
+    within = search_within(None, KEY, won, num_simulations=400, chunk=40, **OPTIONS)
+    assert within.action[0] == once.action[0] == 2
+    assert within.visits.sum() < 400
+
+
+def test_a_proven_root_ends_the_search():
+    within = search_within(None, KEY, states("XX_OO____"), num_simulations=4000, chunk=40, solver=True, **OPTIONS)
+    assert within.bounds[0].tolist() == [1, 1]
+    assert within.visits.sum() <= 40
+
+
+def test_an_ended_game_ends_the_search():
+    within = search_within(None, KEY, states("XXXOO____"), num_simulations=4000, chunk=40, **OPTIONS)
+    assert not within.visits.any()
+
+
+def test_time_ends_a_search_that_never_settles():
+    within = search_within(None, KEY, states("_________"), seconds=0.05, chunk=40, max_nodes=200, **OPTIONS)
+    assert within.visits.sum() % 40 == 0
+    assert within.visits.sum() >= 40
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({}, "needs a budget"),
+        ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
+        ({"num_simulations": 50, "chunk": 40}, "multiple of chunk = 40, at least once, got 50"),
+        ({"num_simulations": 0}, "multiple of chunk = 100, at least once, got 0"),
+    ],
+)
+def test_other_budgets_are_refused(budget, message):
+    with pytest.raises(ValueError, match=message):
+        search_within(None, KEY, SOME, **budget, **OPTIONS)

@@ -1,0 +1,147 @@
+"""A tree that goes on below a move is the tree that a fresh search of as many visits makes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracles.table_game import TableGame, node_of
+
+from azjax.search import advance, alphazero_policy, evaluators
+from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS
+
+GAMES = [
+    TableGame(seed=5, width=64, depth=7, actions=7, slots=7),
+    TableGame(seed=6, width=64, depth=7, actions=40, slots=24),
+]
+ROOTS = np.arange(16)
+MAX_NODES = 100
+
+
+def search(game, states, num_simulations, **options):
+    return alphazero_policy(
+        (game.tables.prior_logits, game.tables.values),
+        jax.random.key(0),
+        states if dataclasses.is_dataclass(states) else game.state_at(states),
+        game=game,
+        evaluator=evaluators.table(node_of),
+        num_simulations=num_simulations,
+        **options,
+    )
+
+
+def nodes_of(tree, row):
+    """What there is of every node of one tree, in the order in which they were made; parents by that order."""
+    tree = jax.device_get(tree)
+    made = np.flatnonzero(tree.visits[:, row] > 0)
+    number = {node: place for place, node in enumerate(made)}
+    return [
+        (
+            tree.states.node[node, row],
+            *tree.sums[node, row, [VISITS, RETURNS]],
+            *tree.facts[node, row, [REWARD, DISCOUNT, PRIOR]],
+            number[tree.links[node, row, PARENT]],
+            tree.links[node, row, SLOT],
+        )
+        for node in made
+    ]
+
+
+@pytest.fixture(scope="module", params=GAMES, ids=lambda game: f"{game.slots} slots")
+def searched(request):
+    """The game, a search, the trees below its actions, and the states there."""
+    game = request.param
+    result = search(game, ROOTS, 60, max_nodes=MAX_NODES)
+    states = jax.vmap(game.step)(game.state_at(ROOTS), result.action)
+    return game, result, advance(result.tree, result.action), states
+
+
+@pytest.fixture(scope="module")
+def grown(searched):
+    """For each row a fresh search from where the tree goes on, after every simulation; one compilation does for all."""
+    game, _, _, states = searched
+    results = [search(game, states, 1, max_nodes=MAX_NODES)]
+    while len(results) < 100:
+        results.append(search(game, states, 1, tree=results[-1].tree))
+    return results
+
+
+def running_rows(searched, grown, more=0):
+    """The rows whose games go on, and whose trees `grown` reaches, with the visits of their roots."""
+    game, _, tree, states = searched
+    visits = np.asarray(tree.visits[ROOT])
+    running = ~game.tables.terminal[ROOTS] & ~np.asarray(states.terminated)
+    rows = np.flatnonzero(running & (visits > 1) & (visits - 1 + more <= len(grown)))
+    assert len(rows) >= 3
+    return [(row, visits[row]) for row in rows]
+
+
+def test_it_equals_a_fresh_search_of_as_many_visits(searched, grown):
+    _, _, tree, _ = searched
+    for row, visits in running_rows(searched, grown):
+        assert nodes_of(tree, row) == nodes_of(grown[visits - 2].tree, row)
+
+
+def test_searching_on_equals_one_longer_search(searched, grown):
+    game, _, tree, states = searched
+    more = search(game, states, 30, tree=tree)
+    for row, visits in running_rows(searched, grown, 30):
+        fresh = grown[visits - 2 + 30]
+        np.testing.assert_array_equal(more.visits[row], fresh.visits[row])
+        np.testing.assert_array_equal(more.q_values[row], fresh.q_values[row])
+        assert more.action[row] == fresh.action[row]
+
+
+def test_two_calls_equal_one_of_as_many_simulations(searched):
+    game, _, _, _ = searched
+    once = search(game, ROOTS, 90, max_nodes=MAX_NODES)
+    begun = search(game, ROOTS, 60, max_nodes=MAX_NODES)
+    twice = search(game, ROOTS, 30, tree=begun.tree)
+    np.testing.assert_array_equal(once.visits, twice.visits)
+    np.testing.assert_array_equal(once.value, twice.value)
+
+
+def test_a_tree_of_another_position_begins_anew(searched):
+    game, _, tree, states = searched
+    others = (states.node + 1) % game.num_nodes
+    again = search(game, others, 30, tree=tree)
+    fresh = search(game, others, 30, max_nodes=MAX_NODES)
+    np.testing.assert_array_equal(again.visits, fresh.visits)
+    np.testing.assert_array_equal(again.value, fresh.value)
+
+
+def test_below_an_action_that_was_never_tried_the_tree_is_empty(searched):
+    _, result, _, _ = searched
+    untried = jnp.argmin(result.visits, axis=1).astype(jnp.int32)
+    assert not np.take_along_axis(np.asarray(result.visits), np.asarray(untried)[:, None], axis=1)[0]
+    assert not advance(result.tree, untried).visits[:, 0].any()
+
+
+def test_a_full_tree_makes_no_more_nodes_and_counts_every_visit(searched):
+    game, _, _, _ = searched
+    result = search(game, ROOTS, 100, max_nodes=20)
+    running = ~game.tables.terminal[ROOTS]
+    assert ((result.tree.visits > 0).sum(axis=0) <= 20).all()
+    assert (result.visits.sum(axis=1) <= 100).all()
+    assert (result.tree.visits[ROOT] == np.where(running, 101, 1)).all()
+    assert np.isfinite(result.value).all()
+
+
+def test_trees_of_another_size_are_refused(searched):
+    game, _, tree, states = searched
+    with pytest.raises(ValueError, match=f"tree has {MAX_NODES} nodes"):
+        search(game, states, 10, tree=tree, max_nodes=10)
+
+
+def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
+    game, _, tree, states = searched
+    plain = search(game, states, 1, tree=tree)
+    noisy = search(game, states, 1, tree=tree, dirichlet_fraction=0.9)
+    # One more visit each, perhaps of another action.
+    assert (np.abs(np.asarray(plain.visits - noisy.visits)).sum(axis=1) <= 2).all()
+    below = (tree.visits > 0) & (tree.links[..., PARENT] == ROOT) & (np.arange(MAX_NODES + 1)[:, None] > ROOT)
+    kept = np.asarray(plain.tree.facts[..., PRIOR])[np.asarray(below)]
+    changed = np.asarray(noisy.tree.facts[..., PRIOR])[np.asarray(below)]
+    assert not np.allclose(kept, changed)
+    assert dataclasses.replace(plain.tree, histories=None).num_made == noisy.tree.num_made
