@@ -37,7 +37,7 @@ def search_within(
       max_nodes: room in each tree; a full one goes on without making nodes.
       stop_early: end when in every tree the lead of the most visited action is more than the simulations that are
         left, as many as the rate so far promises where only time is given, or when the root is proven.
-      options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which it would draw for each chunk.
+      options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would draw.
 
     Raises:
       ValueError: no budget, one that is not positive, or simulations that chunks do not add up to.

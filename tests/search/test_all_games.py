@@ -18,10 +18,7 @@ NUM_SIMULATIONS = 100
 PLIES = (0, 3, 8)  # random ones before each search
 
 # Up to 16 slots edges are kept in tables, with more in chains: both, with a slot for every action and without.
-GAMES = [azjax.make(name) for name in available()] + [
-    azjax.make("santorini", size=5, workers=2),
-    azjax.make("mnk", columns=5, rows=5, in_a_row=4),
-]
+GAMES = [*map(azjax.make, available()), azjax.make("mnk", columns=5, rows=5, in_a_row=4)]
 
 
 def assert_search_equals_the_plain_one(game, make_positions):

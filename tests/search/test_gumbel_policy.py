@@ -152,7 +152,7 @@ def mctx_search(game, nodes, num_simulations):
 
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots"),
-    [(SOME_SLOTS, 32, 256), (ALL_SLOTS, 32, 256), (MANY_SLOTS, 50, 128)],
+    [(SOME_SLOTS, 32, 256), (MANY_SLOTS, 50, 128)],
     ids=lambda value: value.slots if isinstance(value, TableGame) else value,
 )
 def test_visits_action_and_policy_equal_those_of_mctx(game, num_simulations, num_roots):

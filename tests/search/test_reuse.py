@@ -136,12 +136,11 @@ def test_trees_of_another_size_are_refused(searched):
 
 def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
     game, _, tree, states = searched
-    plain = search(game, states, 1, tree=tree)
-    noisy = search(game, states, 1, tree=tree, dirichlet_fraction=0.9)
-    # One more visit each, perhaps of another action.
-    assert (np.abs(np.asarray(plain.visits - noisy.visits)).sum(axis=1) <= 2).all()
-    below = (tree.visits > 0) & (tree.links[..., PARENT] == ROOT) & (np.arange(MAX_NODES + 1)[:, None] > ROOT)
-    kept = np.asarray(plain.tree.facts[..., PRIOR])[np.asarray(below)]
-    changed = np.asarray(noisy.tree.facts[..., PRIOR])[np.asarray(below)]
-    assert not np.allclose(kept, changed)
-    assert dataclasses.replace(plain.tree, histories=None).num_made == noisy.tree.num_made
+    plain = search(game, states, 30, tree=tree)
+    noisy = search(game, states, 30, tree=tree, dirichlet_fraction=0.9)
+    before = np.asarray(tree.visits)
+    assert (np.asarray(noisy.tree.visits)[before > 0] >= before[before > 0]).all()
+    below = (before > 0) & (np.asarray(tree.links[..., PARENT]) == ROOT) & (np.arange(MAX_NODES + 1)[:, None] > ROOT)
+    assert below.any()
+    assert not np.allclose(plain.tree.facts[..., PRIOR][below], noisy.tree.facts[..., PRIOR][below])
+    np.testing.assert_array_equal(plain.tree.facts[..., PRIOR][below], tree.facts[..., PRIOR][below])
