@@ -11,6 +11,7 @@ from azjax.evaluation import (
     random_player,
     search_player,
     solve,
+    uct_player,
 )
 from azjax.games.game import Game
 from azjax.search import evaluators
@@ -22,8 +23,9 @@ NUM_SIMULATIONS = 64
 
 _SOLVED = "optimal:"
 _EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
+_SEARCHES = ("uct", *_EVALUATORS)
 _FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), random, optimal, optimal:SOLUTION_FILE, " + ", ".join(
-    f"{name}:SIMULATIONS" for name in _EVALUATORS
+    f"{name}:SIMULATIONS" for name in _SEARCHES
 )
 
 
@@ -52,7 +54,7 @@ def load_player(
     Args:
       spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one),
         `random`, `optimal` (which solves the game first), `optimal:FILE` (which reads a solution), or a search
-        without a network: `uniform:64`, `rollout:1000`, `random:64`.
+        without a network: `uct:1000`, or with equal priors `uniform:64`, `rollout:1000`, `random:64`.
       game: what it plays; a run folder and a solution know their own.
       num_simulations: of a trained agent's search.
       level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
@@ -77,10 +79,12 @@ def load_player(
         return random_player(game)
     if spec == "optimal":
         return optimal_player(solve(game))
-    if not colon or name not in _EVALUATORS:
+    if not colon or name not in _SEARCHES:
         raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
     if not (count.isascii() and count.isdigit() and int(count) > 0):
         raise ValueError(f"{spec!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+    if name == "uct":
+        return uct_player(game, num_simulations=int(count))
     return search_player(game, _EVALUATORS[name](game), num_simulations=int(count), name=spec)
 
 

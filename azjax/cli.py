@@ -40,7 +40,7 @@ usage: azjax COMMAND ...
 
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
 PLAYER is a run folder, random, optimal, optimal:FILE with a file that `azjax solve` wrote, or a search without a
-network such as uniform:64 or rollout:1000; random, optimal and searches need --game GAME.
+network such as uct:1000 or uniform:64; random, optimal and searches need --game GAME.
 """
 
 

@@ -57,6 +57,9 @@ def test_the_players_by_name():
     assert uniform.name == "uniform:50"
     assert _judge(uniform).probabilities[0].argmax() in (1, 2)
     assert load_player("rollout:8", GAME).name == "rollout:8"
+    uct = load_player("uct:60", GAME)
+    assert uct.name == "uct:60"
+    assert _judge(uct).probabilities[0].argmax() in (1, 2)
 
 
 @pytest.mark.parametrize(

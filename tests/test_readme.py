@@ -29,10 +29,13 @@ def nim(monkeypatch):
 
 
 def test_the_search_from_python_runs_as_printed(capsys):
-    (example,) = [block for block in BLOCKS if "alphazero_policy" in block]
-    exec(compile(example, "README.md", "exec"), {"__name__": "search_example"})
+    example, seeing = [block for block in BLOCKS if "_policy(" in block]
+    names = {"__name__": "search_example"}
+    exec(compile(example, "README.md", "exec"), names)
     visits = capsys.readouterr().out.split("]")[0].strip("[ ").split()
     assert sum(map(int, visits)) == 100
+    exec(compile(seeing, "README.md", "exec"), names)
+    assert "X___O____" in capsys.readouterr().out
 
 
 def test_the_example_game_keeps_every_law(nim):

@@ -11,6 +11,7 @@ from azjax.evaluation.players import (
     optimal_player,
     random_player,
     search_player,
+    uct_player,
 )
 from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
@@ -40,4 +41,5 @@ __all__ = [
     "search_player",
     "solve",
     "tabulate",
+    "uct_player",
 ]

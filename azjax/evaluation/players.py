@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
-from azjax.search import Evaluator, alphazero_policy
+from azjax.search import Evaluator, SearchResult, alphazero_policy, uct_policy
 
 
 class Judgement(NamedTuple):
@@ -210,8 +210,28 @@ class _Search:
             num_simulations=self.num_simulations,
             c_puct=self.c_puct,
         )
-        played = jax.nn.one_hot(result.action, self.game.num_actions)
-        return Judgement(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
+        return _found(self.game, states, result)
+
+
+def uct_player(game: Game, *, num_simulations: int) -> Player:
+    """Searches with random rollouts, without priors, and plays the move of the highest mean return."""
+    return Player(f"uct:{num_simulations}", _Uct(game, num_simulations))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Uct:
+    game: Game
+    num_simulations: int
+
+    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
+        result = uct_policy(params, key, states, game=self.game, num_simulations=self.num_simulations)
+        return _found(self.game, states, result)
+
+
+def _found(game: Game, states: Any, result: SearchResult) -> Judgement:
+    """What a player makes of a search, whose action it plays."""
+    played = jax.nn.one_hot(result.action, game.num_actions)
+    return Judgement(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
 
 
 def _uniform(mask: chex.Array) -> chex.Array:
