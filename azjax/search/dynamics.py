@@ -26,11 +26,13 @@ class Step(NamedTuple):
     states: every leaf [B, ...]; what a tree stores of them.
     reward: float32 [B]; of the player who made it.
     discount: float32 [B]; what the value of the new position is worth to that player; 0 where nothing follows.
+    output: what came with the states, for `Dynamics.judge` to read; None where they say it all.
     """
 
     states: Any
     reward: chex.Array
     discount: chex.Array
+    output: Any = None
 
 
 class Judgement(NamedTuple):
@@ -50,6 +52,24 @@ class Judgement(NamedTuple):
 
 Occurred = Callable[[chex.Array], chex.Array]
 """`occurred(keys uint32 [B, 2]) -> bool [B]`: which positions were there before in the games."""
+
+
+class Dynamics(Protocol):
+    """What a simulation finds behind an edge."""
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+
+    @property
+    def max_depth(self) -> int:
+        """No line is longer."""
+
+    def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
+        """Plays `action` [B] in states [B, ...]."""
+
+    def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Any) -> Judgement:
+        """Judges states [B, ...], which came with the `output` of a step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +101,9 @@ class GameDynamics:
         discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
         return Step(following, reward, discount)
 
-    def judge(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
+    def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Any = None) -> Judgement:
         """Judges states [B, ...]."""
+        del output
         prior_logits, value = self.evaluator(params, key, states)
         actions, valid = legal_slots(self.game, states)
         return Judgement(actions, valid, to_slots(prior_logits, actions), value)

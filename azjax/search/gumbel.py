@@ -15,12 +15,13 @@ import numpy as np
 
 from azjax.games.game import Game
 from azjax.search.arrays import places, read, write_row
-from azjax.search.dynamics import Evaluator, GameDynamics
+from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
 from azjax.search.lanes import NO_CHILD, legal_logits
 from azjax.search.policies import check_num_simulations, root_statistics, summarise, to_action, to_actions
 from azjax.search.selection import Fold
-from azjax.search.simulate import FirstStep, back_up, descend, expand, judge_root, new_tree
+from azjax.search.simulate import FirstStep, Root, judge_root
 from azjax.search.tree import RETURNS, ROOT, VISITS, SearchResult, Tree
+from azjax.search.value_search import root_values, search_with_values
 
 _TINY = float(np.finfo(np.float32).tiny)
 _SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
@@ -66,43 +67,73 @@ def gumbel_policy(
     Raises:
       ValueError: num_simulations or max_num_considered_actions below 1.
     """
-    check_num_simulations(num_simulations)
-    if max_num_considered_actions < 1:
-        raise ValueError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
     root_key, noise_key, loop_key = jax.random.split(key, 3)
     dynamics = GameDynamics(game, evaluator)
     root = judge_root(dynamics, params, root_key, states)
+    found = search_from(
+        dynamics,
+        params,
+        loop_key,
+        root,
+        gumbel_noise(noise_key, root.prior.shape, gumbel_scale),
+        num_simulations=num_simulations,
+        max_num_considered_actions=max_num_considered_actions,
+        maxvisit_init=maxvisit_init,
+        value_scale=value_scale,
+        rescale_values=rescale_values,
+    )
+    return dataclasses.replace(
+        summarise(game, found.tree, noise_key, 0.0),
+        action=to_action(found.tree, found.winner),
+        policy=to_actions(game, found.improved, None if found.tree.actions is None else found.tree.actions[ROOT]),
+    )
+
+
+class Found(NamedTuple):
+    """What sequential halving found.
+
+    tree: the search trees.
+    winner: int32 [B]; the slot that is left.
+    improved: float32 [B, K]; the improved policy.
+    """
+
+    tree: Tree
+    winner: chex.Array
+    improved: chex.Array
+
+
+def search_from(
+    dynamics: Dynamics,
+    params: Any,
+    key: chex.PRNGKey,
+    root: Root,
+    noise: chex.Array,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    maxvisit_init: chex.Numeric,
+    value_scale: chex.Numeric,
+    rescale_values: chex.Numeric,
+) -> Found:
+    """The search of `gumbel_policy`, from any roots with `noise` [B, K] in their logits."""
+    check_num_simulations(num_simulations)
+    if max_num_considered_actions < 1:
+        raise ValueError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
     batch, num_slots = root.prior.shape
     valid = root.prior.T >= 0
     logits = legal_logits(root.judgement.prior_logits, root.judgement.valid)
     logits = jnp.where(valid, logits - jnp.max(logits, axis=0, keepdims=True), 0.0)
-    noisy_logits = logits + gumbel_noise(noise_key, root.prior.shape, gumbel_scale).T
-
+    noisy_logits = logits + noise.T
     num_considered = min(max_num_considered_actions, num_simulations, num_slots)
-    values = jnp.zeros((num_simulations + 2, batch), jnp.float32)
     rule = ImprovedPolicy(
-        values=values.at[ROOT].set(jnp.where(root.terminated, 0.0, root.judgement.value)).reshape(-1),
+        values=root_values(root, num_simulations),
         maxvisit_init=jnp.asarray(maxvisit_init, jnp.float32),
         value_scale=jnp.asarray(value_scale, jnp.float32),
         rescale_values=jnp.asarray(rescale_values, bool),
-        num_actions=game.num_actions,
+        num_actions=dynamics.num_actions,
     )
     halving = SequentialHalving.of(noisy_logits, valid, root.prior, num_considered, num_simulations)
-    tree = new_tree(root, rule, num_simulations + 1)
-
-    def one_simulation(simulation: chex.Array, carry: tuple) -> tuple:
-        runs, values, halving = carry
-        node = simulation + 1
-        selection = dataclasses.replace(rule, values=values)
-        first = halving.first_step(runs, selection, simulation)
-        path, leaf = descend(runs, selection, dynamics.max_depth, node, first)
-        evaluator_key = jax.random.fold_in(loop_key, simulation)
-        runs, edge, leaf, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
-        runs = back_up(runs, selection, path, leaf, edge, node, value)
-        return runs, write_row(values, value, node), halving.with_edge(edge, simulation)
-
-    runs, _, _ = jax.lax.fori_loop(0, num_simulations, one_simulation, (tree.as_runs(), rule.values, halving))
-    tree = dataclasses.replace(runs.shaped_as(tree), num_made=jnp.int32(num_simulations + 1))
+    tree = search_with_values(dynamics, params, key, root, rule, num_simulations, halving)
 
     visits, q = (statistic.T for statistic in root_statistics(tree))
     lanes = jnp.where(valid, q, -jnp.inf), root.prior.T, visits.astype(jnp.float32)
@@ -111,11 +142,7 @@ def gumbel_policy(
     scores = jnp.maximum(noisy_logits + scaled_q, _LOWEST_SCORE)
     winner = jnp.argmax(jnp.where(valid & (visits == jnp.max(visits, axis=0)[None]), scores, -jnp.inf), axis=0)
     improved = jnp.where(valid, jax.nn.softmax(jnp.where(valid, logits + scaled_q, _LOWEST_SCORE), axis=0), 0.0)
-    return dataclasses.replace(
-        summarise(game, tree, noise_key, 0.0),
-        action=to_action(tree, winner.astype(jnp.int32)),
-        policy=to_actions(game, improved.T, None if tree.actions is None else tree.actions[ROOT]),
-    )
+    return Found(tree, winner.astype(jnp.int32), improved.T)
 
 
 def gumbel_noise(key: chex.PRNGKey, shape: tuple[int, ...], scale: chex.Numeric) -> chex.Array:
