@@ -25,6 +25,8 @@ def tree_of(place: chex.Array, batch: int) -> chex.Array:
 
 def read(run: chex.Array, place: chex.Array, width: int | None = None) -> chex.Array:
     """[R]: the numbers of `run` at places [R], which must be in range; [R, width] where that many make up a place."""
+    if width == 0:
+        return jnp.zeros((len(place), 0), run.dtype)
     rows = run if width is None else run.reshape(-1, width)
     return rows.at[place].get(mode="promise_in_bounds", wrap_negative_indices=False)
 

@@ -87,8 +87,9 @@ class GameDynamics:
     def max_depth(self) -> int:
         return self.game.max_plies
 
-    def step(self, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
+    def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
         """Plays `action` [B] in states [B, ...]."""
+        del params, key
         following = jax.vmap(self.game.step)(states, action)
         if occurred is not None:
             found = occurred(jax.vmap(self.game.position_key)(following))

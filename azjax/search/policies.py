@@ -27,6 +27,7 @@ def alphazero_policy(
     evaluator: Evaluator,
     num_simulations: int,
     c_puct: chex.Numeric = 1.25,
+    first_play_urgency: chex.Numeric = 0.0,
     dirichlet_fraction: chex.Numeric = 0.0,
     dirichlet_alpha: chex.Numeric | None = None,
     temperature: chex.Numeric = 0.0,
@@ -44,6 +45,7 @@ def alphazero_policy(
       evaluator: judges new leaves; see `azjax.search.evaluators` (static).
       num_simulations: new simulations in each tree, at least 1 (static).
       c_puct: weight of exploration.
+      first_play_urgency: what an action that was not tried yet is taken to be worth to the player to move.
       dirichlet_fraction: share of the noise in the root's priors, 0..1.
       dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
       temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
@@ -67,7 +69,7 @@ def alphazero_policy(
         lambda: add_dirichlet_noise(noise_key, root.prior, dirichlet_fraction, dirichlet_alpha),
         lambda: root.prior,
     )
-    selection = Puct(jnp.asarray(c_puct, jnp.float32))
+    selection = Puct(jnp.asarray(c_puct, jnp.float32), jnp.asarray(first_play_urgency, jnp.float32))
     if tree is not None and max_nodes is None:
         max_nodes = tree.num_nodes - 1
     fresh = new_tree(root._replace(prior=prior), selection, max_nodes or num_simulations + 1, solver=solver)

@@ -45,10 +45,11 @@ class Selection(Protocol):
 class Puct:
     """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
 
-    The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = 0.
+    The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = first_play_urgency.
     """
 
     c_puct: chex.Array
+    first_play_urgency: chex.Array
 
     @property
     def num_features(self) -> int:
@@ -70,7 +71,7 @@ class Puct:
         return value + terms * weight
 
     def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
-        return jnp.zeros_like(prior), prior
+        return jnp.broadcast_to(self.first_play_urgency, prior.shape), prior
 
 
 @state_dataclass

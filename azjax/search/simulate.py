@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from azjax.games.game import Game, History
 from azjax.search.arrays import add, apart, places, put, read, read_row, write_row
-from azjax.search.dynamics import GameDynamics, Judgement
+from azjax.search.dynamics import Dynamics, GameDynamics, Judgement
 from azjax.search.edges import edges_for
 from azjax.search.lanes import NO_CHILD, legal_logits, legal_softmax
 from azjax.search.packing import Packing
@@ -92,7 +92,7 @@ def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: A
 
 
 def search(
-    dynamics: GameDynamics, params: Any, key: chex.PRNGKey, tree: Tree, selection: Selection, num_simulations: int
+    dynamics: Dynamics, params: Any, key: chex.PRNGKey, tree: Tree, selection: Selection, num_simulations: int
 ) -> Tree:
     """The trees after so many more simulations; `key` is consumed by the evaluator.
 
@@ -222,7 +222,7 @@ def occurred_before(game: Game, tree: Tree, histories: History, path: Path, keys
 
 
 def expand(
-    dynamics: GameDynamics,
+    dynamics: Dynamics,
     params: Any,
     key: chex.PRNGKey,
     tree: Tree,
@@ -243,18 +243,21 @@ def expand(
     histories = tree.histories
     occurred = None
     if histories is not None:
+        assert isinstance(dynamics, GameDynamics)  # only games have histories
+        game = dynamics.game
 
         def occurred(keys: chex.Array) -> chex.Array:
-            return occurred_before(dynamics.game, tree, histories, path, keys)
+            return occurred_before(game, tree, histories, path, keys)
 
     place = places(leaf.node, batch)
     slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
     new = tree.edges.new_edge(tree.prior, place, leaf.edge, num_slots, slot)
     action = new.slot if tree.actions is None else read(tree.actions, place * num_slots + new.slot)
-    step = dynamics.step(tree.packing.unpack(read(tree.positions, place, tree.packing.num_words)), action, occurred)
+    states = tree.packing.unpack(read(tree.positions, place, tree.packing.num_words))
+    step = dynamics.step(params, key, states, action, occurred)
     # All is read before anything is written: otherwise XLA copies what is written.
     step, new = apart(lambda values: values, (step, new), node)
-    judgement = dynamics.judge(params, key, step.states)
+    judgement = dynamics.judge(params, key, step.states, step.output)
     logits = legal_logits(judgement.prior_logits, judgement.valid)
     judged = apart(lambda operand: tree.edges.judge(*operand), (new, logits), node)
     # Where the path ended at a terminal node the row is written too, but nothing leads to it.
@@ -368,7 +371,7 @@ def prove(
 
 
 def simulate(
-    dynamics: GameDynamics,
+    dynamics: Dynamics,
     params: Any,
     key: chex.PRNGKey,
     tree: Tree,

@@ -14,6 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.game import Game
+from azjax.search import alphazero_policy, evaluators
+from oracles import puct
+
+NUM_ROWS = 97  # of the table that judges positions
+NUM_SIMULATIONS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,3 +99,28 @@ class OneStateRules:
 def batch_of(positions: Iterable[Position]) -> Any:
     """Their states, every leaf [B, ...]."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[position.state for position in positions])
+
+
+def assert_search_equals_the_plain_one(game, make_positions):
+    """Holds `alphazero_policy` against a plain search of the positions that `make_positions(rules)` lists.
+
+    Returns the plain searches.
+    """
+    generator = np.random.default_rng(1)
+    logits = generator.integers(-2, 4, (NUM_ROWS, game.num_actions)).astype(np.float32)
+    params = logits, (generator.integers(-8, 9, NUM_ROWS) / 8).astype(np.float32)
+    rules = OneStateRules(game, params)
+    positions = make_positions(rules)
+    result = alphazero_policy(
+        params,
+        jax.random.key(0),
+        batch_of(positions),
+        game=game,
+        evaluator=evaluators.table(HashedPosition(game, NUM_ROWS)),
+        num_simulations=NUM_SIMULATIONS,
+    )
+    expected = [
+        puct.search(rules, rules.evaluate, position, NUM_SIMULATIONS, game.num_actions) for position in positions
+    ]
+    puct.assert_equal(jax.device_get(dataclasses.replace(result, tree=None)), expected)
+    return expected

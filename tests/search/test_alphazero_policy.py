@@ -272,6 +272,16 @@ def test_actions_that_are_all_alike_are_visited_in_order():
     assert tictactoe_search(states, 16).visits[0].tolist() == [2, 2, 2, 2, 2, 2, 2, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("urgency", "visits"), [(2.0, [2, 2, 2, 2, 2, 2, 2, 1, 1]), (-2.0, [16, 0, 0, 0, 0, 0, 0, 0, 0])]
+)
+def test_first_play_urgency_says_what_untried_actions_are_worth(urgency, visits):
+    states = states_after(TICTACTOE, [[]] * BATCH)
+    params, options = uniform_params(TICTACTOE), {"num_simulations": 16, "first_play_urgency": urgency}
+    result = search(params, states, game=TICTACTOE, evaluator=JUDGED_BY_HASH, **options)
+    assert result.visits[0].tolist() == visits
+
+
 def test_connect2_is_opened_in_one_of_the_two_middle_cells_which_win():
     result = connect2_search([[]])
     assert result.action[0] in (1, 2)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from oracles import puct
+from oracles.one_state import assert_search_equals_the_plain_one
 
 import azjax
 from azjax.games import Game, state_dataclass
@@ -178,3 +179,20 @@ def test_a_brandub_search_knows_that_a_move_back_draws():
     assert node > 0
     assert bool(tree.states.terminated[node, 0])
     assert float(tree.facts[node, 0, DISCOUNT]) == 0
+
+
+def test_draws_by_repetition_are_those_of_the_rules():
+    game = azjax.make("brandub")
+
+    def go_and_come_back(rules):
+        """After one to three moves there and back: a position comes back below a root, or by one of its moves."""
+        state, actions, positions = rules.after([]).state, [], []
+        for move in ("d1-c1", "d3-c3", "c1-d1"):
+            actions.append(game.action_from_text(state, move))
+            state = game.step(state, jnp.int32(actions[-1]))
+            positions.append(rules.after(actions))
+        return positions
+
+    trees = assert_search_equals_the_plain_one(game, go_and_come_back)
+    ends = [node.position for node in trees[2].root.descendants() if node.position.terminal]
+    assert any(position.rewards == (0, 0) for position in ends)

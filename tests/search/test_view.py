@@ -222,8 +222,8 @@ def test_boards_do_not_overlap():
         assert all(abs(x - other_x) >= width or abs(y - other_y) >= height for other_x, other_y in corners[:place])
 
 
-@pytest.mark.parametrize("name", azjax.games.available())
-def test_the_tree_of_every_game_can_be_seen(name):
+@pytest.mark.parametrize("name", ["connect_four", "santorini"])
+def test_the_tree_of_other_games_can_be_seen(name):
     game = azjax.games.make(name)
     states = jax.tree.map(lambda leaf: leaf[None], game.init(jax.random.key(0)))
     evaluator = evaluators.uniform(game)
