@@ -18,7 +18,7 @@ test: lint  ## lint, types and the default tests
 	$(BIN)/pytest -n 2
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	$(BIN)/pytest tests/slow
+	$(BIN)/pytest -m slow
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check

@@ -55,6 +55,7 @@ def test_tic_tac_toe_of_pgx_is_tictactoe_along_random_games():
     assert np.asarray(own[1][-1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pgx")
 def test_a_random_search_of_go_plays_a_legal_move():
     game = azjax.make("pgx:go_9x9")
@@ -65,6 +66,7 @@ def test_a_random_search_of_go_plays_a_legal_move():
     assert result.visits.sum(axis=1).tolist() == [8, 8]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pgx")
 def test_an_iteration_of_training_learns_from_tic_tac_toe_of_pgx():
     game = azjax.make("pgx:tic_tac_toe")

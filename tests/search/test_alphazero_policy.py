@@ -75,7 +75,7 @@ def search_table_game(game, nodes, num_simulations, *, params=None, c_puct=1.25)
         (SOME_SLOTS, 2, 1024),
         (SOME_SLOTS, 16, 1024),
         (SOME_SLOTS, 100, 512),
-        (ALL_SLOTS, 100, 256),
+        pytest.param(ALL_SLOTS, 100, 256, marks=pytest.mark.slow),
     ],
     ids=lambda value: value.slots if isinstance(value, TableGame) else value,
 )

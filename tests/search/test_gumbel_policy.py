@@ -82,7 +82,7 @@ def assert_equal_to_oracle(result, expected):
 @pytest.mark.parametrize("gumbel_scale", [0.0, 1.0])
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots"),
-    [(SOME_SLOTS, 32, 256), (ALL_SLOTS, 32, 256), (MANY_SLOTS, 50, 128)],
+    [(SOME_SLOTS, 32, 256), pytest.param(ALL_SLOTS, 32, 256, marks=pytest.mark.slow), (MANY_SLOTS, 50, 128)],
     ids=lambda value: value.slots if isinstance(value, TableGame) else value,
 )
 def test_trees_of_random_games_equal_those_of_a_plain_python_search(game, num_simulations, num_roots, gumbel_scale):

@@ -92,15 +92,20 @@ def search(package, policy, num_actions, *, seed=0, mask=None, options=None):
 policies = pytest.mark.parametrize("policy", OPTIONS)
 # Up to 16 actions have their edges in a table, more of them in chains.
 cases = pytest.mark.parametrize(
-    ("policy", "num_actions"), [("gumbel_muzero_policy", 4), ("gumbel_muzero_policy", 20), ("muzero_policy", 20)]
+    ("policy", "num_actions"),
+    [
+        pytest.param("gumbel_muzero_policy", 4, marks=pytest.mark.slow),
+        ("gumbel_muzero_policy", 20),
+        ("muzero_policy", 20),
+    ],
 )
 
 
 @pytest.mark.parametrize(
     ("policy", "num_actions", "options"),
     [
-        ("gumbel_muzero_policy", 4, {"gumbel_scale": 0.0}),
-        ("gumbel_muzero_policy", 4, {"gumbel_scale": 1.0}),
+        pytest.param("gumbel_muzero_policy", 4, {"gumbel_scale": 0.0}, marks=pytest.mark.slow),
+        pytest.param("gumbel_muzero_policy", 4, {"gumbel_scale": 1.0}, marks=pytest.mark.slow),
         ("gumbel_muzero_policy", 20, {"gumbel_scale": 0.0}),
         ("gumbel_muzero_policy", 20, {"gumbel_scale": 1.0}),
         ("muzero_policy", 20, {"dirichlet_fraction": 0.0, "temperature": 0.0}),

@@ -33,7 +33,7 @@ def assert_equal_trees(tree, expected):
         np.testing.assert_array_equal(np.where(visits > 0, tree.sums[:, row, RETURNS], 0), returns)
 
 
-@pytest.mark.parametrize("exploration", [2**0.5, 0.5])
+@pytest.mark.parametrize("exploration", [2**0.5, pytest.param(0.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "game", [TICTACTOE, azjax.make("connect_four"), azjax.make("santorini")], ids=lambda game: game.name
 )
