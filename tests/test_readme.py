@@ -74,6 +74,9 @@ def test_the_speeds_are_those_of_the_committed_file():
         rates = row["simulations_per_second"]
         line = f"| `{row['evaluator']}` | {rates['azjax']:,} | {rates['mctx']:,} | {row['ratio']:.1f} "
         assert line in README
+    shallow, deep = (round(row["ratio"]) for row in results["rows"])
+    told = re.findall(r"(\d+) times the simulations per\s+second of mctx in shallow trees and (\d+) times", README)
+    assert told == [(str(shallow), str(deep))]
 
 
 def test_the_speeds_of_the_games_are_those_of_the_committed_file():

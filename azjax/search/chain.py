@@ -76,7 +76,7 @@ class Chain:
         batch = len(prior)
         num_blocks = num_nodes + num_nodes // LANES
         slot, slot_prior = best_untried(prior.T)
-        features = [jnp.zeros((num_blocks, batch, LANES), jnp.float32) for _ in range(selection.num_features)]
+        features = [jnp.zeros((num_blocks, batch, LANES), jnp.float32) for _ in selection.untried_features(slot_prior)]
         features[0] = jnp.full_like(features[0], -jnp.inf)
         return cls(
             child=jnp.full((num_blocks, batch, LANES), NO_CHILD, jnp.int32),
@@ -121,6 +121,7 @@ class Chain:
     def best(
         self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
     ) -> tuple[chex.Array, chex.Array]:
+        """See `Table.best`. Where the edge is yet to be made the child is `NO_CHILD`, and the edge is another."""
         del lanes
         tree_index = tree_of(place, batch)
 
@@ -186,6 +187,7 @@ class Chain:
         )
 
     def judge(self, new: ChainEntry, logits: chex.Array) -> tuple:
+        """See `Table.judge`."""
         prior = legal_softmax(logits)
         masses = () if self.untried_mass is None else (mass_of(prior), mass_of(new.others))
         return prior.T, best_untried(prior), best_untried(new.others), masses
@@ -200,6 +202,7 @@ class Chain:
         child: chex.Array,
         node: chex.Array,
     ) -> tuple["Chain", chex.Array, chex.Array]:
+        """See `Table.grow`."""
         new_prior, best, rest, masses = judged
         batch, num_slots = new_prior.shape
         nowhere = prior.size

@@ -203,10 +203,6 @@ class ImprovedPolicy:
     num_actions: int
 
     @property
-    def num_features(self) -> int:
-        return 3
-
-    @property
     def folds(self) -> bool:
         return True
 

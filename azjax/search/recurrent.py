@@ -238,10 +238,6 @@ class MinMaxPuct:
     pb_c_base: chex.Array
 
     @property
-    def num_features(self) -> int:
-        return 3
-
-    @property
     def folds(self) -> bool:
         return True
 

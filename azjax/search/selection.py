@@ -21,10 +21,6 @@ class Selection(Protocol):
     """
 
     @property
-    def num_features(self) -> int:
-        """F."""
-
-    @property
     def folds(self) -> bool:
         """Whether `terms` folds over the edges of a node."""
 
@@ -50,10 +46,6 @@ class Puct:
 
     c_puct: chex.Array
     first_play_urgency: chex.Array
-
-    @property
-    def num_features(self) -> int:
-        return 2
 
     @property
     def folds(self) -> bool:
@@ -82,10 +74,6 @@ class Ucb1:
     """
 
     exploration: chex.Array
-
-    @property
-    def num_features(self) -> int:
-        return 2
 
     @property
     def folds(self) -> bool:

@@ -70,6 +70,7 @@ class Table:
     def best(
         self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
     ) -> tuple[chex.Array, chex.Array]:
+        """The best edge of the nodes at places [R], int32 [R], and its child or `NO_CHILD`, int32 [R]."""
         del batch
         edge = best_lane(self.features, selection, terms, place * lanes, place * lanes, 1, lanes, node)
         return edge, read(self.child, edge)
@@ -91,6 +92,7 @@ class Table:
         return TableEntry(edge - place * num_slots, read(prior, edge), edge)
 
     def judge(self, new: TableEntry, logits: chex.Array) -> tuple:
+        """What `grow` needs of the new nodes' logits [K, B], their prior [B, K] first; computed behind a branch."""
         del new
         return (legal_softmax(logits).T,)
 
@@ -104,6 +106,11 @@ class Table:
         child: chex.Array,
         node: chex.Array,
     ) -> tuple["Table", chex.Array, chex.Array]:
+        """Leads the edges `new` to `child` [B], `node` or its negative, where the place `at` [B] is in the trees.
+
+        Returns:
+          the edges; `prior`, with that of the new nodes; the places of the edges, int32 [B].
+        """
         (new_prior,) = judged
         features = tuple(
             write_row(run, row, node)

@@ -118,8 +118,9 @@ class SearchResult:
 
     action: int32 [B]; the move to play.
     policy: float32 [B, A]; the training target; sums to one over the legal actions, zero after the end.
-    value: float32 [B]; mean value of the root, in -1..1.
-    visits: int32 [B, A]; of the root's actions; they sum to the number of simulations.
+    value: float32 [B]; mean value of the root, in -1..1, or its true value where that is proven.
+    visits: int32 [B, A]; of the root's actions; they sum to the number of simulations, with those of an earlier `tree`
+      that went on; to less where a solver proved the root.
     q_values: float32 [B, A]; mean return of each action, 0 where it was not visited.
     bounds: float32 [B, 2]; what the true value of the root is proven to lie between; -1 and 1 where nothing is.
     tree: the search trees.
