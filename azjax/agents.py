@@ -47,7 +47,13 @@ def game_of(spec: str) -> Game | None:
 
 
 def load_player(
-    spec: str, game: Game | None = None, *, num_simulations: int = NUM_SIMULATIONS, level: str = "hard"
+    spec: str,
+    game: Game | None = None,
+    *,
+    num_simulations: int = NUM_SIMULATIONS,
+    level: str = "hard",
+    solver: bool = False,
+    reuse_tree: bool = False,
 ) -> Player:
     """Makes a player.
 
@@ -59,9 +65,12 @@ def load_player(
       num_simulations: of a trained agent's search.
       level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
         searches.
+      solver: the search proves wins, losses and draws (of a run folder: at level `hard`).
+      reuse_tree: the search goes on in the tree below the moves that were played (likewise).
 
     Raises:
-      ValueError: an unknown spec or level, no game, or another game than the run's.
+      ValueError: an unknown spec or level, no game, another game than the run's, or an option of a search for a player
+        whose search does not have it.
       RunError: a folder that is not a run's, or one without a sound checkpoint.
     """
     if level not in LEVELS:
@@ -69,7 +78,9 @@ def load_player(
     if num_simulations < 1:
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_run(spec):
-        return _trained(spec, game, num_simulations, level)
+        return _trained(spec, game, num_simulations, level, solver, reuse_tree)
+    if (solver or reuse_tree) and (spec in ("random", "optimal") or spec.startswith(_SOLVED)):
+        raise ValueError(f"solver and reuse_tree are for players that search; {spec} does not")
     if spec.startswith(_SOLVED):
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
@@ -83,12 +94,17 @@ def load_player(
         raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
     if not (count.isascii() and count.isdigit() and int(count) > 0):
         raise ValueError(f"{spec!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+    simulations = int(count)
+    named = _named(spec, solver, reuse_tree)
     if name == "uct":
-        return uct_player(game, num_simulations=int(count))
-    return search_player(game, _EVALUATORS[name](game), num_simulations=int(count), name=spec)
+        if reuse_tree:
+            raise ValueError(f"reuse_tree is for players that search with priors; {spec} begins each search anew")
+        return uct_player(game, num_simulations=simulations, solver=solver, name=named)
+    evaluator = _EVALUATORS[name](game)
+    return search_player(game, evaluator, num_simulations=simulations, solver=solver, reuse_tree=reuse_tree, name=named)
 
 
-def _trained(spec: str, game: Game | None, num_simulations: int, level: str) -> Player:
+def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
     folder, step = _split(spec)
     own_game, config = load_run(folder)
     if game not in (None, own_game):
@@ -96,11 +112,22 @@ def _trained(spec: str, game: Game | None, num_simulations: int, level: str) -> 
     _, variables = load_variables(folder, step)
     network = config.make_network()
     if level == "hard":
-        evaluator = evaluators.network(network, own_game)
-        name = f"network + {num_simulations} simulations"
-        c_puct = config.hyper.c_puct
-        return search_player(own_game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=name)
+        return search_player(
+            own_game,
+            evaluators.network(network, own_game),
+            variables,
+            num_simulations=num_simulations,
+            c_puct=config.hyper.c_puct,
+            solver=solver,
+            reuse_tree=reuse_tree,
+            name=_named(f"network + {num_simulations} simulations", solver, reuse_tree),
+        )
     return network_player(own_game, network, variables, temperature=1.0 if level == "easy" else 0.0)
+
+
+def _named(name: str, solver: bool, reuse_tree: bool) -> str:
+    """The name of a player, with the options of its search."""
+    return name + " + solver" * solver + " + reused tree" * reuse_tree
 
 
 def _split(spec: str) -> tuple[str, int | None]:

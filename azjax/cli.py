@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of, is_run, load_player
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
-from azjax.evaluation import check_can_save, load_solution, perft, save_solution, solve
+from azjax.evaluation import Player, check_can_save, load_solution, perft, save_solution, solve
 from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import Game, available, factory, make
 from azjax.play.terminal import play_in_terminal
@@ -35,7 +35,7 @@ usage: azjax COMMAND ...
   azjax evaluate PLAYER     measure a player: exactly where the game can be solved, and in matches
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal
-  azjax benchmark search    simulations per second, beside mctx
+  azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
 
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
@@ -73,12 +73,16 @@ class EvaluateOptions:
     Attributes:
       games: of each match, even.
       num_simulations: of a trained agent's search.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: in matches the search goes on in the tree below the moves that were played.
       seed: of everything random.
       solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
     """
 
     games: int = 10_000
     num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
     seed: int = 0
     solution: Path | None = None
 
@@ -110,12 +114,16 @@ class PlayOptions:
       level: easy draws from the network's policy, medium takes its best move, hard searches; asked if not given.
       start: who moves first; asked if not given.
       num_simulations: of the search at level hard.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: the search goes on in the tree below the moves that were played.
       seed: of the agent's draws.
     """
 
     level: Literal["easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
     num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -182,7 +190,7 @@ def play_command(arguments: list[str]) -> None:
     if options.level is not None and not is_run(spec):
         raise ValueError(f"level is for trained agents; {spec} has but one")
     names = LEVELS if is_run(spec) else LEVELS[-1:]
-    levels = {name: load_player(spec, game, num_simulations=options.num_simulations, level=name) for name in names}
+    levels = {name: _load(spec, game, options, name) for name in names}
     play_in_terminal(
         game,
         levels,
@@ -260,10 +268,21 @@ def _draw(folder: Path) -> None:
         _console.print(f"no learning curve: {error}", soft_wrap=True)
 
 
+def _load(spec: str, game: Game, options: EvaluateOptions | PlayOptions, level: str) -> Player:
+    return load_player(
+        spec,
+        game,
+        num_simulations=options.num_simulations,
+        level=level,
+        solver=options.solver,
+        reuse_tree=options.reuse_tree,
+    )
+
+
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
     solution = None if options.solution is None else load_solution(options.solution, game)
     levels = ("medium", "hard") if is_run(spec) else ("hard",)
-    players = [load_player(spec, game, num_simulations=options.num_simulations, level=level) for level in levels]
+    players = [_load(spec, game, options, level) for level in levels]
     with _console.status("measuring") as status:
         strengths = measure(
             game,

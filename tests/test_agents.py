@@ -5,7 +5,7 @@ from small_run import SMALL
 
 import azjax
 from azjax.agents import game_of, is_run, load_player
-from azjax.evaluation import judge
+from azjax.evaluation import judge, start_memory
 from azjax.games.game import make
 from azjax.training import RunError, train
 
@@ -60,6 +60,31 @@ def test_the_players_by_name():
     uct = load_player("uct:60", GAME)
     assert uct.name == "uct:60"
     assert _judge(uct).probabilities[0].argmax() in (1, 2)
+
+
+def test_searches_take_a_solver_and_keep_their_tree(run):
+    options = {"solver": True, "reuse_tree": True}
+    assert load_player("uniform:50", GAME, **options).name == "uniform:50 + solver + reused tree"
+    trained = load_player(run, **options)
+    assert trained.name == "network + 64 simulations + solver + reused tree"
+    assert load_player(run, level="easy", **options).name == "network"
+    state = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
+    assert start_memory(trained, state) is not None
+    # 64 simulations are enough to prove that the start of connect2 is won.
+    assert _judge(trained).value[0] == 1
+    assert load_player("uct:60", GAME, solver=True).name == "uct:60 + solver"
+
+
+@pytest.mark.parametrize("spec", ["random", "optimal", "optimal:file"])
+@pytest.mark.parametrize("option", ["solver", "reuse_tree"])
+def test_options_of_a_search_are_refused_for_players_without_one(spec, option):
+    with pytest.raises(ValueError, match=f"solver and reuse_tree are for players that search; {spec} does not"):
+        load_player(spec, GAME, **{option: True})
+
+
+def test_uct_keeps_no_tree():
+    with pytest.raises(ValueError, match="reuse_tree is for players that search with priors; uct:8 begins each search"):
+        load_player("uct:8", GAME, reuse_tree=True)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,10 @@ def _refused(capsys, arguments, code=2):
             ["play", "random", "--game", "connect2", "--level", "easy"],
             "level is for trained agents; random has but one",
         ),
+        (
+            ["play", "random", "--game", "connect2", "--solver"],
+            "solver and reuse_tree are for players that search; random does not",
+        ),
         (["train", "connect2", "--games", "3"], GAMES),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, search"),
         (
@@ -133,7 +137,15 @@ def test_the_help_of_a_command_tells_the_preset_and_the_options_of_the_game(caps
         main(["train", "mnk", "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    for option in ("--columns", "--num-simulations", "--learning-rate", "--resume", "--folder"):
+    for option in (
+        "--columns",
+        "--num-simulations",
+        "--reuse-tree",
+        "--solver",
+        "--learning-rate",
+        "--resume",
+        "--folder",
+    ):
         assert option in text
 
 
@@ -159,6 +171,14 @@ def test_solve_perft_counts_sequences_of_moves(capsys):
 def test_options_of_the_game_are_flags(capsys):
     main(["solve", "mnk", "--columns", "4", "--rows", "1", "--in-a-row", "2"])
     assert "b1 (1), c1 (2)" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_search_is_measured_with_a_solver_and_a_reused_tree(capsys):
+    main(["evaluate", "uniform:64", "--game", "connect2", "--games", "2", "--solver", "--reuse-tree"])
+    text = capsys.readouterr().out
+    assert "uniform:64 + solver + reused tree" in text
+    assert "2 games against optimal: won" in text
 
 
 def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):

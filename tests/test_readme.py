@@ -70,11 +70,15 @@ def test_the_example_game_can_be_trained(nim):
 
 def test_the_speeds_are_those_of_the_committed_file():
     results = json.loads((ROOT / "experiments" / "results" / "search.json").read_text())
-    for row in results["rows"]:
+    # The table of all games has more rows, which say of what they are.
+    rows = [
+        row for row in results["rows"] if (row.get("game"), row.get("batch")) in ((None, None), ("tictactoe", 1024))
+    ]
+    for row in rows:
         rates = row["simulations_per_second"]
         line = f"| `{row['evaluator']}` | {rates['azjax']:,} | {rates['mctx']:,} | {row['ratio']:.1f} "
         assert line in README
-    shallow, deep = (round(row["ratio"]) for row in results["rows"])
+    shallow, deep = (round(row["ratio"]) for row in rows)
     told = re.findall(r"(\d+) times the simulations per\s+second of mctx in shallow trees and (\d+) times", README)
     assert told == [(str(shallow), str(deep))]
 

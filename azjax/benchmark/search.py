@@ -1,121 +1,199 @@
-"""`azjax benchmark search`: simulations per second beside mctx, with the same rules and the same evaluator.
+"""`azjax benchmark search`: simulations per second beside mctx, OpenSpiel and plain Python.
 
-Two stand-ins for a network, the same on both sides: `uniform` (logits and values zero: shallow trees) and `peaked`
-(logits and values hashed from the position: deep trees, as with a network). Axis letters: `B` batch, `A` actions.
+Beside mctx, rules and evaluator are the same on both sides: `uniform` (logits and values zero: shallow trees) and
+`peaked` (logits and values hashed from the position: deep trees, as with a network) stand in for a network. Axis
+letters: `A` actions, `K` slots of the compact table of legal actions, `B` batch, `N` simulations of each search.
 """
 
+import contextlib
 import dataclasses
-import functools
 import importlib.metadata
 import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
-import jax.numpy as jnp
+from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from azjax.games.bitboard import mix
-from azjax.games.game import Game, make, random_legal_action
-from azjax.search import Evaluator, alphazero_policy, evaluators
-
-_OPENING_PLIES = 2  # random moves before each search, so that the trees of a batch differ
-
-
-@functools.cache
-def peaked(game: Game) -> Evaluator:
-    """Logits in 0..8 and values in -1..1, hashed from the position. `params` are not read."""
-
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
-        del params, key
-        batch = states.terminated.shape[0]
-        position = jnp.zeros(batch, jnp.uint32)
-        for leaf in jax.tree.leaves(dataclasses.replace(states, rewards=None)):
-            for word in leaf.reshape(batch, -1).astype(jnp.uint32).T:
-                position = _mix(position + word)
-        actions = jnp.arange(game.num_actions, dtype=jnp.uint32)
-        logits = 8 * _unit(_mix(position[:, None] + jnp.uint32(0x9E3779B9) * (actions[None] + 1)))
-        return logits, 2 * _unit(_mix(position)) - 1
-
-    return evaluate
-
+from azjax.benchmark.searches import (
+    Search,
+    azjax_search,
+    mctx_search,
+    openings,
+    openspiel_search,
+    plain_python_search,
+    rival_module,
+)
+from azjax.benchmark.stand_ins import peaked, with_generic_compaction
+from azjax.games.game import Game, make
+from azjax.search import alphazero_policy, evaluators, uct_policy
 
 STAND_INS = {"uniform": evaluators.uniform, "peaked": peaked}
+_EVALUATORS = STAND_INS | {"random": evaluators.random, "rollout": evaluators.rollout}
+_OWN, _ON_ALL = "azjax", "azjax on all devices"
+_OWN_CALLS = 3  # of each of our sides in a round, since they take little time
+_ROUNDS_SECONDS = 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is searched, and beside whom.
+
+    Attributes:
+      label: of the game, in the results.
+      game: its name.
+      batch: positions searched side by side.
+      num_simulations: of each search.
+      options: of the game.
+      evaluators: names, each measured in turn.
+      rival: `mctx`, `OpenSpiel` or `plain Python`; the latter two search one position at a time.
+      rival_options: of the game, for mctx, where they are not `options`.
+      generic_compaction: our side takes the contract's `legal_slots`, not the game's.
+    """
+
+    label: str
+    game: str
+    batch: int
+    num_simulations: int
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    evaluators: tuple[str, ...] = tuple(STAND_INS)
+    rival: str = "mctx"
+    rival_options: dict[str, Any] | None = None
+    generic_compaction: bool = False
+
+    def own_game(self) -> Game:
+        game = make(self.game, **self.options)
+        return with_generic_compaction(game) if self.generic_compaction else game
+
+
+_SANTORINI = {"size": 5, "workers": 2}
+_FORGETFUL = {"repetition": "never"}  # a recurrent_fn of mctx cannot see the path to its node
+
+CASES = (
+    Case("tictactoe", "tictactoe", 1024, 100),
+    Case("santorini 5x5, 2 workers", "santorini", 256, 200, _SANTORINI),
+    Case("brandub", "brandub", 128, 100, rival_options=_FORGETFUL),
+    Case("brandub, generic compaction", "brandub", 128, 100, rival_options=_FORGETFUL, generic_compaction=True),
+    Case("tictactoe", "tictactoe", 1, 1000),
+    Case("connect_four", "connect_four", 256, 1000, evaluators=("rollout",), rival="OpenSpiel"),
+    Case("brandub", "brandub", 128, 100, evaluators=("random",), rival="plain Python"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchBenchmark:
-    """Measures simulations per second beside mctx.
+    """Measures simulations per second beside mctx, OpenSpiel and plain Python, or of one game beside mctx.
 
     Attributes:
-      game: whose rules both searches use.
-      batch: positions searched side by side.
-      num_simulations: of each search.
-      repeats: timed calls of each side, in turn; their median counts.
+      game: whose rules both searches use; without it the whole table is measured.
+      batch: positions searched side by side; 1024 if not given. For one game alone.
+      num_simulations: of each search; 100 if not given. For one game alone.
+      repeats: rounds at most, in which each side is timed in turn; their median counts. No round begins after 20 s.
+      devices: a batch is split over so many; on CPU as many as there are cores if not given.
       output: write the results there too, as JSON.
     """
 
-    game: str = "tictactoe"
-    batch: int = 1024
-    num_simulations: int = 100
+    game: str | None = None
+    batch: int | None = None
+    num_simulations: int | None = None
     repeats: int = 15
+    devices: int | None = None
     output: Path | None = None
 
     def __post_init__(self) -> None:
-        for field in ("batch", "num_simulations", "repeats"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+        for field in ("batch", "num_simulations", "repeats", "devices"):
+            size = getattr(self, field)
+            if size is not None and size < 1:
+                raise ValueError(f"{field} must be at least 1, got {size}")
+        for field in ("batch", "num_simulations"):
+            if self.game is None and getattr(self, field) is not None:
+                raise ValueError(f"{field} is for one game alone; name it with game")
+
+    def cases(self) -> tuple[Case, ...]:
+        """What is measured."""
+        return CASES if self.game is None else (_one_case(self.game, self.batch or 1024, self.num_simulations or 100),)
 
     def run(self, console: Console) -> dict[str, Any]:
         """Measures, prints a table, writes `output`, and returns what was written.
 
         Raises:
-          ValueError: an unknown game, or mctx is not installed.
+          ValueError: an unknown game, a rival that is not installed, or JAX runs already with another number of
+            devices.
         """
-        game = make(self.game)
-        states = _openings(game, self.batch)
-        rows = []
-        for name, stand_in in STAND_INS.items():
-            with console.status(f"{name}: compiling and timing"):
-                rows.append(self._measure(game, name, stand_in(game), states))
-        report = {"command": "azjax benchmark search", "settings": self._settings(), "machine": machine(), "rows": rows}
-        console.print(_table(game, self, rows))
+        devices = start_devices(self.devices)
+        report = measure_cases(self.cases(), self.repeats, devices, console)
+        settings = {"game": self.game, "repeats": self.repeats, "devices": devices}
+        report = {"command": "azjax benchmark search", "settings": settings, **report}
+        console.print(_table(report["rows"]))
         if self.output is not None:
             self.output.parent.mkdir(parents=True, exist_ok=True)
             self.output.write_text(json.dumps(report, indent=2) + "\n")
             console.print(f"written to {self.output}")
         return report
 
-    def _settings(self) -> dict[str, Any]:
-        return {key: value for key, value in dataclasses.asdict(self).items() if key != "output"}
 
-    def _measure(self, game: Game, name: str, evaluator: Evaluator, states: Any) -> dict[str, Any]:
-        def ours(key: chex.PRNGKey) -> chex.Array:
-            options = {"game": game, "evaluator": evaluator, "num_simulations": self.num_simulations}
-            return alphazero_policy(None, key, states, **options).action
+def start_devices(devices: int | None) -> int:
+    """Starts JAX with so many CPU devices, or one for each core; returns how many devices of any kind there are.
 
-        sides = {"azjax": ours, "mctx": _mctx_search(game, evaluator, states, self.num_simulations)}
-        compile_seconds = {side: _seconds(search, 0) for side, search in sides.items()}
-        times: dict[str, list[float]] = {side: [] for side in sides}
-        for repeat in range(self.repeats):
-            for side, search in sides.items():
-                times[side].append(_seconds(search, repeat + 1))
-        rates = {side: [self.batch * self.num_simulations / seconds for seconds in times[side]] for side in sides}
-        ratios = [own / rival for own, rival in zip(rates["azjax"], rates["mctx"], strict=True)]
-        return {
-            "evaluator": name,
-            "compile_seconds": {side: round(seconds, 2) for side, seconds in compile_seconds.items()},
-            "simulations_per_second": {side: round(statistics.median(rate)) for side, rate in rates.items()},
-            "ratio": round(statistics.median(ratios), 2),
-            "ratio_range": [round(min(ratios), 2), round(max(ratios), 2)],
-        }
+    Raises:
+      ValueError: there is another number of devices than asked for.
+    """
+    with contextlib.suppress(RuntimeError):  # JAX runs already
+        jax.config.update("jax_num_cpu_devices", devices or os.cpu_count() or 1)
+    found = jax.device_count()
+    if devices not in (None, found):
+        raise ValueError(f"devices must be {found}, as JAX was started on {jax.default_backend()}, got {devices}")
+    return found
+
+
+def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Console) -> dict[str, Any]:
+    """The machine and a row of results for each case and evaluator.
+
+    Raises:
+      ValueError: an unknown game, or a rival that is not installed.
+    """
+    for rival in {case.rival for case in cases} - {"plain Python"}:
+        rival_module(rival)
+    load = os.getloadavg()[0]
+    rows = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=sum(len(case.evaluators) for case in cases))
+        for case in cases:
+            game = case.own_game()
+            for evaluator in case.evaluators:
+                progress.update(task, description=f"{case.label}, {evaluator}: compiling and timing")
+                rows.append(_row(case, game, evaluator, _measure(case, game, evaluator, repeats, devices)))
+                progress.advance(task)
+    if load > 0.5:
+        console.print(f"the machine was not idle: load average {load:.1f}")
+    on = machine(("azjax", "jax", "jaxlib", "mctx", "open_spiel"))
+    return {"machine": on | {"load_average": round(load, 2)}, "rows": rows}
+
+
+def time_in_turn(
+    sides: dict[str, Search], rival: str, repeats: int, seconds: float = _ROUNDS_SECONDS
+) -> dict[str, list[float]]:
+    """Simulations per second of each side, by round; no round begins later than after so many seconds."""
+    rates: dict[str, list[float]] = {side: [] for side in sides}
+    began = time.perf_counter()
+    for round_number in range(repeats + 1):
+        for side, search in sides.items():
+            calls = 1 if side == rival else _OWN_CALLS
+            times = [search.seconds(round_number * calls + call) for call in range(calls)]
+            rates[side].append(search.simulations / statistics.median(times))
+        if time.perf_counter() - began > seconds:
+            break
+    # The first round warms up, unless a slow rival leaves no time for another.
+    return {side: rate[1:] or rate for side, rate in rates.items()}
 
 
 def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dict[str, Any]:
@@ -131,73 +209,59 @@ def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dic
     }
 
 
-def _mctx_search(game: Game, evaluator: Evaluator, states: Any, num_simulations: int) -> Callable:
-    """mctx's `muzero_policy` on the same rules and evaluator, without noise, as ours."""
-    try:
-        import mctx
-    except ModuleNotFoundError as error:
-        raise ValueError("the benchmark needs mctx: pip install 'azjax[interop]'") from error
-
-    def judge(key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
-        logits, value = evaluator(None, key, states)
-        legal = jax.vmap(game.legal_action_mask)(states)
-        return jnp.where(legal, logits, jnp.finfo(logits.dtype).min), jnp.where(states.terminated, 0.0, value)
-
-    def recurrent_fn(params: Any, key: chex.PRNGKey, action: chex.Array, states: Any) -> tuple[Any, Any]:
-        del params
-        following = jax.vmap(game.step)(states, action)
-        logits, value = judge(key, following)
-        reward = jnp.take_along_axis(following.rewards, states.current_player[:, None], axis=1)[:, 0]
-        same_player = following.current_player == states.current_player
-        discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
-        output = mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value)
-        return output, following
-
-    @jax.jit
-    def search(key: chex.PRNGKey, states: Any) -> chex.Array:
-        logits, value = judge(key, states)
-        output = mctx.muzero_policy(
-            params=None,
-            rng_key=key,
-            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
-            recurrent_fn=recurrent_fn,
-            num_simulations=num_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(states),
-            dirichlet_fraction=0.0,
-            temperature=0.0,
-        )
-        return output.action
-
-    return lambda key: search(key, states)
+def _one_case(game: str, batch: int, num_simulations: int) -> Case:
+    """One game beside mctx, which cannot know of repetition."""
+    forgetful = _FORGETFUL if type(make(game)).earlier_positions is not Game.earlier_positions else None
+    return Case(game, game, batch, num_simulations, rival_options=forgetful)
 
 
-def _seconds(search: Callable, seed: int) -> float:
-    key = jax.random.key(seed)
-    began = time.perf_counter()
-    jax.block_until_ready(search(key))
-    return time.perf_counter() - began
+def _measure(
+    case: Case, game: Game, evaluator: str, repeats: int, devices: int
+) -> tuple[dict[str, Search], dict[str, list[float]]]:
+    """The sides, and their simulations per second by round."""
+    judge = _EVALUATORS[evaluator]
+    policy = uct_policy if evaluator == "rollout" else alphazero_policy
+    states = openings(game, case.batch)
+    sides = {_OWN: azjax_search(game, judge(game), states, case.num_simulations, policy=policy)}
+    if devices > 1 and case.batch % devices == 0:
+        sides[_ON_ALL] = azjax_search(game, judge(game), states, case.num_simulations, policy=policy, devices=devices)
+    if case.rival == "mctx":
+        rules = make(case.game, **{**case.options, **(case.rival_options or {})})
+        sides["mctx"] = mctx_search(rules, judge(rules), openings(rules, case.batch), case.num_simulations)
+    elif case.rival == "OpenSpiel":
+        sides["OpenSpiel"] = openspiel_search(case.game, case.num_simulations)
+    else:
+        sides["plain Python"] = plain_python_search(case.num_simulations)
+    return sides, time_in_turn(sides, case.rival, repeats)
 
 
-def _openings(game: Game, batch: int) -> Any:
-    """Positions [B, ...] a few random plies into the game."""
-
-    def play(key: chex.PRNGKey) -> Any:
-        state = game.init(key)
-        for play_key in jax.random.split(key, _OPENING_PLIES):
-            state = game.step(state, random_legal_action(game, play_key, state))
-        return state
-
-    return jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), batch))
-
-
-def _mix(bits: chex.Array) -> chex.Array:
-    """Spreads every bit of uint32 over the word."""
-    return mix(bits, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
-
-
-def _unit(bits: chex.Array) -> chex.Array:
-    """uint32 -> float32 in 0..1, of the upper 24 bits."""
-    return (bits >> jnp.uint32(8)).astype(jnp.float32) / 2**24
+def _row(case: Case, game: Game, evaluator: str, measured: tuple) -> dict[str, Any]:
+    sides, rates = measured
+    row = {
+        "game": case.label,
+        "actions": game.num_actions,
+        "slots": game.max_legal_actions,
+        "batch": case.batch,
+        "num_simulations": case.num_simulations,
+        "evaluator": evaluator,
+        "rival": case.rival,
+        "rounds": len(rates[_OWN]),
+        "compile_seconds": {
+            side: round(search.compile_seconds, 2)
+            for side, search in sides.items()
+            if search.compile_seconds is not None
+        },
+        "simulations_per_second": {side: round(statistics.median(rate)) for side, rate in rates.items()},
+        "peak_memory_mb": {
+            side: round(search.peak_memory / 1e6, 1) for side, search in sides.items() if search.peak_memory is not None
+        },
+    }
+    for side, name in ((_OWN, "ratio"), (_ON_ALL, "ratio_on_all_devices")):
+        if side in rates:
+            ratios = [own / other for own, other in zip(rates[side], rates[case.rival], strict=True)]
+            row[name] = round(statistics.median(ratios), 2)
+            row[f"{name}_range"] = [round(min(ratios), 2), round(max(ratios), 2)]
+    return row
 
 
 def _cpu_name() -> str:
@@ -208,20 +272,31 @@ def _cpu_name() -> str:
         return platform.processor() or platform.machine()
 
 
-def _table(game: Game, settings: SearchBenchmark, rows: list[dict[str, Any]]) -> Table:
-    shape = f"A={game.num_actions}, B={settings.batch}, N={settings.num_simulations}"
-    table = Table(title=f"search on {game.name}, {shape}: simulations per second", title_justify="left")
-    for column in ("evaluator", "azjax", "mctx", "ratio", "compile azjax", "compile mctx"):
-        table.add_column(column, justify="left" if column == "evaluator" else "right")
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="search: simulations per second", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for column in ("game", "A", "K", "B", "N", "evaluator", "side", "compile", "simulations/s", "memory", "ratio"):
+        text = column in ("game", "evaluator", "side")
+        table.add_column(column, justify="left" if text else "right", no_wrap=column != "game")
     for row in rows:
-        rates, compiled = row["simulations_per_second"], row["compile_seconds"]
-        low, high = row["ratio_range"]
-        table.add_row(
-            row["evaluator"],
-            f"{rates['azjax']:,}",
-            f"{rates['mctx']:,}",
-            f"{row['ratio']:.1f} ({low:.1f} to {high:.1f})",
-            f"{compiled['azjax']:.1f} s",
-            f"{compiled['mctx']:.1f} s",
-        )
+        sizes = [f"{row[field]:,}" for field in ("actions", "slots", "batch", "num_simulations")]
+        case = [row["game"], *sizes, row["evaluator"]]
+        for side, rate in row["simulations_per_second"].items():
+            compiled, memory = row["compile_seconds"].get(side), row["peak_memory_mb"].get(side)
+            table.add_row(
+                *case,
+                side,
+                "" if compiled is None else f"{compiled:.1f} s",
+                f"{rate:,}",
+                "" if memory is None else f"{memory:,.1f} MB",
+                _ratio(row, {_OWN: "ratio", _ON_ALL: "ratio_on_all_devices"}.get(side)),
+            )
+            case = [""] * len(case)
+        table.add_section()
     return table
+
+
+def _ratio(row: dict[str, Any], name: str | None) -> str:
+    if name is None:
+        return ""
+    low, high = row[f"{name}_range"]
+    return f"{row[name]:,.1f}" + (f" ({low:,.1f} to {high:,.1f})" if row["rounds"] > 1 else "")

@@ -5,12 +5,15 @@ from azjax.evaluation.matches import MatchResult, Record, play_match
 from azjax.evaluation.players import (
     Judgement,
     Player,
+    RememberingPolicy,
     act,
     judge,
     network_player,
+    observe,
     optimal_player,
     random_player,
     search_player,
+    start_memory,
     uct_player,
 )
 from azjax.evaluation.solution import Solution
@@ -23,6 +26,7 @@ __all__ = [
     "MatchResult",
     "Player",
     "Record",
+    "RememberingPolicy",
     "Solution",
     "act",
     "check_can_save",
@@ -33,6 +37,7 @@ __all__ = [
     "load_solution",
     "mistakes",
     "network_player",
+    "observe",
     "optimal_player",
     "perft",
     "play_match",
@@ -40,6 +45,7 @@ __all__ = [
     "save_solution",
     "search_player",
     "solve",
+    "start_memory",
     "tabulate",
     "uct_player",
 ]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.evaluation.players import Player, act
+from azjax.evaluation.players import Player, act, observe, start_memory
 from azjax.games.game import Game
 
 _SMALLEST_BUCKET = 16
@@ -181,6 +181,7 @@ def _play_batch(
       The first player's sum of rewards, float [B], and the plies played, int [B].
     """
     rewards, plies = np.zeros(len(seat)), np.zeros(len(seat), int)
+    memories = [start_memory(player, states) for player in players]
     for ply in range(game.max_plies):
         running = ~states.terminated
         if not running.any():
@@ -191,7 +192,8 @@ def _play_batch(
             # The player to move is read from the state: a player may move twice in a row.
             rows = np.flatnonzero(running & (states.current_player == seat ^ number))
             if len(rows):
-                actions[rows] = _choose(player, player_key, states, rows)
+                actions[rows], memories[number] = _choose(player, player_key, states, memories[number], rows)
+        memories = [observe(*of_player, actions) for of_player in zip(players, memories, strict=True)]
         # Stepping a finished game changes nothing and pays nothing.
         states = jax.tree.map(np.asarray, _step(game, states, actions))
         rewards += np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1])
@@ -201,12 +203,28 @@ def _play_batch(
     return rewards, plies
 
 
-def _choose(player: Player, key: chex.PRNGKey, states: Any, rows: np.ndarray) -> np.ndarray:
-    """int32 [rows]: the player's moves in these rows, padded to a power of two so that few sizes are compiled."""
+def _choose(player: Player, key: chex.PRNGKey, states: Any, memory: Any, rows: np.ndarray) -> tuple[np.ndarray, Any]:
+    """int32 [rows]: the player's moves in these rows; and its memory of all games.
+
+    Rows are padded to a power of two so that few sizes are compiled.
+    """
     bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
     padded = np.resize(rows, bucket)
-    actions, _ = act(player, key, jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states))
-    return np.asarray(actions)[: len(rows)]
+    asked = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)
+    actions, _, thought = act(player, key, asked, _take(memory, padded))
+    # What was thought in the rows of the padding falls beyond the last game.
+    put = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
+    return np.asarray(actions)[: len(rows)], _put(memory, put, thought)
+
+
+@jax.jit
+def _take(memory: Any, rows: chex.Array) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], memory)
+
+
+@jax.jit
+def _put(memory: Any, rows: chex.Array, thought: Any) -> Any:
+    return jax.tree.map(lambda leaf, new: leaf.at[rows].set(new, mode="drop"), memory, thought)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -5,7 +5,7 @@ Axis letters: `B` batch, `A` actions, `K` slots of the compact table of legal ac
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import chex
 import jax
@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
-from azjax.search import Evaluator, SearchResult, alphazero_policy, uct_policy
+from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, uct_policy
+from azjax.search.tree_memory import by_game, by_node, empty_tree, follow
 
 
 class Judgement(NamedTuple):
@@ -45,6 +46,20 @@ class Policy(Protocol):
         """
 
 
+@runtime_checkable
+class RememberingPolicy(Policy, Protocol):
+    """A policy that can keep something from move to move of a game: a memory, a pytree with every leaf [B, ...]."""
+
+    def start(self, params: Any, states: Any) -> Any:
+        """The memory before the first move of B games."""
+
+    def think(self, params: Any, key: chex.PRNGKey, states: Any, memory: Any) -> tuple[Judgement, Any]:
+        """Judges the positions that the games have come to; and the memory with what was thought."""
+
+    def observe(self, memory: Any, action: chex.Array) -> Any:
+        """The memory after `action` int32 [B], by whoever played it."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
     """Somebody who plays.
@@ -60,16 +75,51 @@ class Player:
     params: Any = None
 
 
-def act(player: Player, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, Judgement]:
-    """Draws a move in each position, int32 [B] (0 after the end), jitted; with the judgement that it is drawn from."""
-    return _act(player.policy, player.params, key, states)
+def act(player: Player, key: chex.PRNGKey, states: Any, memory: Any = None) -> tuple[chex.Array, Judgement, Any]:
+    """Draws a move in each position, jitted.
+
+    Args:
+      player: whose move it is.
+      key: consumed by the player and the draw.
+      states: every leaf [B, ...].
+      memory: of these games, of `start_memory` and `observe`; None to think of the positions alone.
+
+    Returns:
+      the moves, int32 [B] (0 after the end); the judgement that they are drawn from; and the memory with it.
+    """
+    return _act(player.policy, player.params, key, states, memory)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, Judgement]:
+def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any, memory: Any) -> tuple[chex.Array, Judgement, Any]:
     policy_key, action_key = jax.random.split(key)
-    judgement = policy(params, policy_key, states)
-    return _draw(action_key, judgement.probabilities), judgement
+    if memory is not None and isinstance(policy, RememberingPolicy):
+        judgement, memory = policy.think(params, policy_key, states, memory)
+    else:
+        judgement = policy(params, policy_key, states)
+    return _draw(action_key, judgement.probabilities), judgement, memory
+
+
+def start_memory(player: Player, states: Any) -> Any:
+    """What the player remembers before the first move from `states` [B, ...]; None if it never does."""
+    if isinstance(player.policy, RememberingPolicy):
+        return _start(player.policy, player.params, states)
+    return None
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _start(policy: RememberingPolicy, params: Any, states: Any) -> Any:
+    return policy.start(params, states)
+
+
+def observe(player: Player, memory: Any, action: chex.Array) -> Any:
+    """The player's memory after `action` int32 [B], by whoever played it."""
+    return None if memory is None else _observe(player.policy, memory, action)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _observe(policy: RememberingPolicy, memory: Any, action: chex.Array) -> Any:
+    return policy.observe(memory, action)
 
 
 def _draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
@@ -177,6 +227,9 @@ def search_player(
     *,
     num_simulations: int,
     c_puct: float = 1.25,
+    solver: bool = False,
+    reuse_tree: bool = False,
+    leaves_per_step: int = 1,
     name: str | None = None,
 ) -> Player:
     """Searches as AlphaZero does and plays the most visited move, without noise.
@@ -185,11 +238,15 @@ def search_player(
       game: the game.
       evaluator: see `azjax.search.evaluators`.
       params: what the evaluator reads.
-      num_simulations: of each search, at least 1.
+      num_simulations: of each search, at least 1; new ones where the tree is reused.
       c_puct: weight of exploration.
+      solver: prove wins, losses and draws in the search.
+      reuse_tree: go on in the tree below the moves that were played, where a whole game is (`RememberingPolicy`).
+      leaves_per_step: see `azjax.search.alphazero_policy`.
       name: `search:SIMULATIONS` by default.
     """
-    policy = _Search(game, evaluator, num_simulations, c_puct)
+    kind = _SearchOn if reuse_tree else _Search
+    policy = kind(game, evaluator, num_simulations, c_puct, solver, leaves_per_step)
     return Player(f"search:{num_simulations}" if name is None else name, policy, params)
 
 
@@ -199,9 +256,14 @@ class _Search:
     evaluator: Evaluator
     num_simulations: int
     c_puct: float
+    solver: bool
+    leaves_per_step: int
 
     def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
-        result = alphazero_policy(
+        return _found(self.game, states, self.search(params, key, states))
+
+    def search(self, params: Any, key: chex.PRNGKey, states: Any, **options: Any) -> SearchResult:
+        return alphazero_policy(
             params,
             key,
             states,
@@ -209,22 +271,58 @@ class _Search:
             evaluator=self.evaluator,
             num_simulations=self.num_simulations,
             c_puct=self.c_puct,
+            solver=self.solver,
+            leaves_per_step=self.leaves_per_step,
+            **options,
         )
-        return _found(self.game, states, result)
 
 
-def uct_player(game: Game, *, num_simulations: int) -> Player:
-    """Searches with random rollouts, without priors, and plays the move of the highest mean return."""
-    return Player(f"uct:{num_simulations}", _Uct(game, num_simulations))
+@dataclasses.dataclass(frozen=True)
+class _SearchOn(_Search):
+    """A search that goes on in the tree below the moves that were played: its memory."""
+
+    def start(self, params: Any, states: Any) -> Tree:
+        tree = empty_tree(
+            self.game,
+            self.evaluator,
+            params,
+            states,
+            num_simulations=self.num_simulations,
+            leaves_per_step=self.leaves_per_step,
+            solver=self.solver,
+        )
+        return by_game(tree)
+
+    def think(self, params: Any, key: chex.PRNGKey, states: Any, memory: Tree) -> tuple[Judgement, Tree]:
+        result = self.search(params, key, states, tree=by_node(memory))
+        return _found(self.game, states, result), by_game(dataclasses.replace(result.tree, histories=None))
+
+    def observe(self, memory: Tree, action: chex.Array) -> Tree:
+        return by_game(follow(by_node(memory), action, self.num_simulations))
+
+
+def uct_player(game: Game, *, num_simulations: int, solver: bool = False, name: str | None = None) -> Player:
+    """Searches with random rollouts, without priors, and plays the move of the highest mean return.
+
+    Args:
+      game: the game.
+      num_simulations: of each search, at least 1.
+      solver: prove wins, losses and draws in the search.
+      name: `uct:SIMULATIONS` by default.
+    """
+    return Player(f"uct:{num_simulations}" if name is None else name, _Uct(game, num_simulations, solver))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Uct:
     game: Game
     num_simulations: int
+    solver: bool
 
     def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
-        result = uct_policy(params, key, states, game=self.game, num_simulations=self.num_simulations)
+        result = uct_policy(
+            params, key, states, game=self.game, num_simulations=self.num_simulations, solver=self.solver
+        )
         return _found(self.game, states, result)
 
 

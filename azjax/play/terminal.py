@@ -7,7 +7,7 @@ import functools
 import itertools
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.evaluation import Judgement, Player, act
+from azjax.evaluation import Judgement, Player, act, observe, start_memory
 from azjax.games.game import Game
 
 _MOST_LISTED = 40  # legal moves that a turn lists unasked
@@ -129,9 +129,16 @@ class _Dialogue:
             self.complain(f"Please answer {', '.join(rest)} or {last}, not {answer!r}.")
 
 
+class _Moment(NamedTuple):
+    """A position of the game, and what the agent remembers as it comes to it."""
+
+    state: Any
+    memory: Any
+
+
 @dataclasses.dataclass(frozen=True)
 class _OneGame:
-    """A game is its list of states: taking back is a shorter list.
+    """A game is its list of moments: taking back is a shorter list.
 
     Attributes:
       human: the person's seat.
@@ -146,23 +153,24 @@ class _OneGame:
 
     def play(self) -> int:
         """The result for the person: 1, 0 or -1."""
-        states = [self.game.init(next(self.keys))]
+        start = self.game.init(next(self.keys))
+        moments = [_Moment(start, start_memory(self.agent, _batch(start)))]
         try:
-            while not states[-1].terminated:
-                self._show_board(states)
-                states = self._human_turn(states) if self._is_humans(states[-1]) else self._agent_turn(states)
+            while not moments[-1].state.terminated:
+                self._show_board(moments)
+                moments = self._human_turn(moments) if self._is_humans(moments[-1]) else self._agent_turn(moments)
         except _Resigned:
             result = -1
         else:
-            self._show_board(states)
-            result = int(np.sign(sum(float(state.rewards[self.human]) for state in states)))
+            self._show_board(moments)
+            result = int(np.sign(sum(float(moment.state.rewards[self.human]) for moment in moments)))
         self.dialogue.say(*_ENDS[result])
         return result
 
-    def _human_turn(self, states: list[Any]) -> list[Any]:
-        """The states after the person's next move, or before their last one."""
-        state = states[-1]
-        _, judgement = self._think(state)
+    def _human_turn(self, moments: list[_Moment]) -> list[_Moment]:
+        """The moments up to the person's next move, or before their last one."""
+        state = moments[-1].state
+        _, judgement, memory = self._think(moments[-1])
         self.dialogue.say(f"Your turn: you are {self.game.player_names[self.human]}.", "bold cyan")
         self._say_chance("your", judgement.value)
         moves = self.game.legal_texts(state)
@@ -178,9 +186,9 @@ class _OneGame:
                 case "moves":
                     self.dialogue.say(" ".join(moves))
                 case "back":
-                    earlier = [index for index, past in enumerate(states[:-1]) if self._is_humans(past)]
+                    earlier = [index for index, past in enumerate(moments[:-1]) if self._is_humans(past)]
                     if earlier:
-                        return states[: earlier[-1] + 1]
+                        return moments[: earlier[-1] + 1]
                     self.dialogue.complain("There is no move of yours to take back.")
                 case "resign":
                     raise _Resigned
@@ -192,36 +200,38 @@ class _OneGame:
                     except ValueError as error:
                         self.dialogue.complain(str(error))
                     else:
-                        return self._after(states, action)
+                        return self._after(moments, memory, action)
 
-    def _agent_turn(self, states: list[Any]) -> list[Any]:
-        """The states after the agent's move."""
-        state = states[-1]
+    def _agent_turn(self, moments: list[_Moment]) -> list[_Moment]:
+        """The moments up to the agent's move."""
+        state = moments[-1].state
         self.dialogue.say("The agent's turn.", "bold magenta")
-        action, judgement = self._think(state)
+        action, judgement, memory = self._think(moments[-1])
         self._say_chance("its own", judgement.value)
         self._show_policy(state, judgement.preferences)
         self.dialogue.say(f"The agent plays {self.game.action_to_text(state, action)}.", "bold")
-        return self._after(states, action)
+        return self._after(moments, memory, action)
 
-    def _after(self, states: list[Any], action: int) -> list[Any]:
+    def _after(self, moments: list[_Moment], memory: Any, action: int) -> list[_Moment]:
         # Of one type, whoever chose it: another would compile again.
-        return [*states, _step(self.game, states[-1], np.int32(action))]
+        state = _step(self.game, moments[-1].state, np.int32(action))
+        return [*moments, _Moment(state, observe(self.agent, memory, np.array([action], np.int32)))]
 
-    def _is_humans(self, state: Any) -> bool:
-        return int(state.current_player) == self.human
+    def _is_humans(self, moment: _Moment) -> bool:
+        return int(moment.state.current_player) == self.human
 
-    def _think(self, state: Any) -> tuple[int, Judgement]:
+    def _think(self, moment: _Moment) -> tuple[int, Judgement, Any]:
         """What `azjax.evaluation.act` returns, of one state; at either's turn, so that it is compiled once."""
         console = self.dialogue.console
         with console.status("thinking") if console.is_terminal else contextlib.nullcontext():
-            batch = jax.tree.map(lambda leaf: leaf[None], state)
-            actions, judgement = jax.device_get(act(self.agent, next(self.keys), batch))
-        return int(actions[0]), jax.tree.map(lambda leaf: leaf[0], judgement)
+            actions, judgement, memory = act(self.agent, next(self.keys), _batch(moment.state), moment.memory)
+            actions, judgement = jax.device_get((actions, judgement))
+        return int(actions[0]), jax.tree.map(lambda leaf: leaf[0], judgement), memory
 
-    def _show_board(self, states: list[Any]) -> None:
+    def _show_board(self, moments: list[_Moment]) -> None:
         """Draws the last state, with what the last move changed highlighted."""
-        before, drawing = (textwrap.indent(self.game.draw(state), "  ") for state in (states[-2:][0], states[-1]))
+        last_two = (moments[-2:][0].state, moments[-1].state)
+        before, drawing = (textwrap.indent(self.game.draw(state), "  ") for state in last_two)
         board = Text(drawing)
         if len(before) == len(drawing):
             for place, (old, new) in enumerate(zip(before, drawing, strict=True)):
@@ -272,3 +282,8 @@ class _OneGame:
 @functools.partial(jax.jit, static_argnums=0)
 def _step(game: Game, state: Any, action: chex.Array) -> Any:
     return game.step(state, action)
+
+
+def _batch(state: Any) -> Any:
+    """The state as a batch of one."""
+    return jax.tree.map(lambda leaf: leaf[None], state)

@@ -31,20 +31,33 @@ def read(run: chex.Array, place: chex.Array, width: int | None = None) -> chex.A
     return rows.at[place].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def add(run: chex.Array, place: chex.Array, values: chex.Array) -> chex.Array:
-    """`run` with values [R] added at different places [R]; a place beyond the last drops its value."""
-    return run.at[place].add(values, mode="drop", unique_indices=True, wrap_negative_indices=False)
+def add(run: chex.Array, place: chex.Array, values: chex.Array, unique: bool = True) -> chex.Array:
+    """`run` with values [R] added at places [R], all different if `unique`; a place beyond the last drops its value."""
+    return run.at[place].add(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
 
 
-def put(run: chex.Array, place: chex.Array, values: chex.Array) -> chex.Array:
-    """`run` with values [R] at different places [R]; a place beyond the last drops its value."""
-    return run.at[place].set(values, mode="drop", unique_indices=True, wrap_negative_indices=False)
+def put(run: chex.Array, place: chex.Array, values: chex.Array, unique: bool = True) -> chex.Array:
+    """`run` with values [R] at places [R], equal ones where places are; a place beyond the last drops its value."""
+    return run.at[place].set(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
 
 
-def write_row(run: chex.Array, row: chex.Array, index: chex.Array) -> chex.Array:
-    """`run` with `row`, of any shape, as its row of that index, which is in range: a check would read the old one."""
-    flat = row.reshape(-1).astype(run.dtype)
-    return jax.lax.dynamic_update_slice_in_dim(run, flat, index * row.size, axis=0)
+def largest(run: chex.Array, place: chex.Array, values: chex.Array, unique: bool = True) -> chex.Array:
+    """`run` with values [R] at places [R] where they are larger; a place beyond the last drops its value."""
+    return run.at[place].max(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+
+
+def smallest(run: chex.Array, place: chex.Array, values: chex.Array, unique: bool = True) -> chex.Array:
+    """`run` with values [R] at places [R] where they are smaller; a place beyond the last drops its value."""
+    return run.at[place].min(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+
+
+def write_rows(run: chex.Array, rows: chex.Array, index: chex.Array, count: int = 1) -> chex.Array:
+    """`run` with so many `rows` side by side, in an array of any shape, from the row of that index on.
+
+    They are in range: a check would read the old ones.
+    """
+    flat = rows.reshape(-1).astype(run.dtype)
+    return jax.lax.dynamic_update_slice_in_dim(run, flat, index * (rows.size // count), axis=0)
 
 
 def read_row(run: chex.Array, index: chex.Array, width: int) -> chex.Array:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
-from azjax.search.arrays import put, read, tree_of, write_row
+from azjax.search.arrays import put, read, tree_of, write_rows
 from azjax.search.lanes import NO_CHILD, best_lane, best_untried, highest_lane, lanes_of, legal_softmax, mass_of, room
 from azjax.search.selection import Fold, Selection
 
@@ -186,26 +186,22 @@ class Chain:
             read(self.last_block, place),
         )
 
-    def judge(self, new: ChainEntry, logits: chex.Array) -> tuple:
+    def rest(self, new: ChainEntry) -> tuple:
+        """See `Table.rest`: the best of the other slots, and their mass."""
+        return best_untried(new.others), None if self.untried_mass is None else mass_of(new.others)
+
+    def judge(self, logits: chex.Array) -> tuple:
         """See `Table.judge`."""
         prior = legal_softmax(logits)
-        masses = () if self.untried_mass is None else (mass_of(prior), mass_of(new.others))
-        return prior.T, best_untried(prior), best_untried(new.others), masses
+        return prior.T, best_untried(prior), None if self.untried_mass is None else mass_of(prior)
 
-    def grow(
-        self,
-        selection: Selection,
-        prior: chex.Array,
-        new: ChainEntry,
-        judged: tuple,
-        at: chex.Array,
-        child: chex.Array,
-        node: chex.Array,
+    def attach(
+        self, prior: chex.Array, new: ChainEntry, rest: tuple, at: chex.Array, child: chex.Array
     ) -> tuple["Chain", chex.Array, chex.Array]:
-        """See `Table.grow`."""
-        new_prior, best, rest, masses = judged
-        batch, num_slots = new_prior.shape
-        nowhere = prior.size
+        """See `Table.attach`."""
+        (best_slot, best_prior), mass = rest
+        batch, nowhere = len(at), prior.size
+        num_slots = len(new.others)
         made = at < nowhere
         leaf = jnp.where(made, at, 0)
         tree_index = jnp.arange(batch, dtype=jnp.int32)
@@ -214,24 +210,35 @@ class Chain:
         opens = made & (lane == 0) & (count > 0)
         block = jnp.where(opens, self.num_blocks * batch + tree_index, last)
         edge = block * LANES + lane
-
-        def where_made(place: chex.Array) -> chex.Array:
-            return jnp.where(made, place, nowhere)
-
-        edges = Chain(
-            child=put(self.child, jnp.where(made, edge, self.child.size), child),
-            features=self.features,
-            upper=self.upper,
+        at_edge = jnp.where(made, edge, self.child.size)
+        edges = dataclasses.replace(
+            self,
+            child=put(self.child, at_edge, child),
+            upper=None if self.upper is None else put(self.upper, at_edge, jnp.ones_like(new.prior)),
             next_block=put(self.next_block, jnp.where(opens, last, self.next_block.size), self.num_blocks),
             last_block=put(self.last_block, at, jnp.where(opens, self.num_blocks, new.last_block)),
             num_blocks=self.num_blocks + opens,
             num_children=put(self.num_children, at, count + 1),
-            untried_slot=write_row(put(self.untried_slot, at, rest[0]), best[0], node),
-            untried_prior=write_row(put(self.untried_prior, at, rest[1]), best[1], node),
-            untried_mass=write_row(put(self.untried_mass, at, masses[1]), masses[0], node) if masses else None,
+            untried_slot=put(self.untried_slot, at, best_slot),
+            untried_prior=put(self.untried_prior, at, best_prior),
+            untried_mass=None if mass is None else put(self.untried_mass, at, mass),
         )
-        used = put(prior, where_made(leaf * num_slots + new.slot), jnp.full_like(new.prior, -1))
-        return edges, write_row(used, new_prior, node), edge
+        slot = jnp.where(made, leaf * num_slots + new.slot, nowhere)
+        return edges, put(prior, slot, jnp.full_like(new.prior, -1)), edge
+
+    def fill(
+        self, selection: Selection, prior: chex.Array, judged: tuple, node: chex.Array, count: int
+    ) -> tuple["Chain", chex.Array]:
+        """See `Table.fill`."""
+        del selection
+        new_prior, (best_slot, best_prior), mass = judged
+        edges = dataclasses.replace(
+            self,
+            untried_slot=write_rows(self.untried_slot, best_slot, node, count),
+            untried_prior=write_rows(self.untried_prior, best_prior, node, count),
+            untried_mass=None if mass is None else write_rows(self.untried_mass, mass, node, count),
+        )
+        return edges, write_rows(prior, new_prior, node, count)
 
     def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
         """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""

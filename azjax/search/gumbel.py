@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.game import Game
-from azjax.search.arrays import places, read, write_row
+from azjax.search.arrays import places, read, write_rows
+from azjax.search.descend import FirstStep
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
 from azjax.search.lanes import NO_CHILD, legal_logits
 from azjax.search.policies import check_num_simulations, root_statistics, summarise, to_action, to_actions
+from azjax.search.root import Root, judge_root
 from azjax.search.selection import Fold
-from azjax.search.simulate import FirstStep, Root, judge_root
 from azjax.search.tree import RETURNS, ROOT, VISITS, SearchResult, Tree
 from azjax.search.value_search import root_values, search_with_values
 
@@ -358,7 +359,7 @@ class SequentialHalving:
         lane = jnp.minimum(simulation, self.num_considered - 1)
         is_root_child = simulation < self.num_legal
         old = jax.lax.dynamic_slice_in_dim(self.edges, lane * len(edge), len(edge))
-        return dataclasses.replace(self, edges=write_row(self.edges, jnp.where(is_root_child, edge, old), lane))
+        return dataclasses.replace(self, edges=write_rows(self.edges, jnp.where(is_root_child, edge, old), lane))
 
 
 def considered_visits(num_considered: int, num_simulations: int) -> np.ndarray:

@@ -12,12 +12,15 @@ from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.search.dynamics import Evaluator, GameDynamics
 from azjax.search.reuse import go_on
+from azjax.search.root import judge_root, new_tree
 from azjax.search.selection import Puct, Ucb1
-from azjax.search.simulate import judge_root, new_tree, search
+from azjax.search.simulate import search
 from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot, root_statistics
 
 
-@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver", "max_nodes"))
+@functools.partial(
+    jax.jit, static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver", "max_nodes")
+)
 def alphazero_policy(
     params: Any,
     key: chex.PRNGKey,
@@ -31,6 +34,7 @@ def alphazero_policy(
     dirichlet_fraction: chex.Numeric = 0.0,
     dirichlet_alpha: chex.Numeric | None = None,
     temperature: chex.Numeric = 0.0,
+    leaves_per_step: int = 1,
     solver: bool = False,
     tree: Tree | None = None,
     max_nodes: int | None = None,
@@ -50,6 +54,9 @@ def alphazero_policy(
       dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
       temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
         `legal_slots` on ties), infinity draws uniformly from the legal actions.
+      leaves_per_step: so many leaves of each tree are found, with a virtual loss, before the evaluator judges them
+        together: faster where few trees are searched, and a little weaker. 1 is the plain search. It must divide
+        `num_simulations` (static).
       solver: prove wins, losses and draws on the way; a proven root is searched no more, and a proven loss is not
         played while anything else stands. Returns must lie in -1..1 (static).
       tree: trees of this policy to go on with, of an earlier call or from `advance`. A tree whose root is another
@@ -58,9 +65,9 @@ def alphazero_policy(
         tree goes on without making nodes (static).
 
     Raises:
-      ValueError: num_simulations below 1, or max_nodes that disagree with `tree`.
+      ValueError: num_simulations below 1 or not a multiple of leaves_per_step, or options that disagree with `tree`.
     """
-    check_num_simulations(num_simulations)
+    check_num_simulations(num_simulations, leaves_per_step)
     root_key, noise_key, loop_key, action_key = jax.random.split(key, 4)
     dynamics = GameDynamics(game, evaluator)
     root = judge_root(dynamics, params, root_key, states)
@@ -71,14 +78,20 @@ def alphazero_policy(
     )
     selection = Puct(jnp.asarray(c_puct, jnp.float32), jnp.asarray(first_play_urgency, jnp.float32))
     if tree is not None and max_nodes is None:
-        max_nodes = tree.num_nodes - 1
-    fresh = new_tree(root._replace(prior=prior), selection, max_nodes or num_simulations + 1, solver=solver)
+        max_nodes = tree.max_nodes
+    fresh = new_tree(
+        root._replace(prior=prior),
+        selection,
+        max_nodes or num_simulations + 1,
+        leaves_per_step=leaves_per_step,
+        solver=solver,
+    )
     tree = fresh if tree is None else go_on(tree, fresh, selection)
-    tree = search(dynamics, params, loop_key, tree, selection, num_simulations)
+    tree = search(dynamics, params, loop_key, tree, selection, num_simulations, leaves_per_step)
     return summarise(game, tree, action_key, temperature)
 
 
-@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "solver"))
+@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver"))
 def uct_policy(
     params: Any,
     key: chex.PRNGKey,
@@ -88,6 +101,7 @@ def uct_policy(
     evaluator: Evaluator | None = None,
     num_simulations: int,
     exploration: chex.Numeric = 2**0.5,
+    leaves_per_step: int = 1,
     solver: bool = False,
 ) -> SearchResult:
     """UCT (Kocsis and Szepesvari 2006) with random rollouts, without priors.
@@ -103,19 +117,22 @@ def uct_policy(
       evaluator: judges new leaves; `evaluators.rollout(game)` by default. Its priors are ignored (static).
       num_simulations: new simulations in each tree, at least 1 (static).
       exploration: weight of exploration, c in mean + c sqrt(ln N / n).
+      leaves_per_step: see `alphazero_policy` (static).
       solver: see `alphazero_policy` (static).
 
     Raises:
-      ValueError: num_simulations below 1.
+      ValueError: num_simulations below 1 or not a multiple of leaves_per_step.
     """
-    check_num_simulations(num_simulations)
+    check_num_simulations(num_simulations, leaves_per_step)
     root_key, loop_key, action_key = jax.random.split(key, 3)
     dynamics = GameDynamics(game, WithoutPriors(evaluators.rollout(game) if evaluator is None else evaluator))
     root = judge_root(dynamics, params, root_key, states)
     selection = Ucb1(jnp.asarray(exploration, jnp.float32))
-    tree = new_tree(root, selection, num_simulations + 1, solver=solver, counts_decided=True)
+    tree = new_tree(
+        root, selection, num_simulations + 1, leaves_per_step=leaves_per_step, solver=solver, counts_decided=True
+    )
     tree = dataclasses.replace(tree, sums=jnp.zeros_like(tree.sums))
-    tree = search(dynamics, params, loop_key, tree, selection, num_simulations)
+    tree = search(dynamics, params, loop_key, tree, selection, num_simulations, leaves_per_step)
     result = summarise(game, tree, action_key, 0.0)
     visits, q = root_statistics(tree)
     best = jnp.argmax(jnp.where(playable(tree, visits, root.prior >= 0) & (visits > 0), q, -jnp.inf), axis=1)
@@ -133,10 +150,12 @@ class WithoutPriors:
         return jnp.zeros_like(prior_logits), value
 
 
-def check_num_simulations(num_simulations: int) -> None:
-    """Raises ValueError below 1."""
+def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
+    """Raises ValueError below 1, and where steps do not add up to the simulations."""
     if num_simulations < 1:
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+    if leaves_per_step < 1 or num_simulations % leaves_per_step:
+        raise ValueError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")
 
 
 def add_dirichlet_noise(

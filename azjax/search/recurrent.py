@@ -28,8 +28,8 @@ from azjax.search.dynamics import Judgement, Occurred, Step
 from azjax.search.gumbel import gumbel_noise, search_from
 from azjax.search.lanes import legal_logits, legal_softmax
 from azjax.search.policies import add_dirichlet_noise, check_num_simulations, sample_by_visits
+from azjax.search.root import Root
 from azjax.search.selection import Fold
-from azjax.search.simulate import Root
 from azjax.search.tree import RETURNS, ROOT, VISITS, Tree, root_statistics
 from azjax.search.value_search import root_values, search_with_values
 

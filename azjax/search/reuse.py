@@ -146,8 +146,8 @@ def go_on(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
     shapes = [jax.tree.map(lambda array: array.shape, dataclasses.replace(t, histories=None)) for t in (tree, fresh)]
     if shapes[0] != shapes[1]:
         raise ValueError(
-            f"tree has {tree.num_nodes - 1} nodes for {tree.batch} games of {tree.num_slots} slots, "
-            f"the search needs {fresh.num_nodes - 1} for {fresh.batch} of {fresh.num_slots}, with the same options"
+            f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "
+            f"the search needs {fresh.max_nodes} for {fresh.batch} of {fresh.num_slots}, with the same options"
         )
     again = jnp.any(tree.positions[ROOT] != fresh.positions[ROOT], axis=1) | (tree.sums[ROOT, :, VISITS] == 0)
 

@@ -11,7 +11,7 @@ import chex
 import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
-from azjax.search.arrays import apart, put, read, write_row
+from azjax.search.arrays import apart, put, read, write_rows
 from azjax.search.lanes import (
     NO_CHILD,
     best_lane,
@@ -91,34 +91,38 @@ class Table:
         del slot
         return TableEntry(edge - place * num_slots, read(prior, edge), edge)
 
-    def judge(self, new: TableEntry, logits: chex.Array) -> tuple:
-        """What `grow` needs of the new nodes' logits [K, B], their prior [B, K] first; computed behind a branch."""
+    def rest(self, new: TableEntry) -> tuple:
+        """What `attach` needs of the other slots of the nodes; computed behind a branch."""
         del new
+        return ()
+
+    def judge(self, logits: chex.Array) -> tuple:
+        """What `fill` needs of new nodes' logits [K, R], their prior [R, K] first; computed behind a branch."""
         return (legal_softmax(logits).T,)
 
-    def grow(
-        self,
-        selection: Selection,
-        prior: chex.Array,
-        new: TableEntry,
-        judged: tuple,
-        at: chex.Array,
-        child: chex.Array,
-        node: chex.Array,
+    def attach(
+        self, prior: chex.Array, new: TableEntry, rest: tuple, at: chex.Array, child: chex.Array
     ) -> tuple["Table", chex.Array, chex.Array]:
-        """Leads the edges `new` to `child` [B], `node` or its negative, where the place `at` [B] is in the trees.
+        """Leads the edges `new` [B] of the nodes at places [B] to `child` [B]; nothing where `at` is beyond the last.
 
         Returns:
-          the edges; `prior`, with that of the new nodes; the places of the edges, int32 [B].
+          the edges; `prior`; the places of the new edges, int32 [B].
         """
+        del rest
+        edge = jnp.where(at < prior.size, new.edge, prior.size)
+        return dataclasses.replace(self, child=put(self.child, edge, child)), prior, new.edge
+
+    def fill(
+        self, selection: Selection, prior: chex.Array, judged: tuple, node: chex.Array, count: int
+    ) -> tuple["Table", chex.Array]:
+        """The edges and `prior`, with those of `count` new nodes, from number `node` on, in all trees."""
         (new_prior,) = judged
         features = tuple(
-            write_row(run, row, node)
-            for run, row in zip(self.features, untried_features(selection, new_prior), strict=True)
+            write_rows(run, rows, node, count)
+            for run, rows in zip(self.features, untried_features(selection, new_prior), strict=True)
         )
-        upper = None if self.upper is None else write_row(self.upper, untried_upper(new_prior), node)
-        edge = jnp.where(at < prior.size, new.edge, prior.size)
-        return Table(put(self.child, edge, child), features, upper), write_row(prior, new_prior, node), new.edge
+        upper = None if self.upper is None else write_rows(self.upper, untried_upper(new_prior), node, count)
+        return Table(self.child, features, upper), write_rows(prior, new_prior, node, count)
 
     def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
         """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""

@@ -53,6 +53,7 @@ class Tree:
       None without a solver.
     num_made: int32 []; the number of the node that is made next.
     packing: of the positions (static).
+    max_nodes: so many there may be; the rows from there on are written to when a tree is full (static).
     num_nodes, batch, num_slots: N, B and K (static).
     """
 
@@ -68,6 +69,7 @@ class Tree:
     bounds: chex.Array | None
     num_made: chex.Array
     packing: Packing = dataclasses.field(metadata={"static": True})
+    max_nodes: int = dataclasses.field(metadata={"static": True})
     num_nodes: int = dataclasses.field(metadata={"static": True})
     batch: int = dataclasses.field(metadata={"static": True})
     num_slots: int = dataclasses.field(metadata={"static": True})

@@ -7,9 +7,12 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.arrays import write_row
+from azjax.search.arrays import write_rows
+from azjax.search.back_up import back_up
+from azjax.search.descend import Path, descend
 from azjax.search.dynamics import Dynamics
-from azjax.search.simulate import Root, back_up, descend, expand, new_tree
+from azjax.search.expand import expand
+from azjax.search.root import Root, new_tree
 from azjax.search.tree import ROOT, Tree
 
 
@@ -37,17 +40,17 @@ def search_with_values(
     tree = new_tree(root, rule, num_simulations + 1)
 
     def one_simulation(simulation: chex.Array, carry: tuple) -> tuple:
-        runs, values, halving = carry
+        runs, room, values, halving = carry
         node = simulation + 1
         selection = dataclasses.replace(rule, values=values)
         first = None if halving is None else halving.first_step(runs, selection, simulation)
-        path, leaf = descend(runs, selection, dynamics.max_depth, node, first)
+        path, leaf = descend(runs, selection, room, node, first)
         evaluator_key = jax.random.fold_in(key, simulation)
-        runs, edge, leaf, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
-        runs = back_up(runs, selection, path, leaf, edge, node, value)
+        runs, edge, made, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
+        runs = back_up(runs, selection, path, leaf, edge, made, value)
         halving = None if halving is None else halving.with_edge(edge, simulation)
-        return runs, write_row(values, value, node), halving
+        return runs, path, write_rows(values, value, node), halving
 
-    start = tree.as_runs(), rule.values, halving
-    runs, _, _ = jax.lax.fori_loop(0, num_simulations, one_simulation, start)
+    start = tree.as_runs(), Path.room(tree, dynamics.max_depth), rule.values, halving
+    runs, *_ = jax.lax.fori_loop(0, num_simulations, one_simulation, start)
     return dataclasses.replace(runs.shaped_as(tree), num_made=jnp.int32(num_simulations + 1))

@@ -38,7 +38,9 @@ class Config:
       network: `mlp` or `resnet`.
       width: units (mlp) or channels (resnet).
       depth: hidden layers (mlp) or residual blocks (resnet).
-      num_simulations: of each search in self-play.
+      num_simulations: of each search in self-play; new ones where the tree is reused.
+      reuse_tree: self-play goes on in the tree below the move that was played, within an iteration.
+      solver: the searches of self-play prove wins, losses and draws.
       num_games: games played side by side.
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game begins after 0 to this many random plies, drawn evenly.
@@ -59,6 +61,8 @@ class Config:
     width: int = 64
     depth: int = 4
     num_simulations: int = 32
+    reuse_tree: bool = False
+    solver: bool = False
     num_games: int = 64
     steps_per_iteration: int = 8
     random_start_plies: int = 0

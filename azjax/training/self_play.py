@@ -15,6 +15,7 @@ from azjax.games.game import Game, random_legal_action
 from azjax.networks import Network, Variables
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.dynamics import legal_slots, to_slots
+from azjax.search.tree_memory import empty_tree, follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 
@@ -57,12 +58,17 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
 def self_play(
     game: Game, network: Network, config: Config, variables: Variables, hyper: Hyper, key: chex.PRNGKey, states: Any
 ) -> tuple[Any, Steps]:
-    """Advances `states` [G, ...] by T plies. Returns the states then, and the steps [T, G]."""
+    """Advances `states` [G, ...] by T plies. Returns the states then, and the steps [T, G].
+
+    Trees that are reused begin empty: they are no part of a checkpoint.
+    """
     evaluator = evaluators.network(network, game)
     start = make_start(game, config)
 
-    def play(states: Any, key: chex.PRNGKey) -> tuple[Any, Steps]:
+    def play(carry: tuple, key: chex.PRNGKey) -> tuple[tuple, Steps]:
+        states, tree = carry
         search_key, start_key = jax.random.split(key)
+        # The tree of a game that ended has another root than the next game: the search begins anew there.
         result = alphazero_policy(
             variables,
             search_key,
@@ -74,6 +80,8 @@ def self_play(
             dirichlet_fraction=hyper.dirichlet_fraction,
             dirichlet_alpha=hyper.dirichlet_alpha,
             temperature=hyper.temperature,
+            solver=config.solver,
+            tree=tree,
         )
         following = jax.vmap(game.step)(states, result.action)
         actions, _ = legal_slots(game, states)
@@ -84,6 +92,13 @@ def self_play(
         def renew(new: chex.Array, old: chex.Array) -> chex.Array:
             return jnp.where(following.terminated.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
-        return jax.tree.map(renew, starts, following), steps
+        tree = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
+        return (jax.tree.map(renew, starts, following), tree), steps
 
-    return jax.lax.scan(play, states, jax.random.split(key, config.steps_per_iteration))
+    tree = None
+    if config.reuse_tree:
+        tree = empty_tree(
+            game, evaluator, variables, states, num_simulations=config.num_simulations, solver=config.solver
+        )
+    (states, _), steps = jax.lax.scan(play, (states, tree), jax.random.split(key, config.steps_per_iteration))
+    return states, steps

@@ -2,13 +2,15 @@ import dataclasses
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import azjax.games
 from azjax.evaluation.exact import optimal_table, random_table, versus
 from azjax.evaluation.matches import Record, play_match
-from azjax.evaluation.players import optimal_player, random_player
+from azjax.evaluation.players import Player, optimal_player, random_player, search_player
+from azjax.search import evaluators
 
 CONNECT2 = azjax.games.make("connect2")
 TICTACTOE = azjax.games.make("tictactoe")
@@ -131,3 +133,57 @@ def test_a_game_that_outlasts_max_plies_is_an_error(nim):
     player = random_player(Hasty((1, 1)))
     with pytest.raises(RuntimeError, match="nim: 4 games go on after 1 plies"):
         play_match(Hasty((1, 1)), player, player, 4, key())
+
+
+@dataclasses.dataclass(frozen=True)
+class Remembers:
+    """Moves at random while its memory, the position and the number of its own moves, is right; else not legally."""
+
+    def __call__(self, params, key, states):
+        raise AssertionError("it was asked without a memory")
+
+    def start(self, params, states):
+        return states, jnp.zeros_like(states.current_player)
+
+    def think(self, params, key, states, memory):
+        position, thoughts = memory
+        stones = jax.vmap(lambda state: TICTACTOE.observe(state).sum())(states).astype(jnp.int32)
+        right = thoughts == stones // 2
+        for known, true in zip(jax.tree.leaves(position), jax.tree.leaves(states), strict=True):
+            right &= (known == true).reshape(len(right), -1).all(axis=1)
+        judgement = random_player(TICTACTOE).policy(params, key, states)
+        occupied = 1.0 - jax.vmap(TICTACTOE.legal_action_mask)(states)
+        probabilities = jnp.where(right[:, None], judgement.probabilities, occupied)
+        return judgement._replace(probabilities=probabilities), (position, thoughts + 1)
+
+    def observe(self, memory, action):
+        position, thoughts = memory
+        return jax.vmap(TICTACTOE.step)(position, action), thoughts
+
+
+def test_a_memory_belongs_to_its_game_and_its_player():
+    # An illegal move changes nothing, so that the game would not end in time.
+    result = play_match(TICTACTOE, Player("a", Remembers()), Player("b", Remembers()), 40, key(), batch_size=16)
+    assert result.games == 40
+    assert 5 <= result.mean_length <= 9
+
+
+@pytest.fixture(scope="module")
+def prover():
+    uniform = evaluators.uniform(TICTACTOE)
+    return search_player(TICTACTOE, uniform, num_simulations=2000, solver=True, reuse_tree=True)
+
+
+@pytest.mark.slow
+def test_a_search_with_solver_and_reused_tree_draws_with_itself_and_with_the_optimal_player(prover, solution_of):
+    for other in (prover, optimal_player(solution_of("tictactoe"))):
+        result = play_match(TICTACTOE, prover, other, 32, key())
+        assert result.total == Record(0, 32, 0)
+        assert result.mean_length == 9
+
+
+@pytest.mark.slow
+def test_a_search_with_solver_and_reused_tree_never_loses_against_random_moves(prover):
+    result = play_match(TICTACTOE, prover, random_player(TICTACTOE), 64, key(), batch_size=32)
+    assert result.losses == 0
+    assert result.wins > 50

@@ -11,12 +11,15 @@ from azjax.evaluation.players import (
     act,
     judge,
     network_player,
+    observe,
     optimal_player,
     random_player,
     search_player,
+    start_memory,
 )
 from azjax.networks import Network
-from azjax.search import evaluators
+from azjax.search import advance, evaluators
+from azjax.search.tree_memory import by_node, follow
 
 TICTACTOE = azjax.games.make("tictactoe")
 KEY_SEED = 0
@@ -114,11 +117,54 @@ def test_the_search_player_plays_the_win_that_it_finds(states):
     assert value[0] > 0.8
 
 
+@pytest.fixture(scope="module")
+def reused(positions_of):
+    """Two moves of a search that reuses its tree, in 4 games, and its memory before and after the second."""
+    player = search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=30, reuse_tree=True)
+    key = jax.random.key(KEY_SEED)
+    start = positions_of(TICTACTOE, "_________", "X________", "XOXXO_O__", "XOXXO_O__")
+    actions, judgement, first = act(player, key, start, start_memory(player, start))
+    played = jnp.array([0, 1, 5, 8], jnp.int32)
+    before = observe(player, first, played)
+    _, _, second = act(player, key, jax.vmap(TICTACTOE.step)(start, played), before)
+    return start, actions, judgement, first, before, second
+
+
+def test_the_first_move_of_a_search_with_a_memory_is_that_of_one_without(reused):
+    start, actions, judgement, first, *_ = reused
+    plain = search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=30)
+    alone, judged, memory = act(plain, jax.random.key(KEY_SEED), start)
+    np.testing.assert_array_equal(actions, alone)
+    jax.tree.map(np.testing.assert_array_equal, judgement, judged)
+    assert memory is start_memory(plain, start) is None
+    assert {leaf.shape[0] for leaf in jax.tree.leaves(first)} == {4}
+
+
+def test_a_search_with_a_memory_adds_its_simulations_to_the_visits_that_it_kept(reused):
+    *_, before, second = reused
+    kept, visits = (by_node(memory).visits[0] for memory in (before, second))
+    assert (kept > 0).all()
+    np.testing.assert_array_equal(visits, kept + 30)
+
+
+def test_a_memory_is_dropped_in_the_games_where_it_leaves_no_room_for_the_next_search(reused):
+    *_, second = reused
+    tree, action = by_node(second), jnp.array([4, 4, 8, 5], jnp.int32)
+    below = advance(tree, action)
+    num_made = np.asarray((below.visits > 0).sum(axis=0))
+    assert num_made.min() < num_made.max()
+    smallest = int(num_made.min())
+    dropping = jax.jit(follow, static_argnums=2)(tree, action, 91 - smallest)
+    np.testing.assert_array_equal(dropping.visits, np.where(num_made == smallest, below.visits, 0))
+    assert int(dropping.num_made) == smallest > 0
+    np.testing.assert_array_equal(follow(tree, action, 30).visits, below.visits)
+
+
 def test_a_move_is_drawn_by_its_probability_and_never_without_one(states):
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 4000, axis=0), states)
     weights = jnp.array([9.0, 8, 1, 7, 6, 0, 2, 4, 1])
     player = network_player(TICTACTOE, FixedNetwork(), (jnp.log(weights), 0.0), temperature=1.0)
-    actions, (probabilities, _, _) = act(player, jax.random.key(KEY_SEED), many)
+    actions, (probabilities, _, _), _ = act(player, jax.random.key(KEY_SEED), many)
     drawn = np.bincount(np.asarray(actions[:4000]), minlength=9)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 0, 2, 4, 1]) / 8, rtol=1e-5)
     assert (drawn[[0, 1, 3, 4, 5]] == 0).all()

@@ -49,6 +49,8 @@ class Node:
         self.prior: np.ndarray
         self.prior, self.value = (np.zeros(0, F32), 0.0) if position.terminal else evaluate(position)
         self.children: dict[int, Node] = {}  # by slot, the eldest first
+        self.passes = 1  # visits of the node itself, of which its evaluation is one
+        self.waits = False  # for its judgement, while other leaves are looked for
         self.visits = np.zeros(len(self.actions), int)
         self.return_sums = np.zeros(len(self.actions), F32)
 
@@ -68,7 +70,7 @@ class Node:
     def scores(self, c_puct: float) -> np.ndarray:
         """float32 [K]; -inf in holes."""
         # The root of the visits of the node without its own evaluation, one at least.
-        exploration = F32(c_puct) * np.sqrt(F32(max(self.visits.sum(), 1)))
+        exploration = F32(c_puct) * np.sqrt(F32(max(self.passes - 1, 1)))
         scores = self.mean_returns() + exploration * (self.prior / (F32(1) + self.visits.astype(F32)))
         assert scores.dtype == F32
         scores[self.actions < 0] = -np.inf
@@ -98,37 +100,68 @@ class Result:
 
 
 def search(
-    rules: Rules, evaluate: Evaluate, position: Any, num_simulations: int, num_actions: int, c_puct: float = 1.25
+    rules: Rules,
+    evaluate: Evaluate,
+    position: Any,
+    num_simulations: int,
+    num_actions: int,
+    c_puct: float = 1.25,
+    leaves_per_step: int = 1,
 ) -> Result:
-    """Runs `num_simulations` simulations from `position` without noise and at temperature 0."""
+    """Runs `num_simulations` simulations from `position` without noise and at temperature 0.
+
+    So many leaves of a step are looked for one after the other, each path counting as lost (-1) for everybody on it
+    until all of them are judged.
+    """
     root = Node(rules, evaluate, position)
-    root_sum, root_visits = F32(root.value), 1
-    for _ in range(0 if position.terminal else num_simulations):
-        path: list[tuple[Node, int]] = []
-        node, is_new = root, False
-        while not (node.position.terminal or is_new):
-            slot = node.best_slot(c_puct)
-            path.append((node, slot))
-            is_new = slot not in node.children
-            if is_new:
-                child = rules.step(node.position, int(node.actions[slot]))
-                node.children[slot] = Node(rules, evaluate, child)
-            node = node.children[slot]
-        value = F32(node.value)
-        for parent, slot in reversed(path):
-            child = parent.children[slot].position
-            discount = 0 if child.terminal else 1 if child.player == parent.position.player else -1
-            value = F32(child.rewards[parent.position.player]) + F32(discount) * value
-            parent.visits[slot] += 1
-            parent.return_sums[slot] += value
-        root_sum, root_visits = root_sum + value, root_visits + 1
+    root_sum = F32(root.value)
+    for _ in range(0 if position.terminal else num_simulations // leaves_per_step):
+        found = []
+        for _ in range(leaves_per_step):
+            path, node = _descend(rules, evaluate, root, c_puct)
+            found.append((path, node))
+            root.passes += 1
+            for parent, slot in path:
+                parent.visits[slot] += 1
+                parent.children[slot].passes += 1
+            if leaves_per_step > 1:
+                node.waits = True
+                root_sum -= F32(1)
+                for parent, slot in path:
+                    parent.return_sums[slot] -= F32(1)
+        lost = F32(0) if leaves_per_step == 1 else F32(1)
+        for path, node in found:
+            node.waits = False
+            value = F32(node.value)
+            for parent, slot in reversed(path):
+                child = parent.children[slot].position
+                discount = 0 if child.terminal else 1 if child.player == parent.position.player else -1
+                value = F32(child.rewards[parent.position.player]) + F32(discount) * value
+                parent.return_sums[slot] += value + lost
+            root_sum = root_sum + (value + lost)
 
     visits, q_values = np.zeros(num_actions, int), np.zeros(num_actions, F32)
     legal = root.actions >= 0
     visits[root.actions[legal]] = root.visits[legal]
     q_values[root.actions[legal]] = root.mean_returns()[legal]
     policy = visits.astype(F32) / F32(max(visits.sum(), 1))
-    return Result(int(np.argmax(visits)), policy, root_sum / F32(root_visits), visits, q_values, root)
+    return Result(int(np.argmax(visits)), policy, root_sum / F32(root.passes), visits, q_values, root)
+
+
+def _descend(rules: Rules, evaluate: Evaluate, root: Node, c_puct: float) -> tuple[list[tuple[Node, int]], Node]:
+    """The nodes passed with the slots taken, and the node at the end, which is new, over, or waits."""
+    path: list[tuple[Node, int]] = []
+    node, is_new = root, False
+    while not (node.position.terminal or node.waits or is_new):
+        slot = node.best_slot(c_puct)
+        path.append((node, slot))
+        is_new = slot not in node.children
+        if is_new:
+            child = rules.step(node.position, int(node.actions[slot]))
+            node.children[slot] = Node(rules, evaluate, child)
+            node.children[slot].passes = 0
+        node = node.children[slot]
+    return path, node
 
 
 def assert_equal(result: Any, expected: Sequence[Result]) -> None:

@@ -200,7 +200,9 @@ def slot_priors(game: TableGame) -> np.ndarray:
     return np.asarray(jax.nn.softmax(jnp.where(slots >= 0, logits, -jnp.inf)))
 
 
-def plain_search(game: TableGame, nodes: Any, num_simulations: int, c_puct: float = 1.25) -> list[puct.Result]:
+def plain_search(
+    game: TableGame, nodes: Any, num_simulations: int, c_puct: float = 1.25, leaves_per_step: int = 1
+) -> list[puct.Result]:
     """The plain-Python search from each of `nodes`, with the evaluation in the tables."""
     rules, priors, values = TableRules(game), slot_priors(game), game.tables.values
 
@@ -208,6 +210,8 @@ def plain_search(game: TableGame, nodes: Any, num_simulations: int, c_puct: floa
         return priors[position.node], values[position.node]
 
     return [
-        puct.search(rules, evaluate, rules.position_at(node), num_simulations, game.num_actions, c_puct)
+        puct.search(
+            rules, evaluate, rules.position_at(node), num_simulations, game.num_actions, c_puct, leaves_per_step
+        )
         for node in nodes
     ]

@@ -133,6 +133,40 @@ def test_back_returns_to_the_last_position_of_the_human_until_the_start():
     assert "You won!" in text
 
 
+@dataclasses.dataclass(frozen=True)
+class Remembers(FirstLegal):
+    """Believes in a value of 1 while it remembers each position once that it came through, else of -1."""
+
+    def start(self, params, states):
+        return states, jnp.zeros_like(states.current_player)
+
+    def think(self, params, key, states, memory):
+        position, thoughts = memory
+        right = jax.vmap(lambda state: self.game.observe(state).sum())(states) == thoughts
+        for known, true in zip(jax.tree.leaves(position), jax.tree.leaves(states), strict=True):
+            right &= jnp.all(known == true)
+        return self(params, key, states)._replace(value=jnp.where(right, 1.0, -1.0)), (position, thoughts + 1)
+
+    def observe(self, memory, action):
+        position, thoughts = memory
+        return jax.vmap(self.game.step)(position, action), thoughts
+
+
+def test_what_the_agent_remembers_is_taken_back_with_the_moves():
+    text = play(CONNECT2, Player("first", Remembers(CONNECT2)), "b1", "back", "c1", "D1", human_seat=0)
+    assert "You won!" in text
+    assert text.count("chance of winning from here is 100%") == 6
+    assert text.count("chance of winning from here is 0%") == 0
+
+
+@pytest.mark.slow
+def test_a_search_with_a_memory_plays_on():
+    evaluator = evaluators.uniform(CONNECT2)
+    agent = search_player(CONNECT2, evaluator, num_simulations=64, reuse_tree=True)
+    text = play(CONNECT2, agent, "d1", "y", "d1", "n", human_seat=1)
+    assert text.count("You lost.") == 2
+
+
 def test_back_undoes_several_moves_one_by_one():
     game = azjax.games.make("mnk", columns=6, rows=1, in_a_row=6)
     text = play(game, Player("first", FirstLegal(game)), "f1", "e1", "back", "back", "back", human_seat=0, seed=1)

@@ -103,6 +103,23 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(begin, iterat
     assert not all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[2], strict=True))
 
 
+def test_reused_trees_are_no_part_of_the_state_so_that_it_goes_on_to_the_same_bits(connect2, begin):
+    config = dataclasses.replace(SMALL, reuse_tree=True, solver=True)
+    iterate = jax.jit(make_iteration(connect2, config))
+    first, _ = iterate(begin(0), _hyper(config))
+    assert jax.tree.structure(first) == jax.tree.structure(begin(0))
+    straight, _ = iterate(first, _hyper(config))
+    key = jax.random.key_data(first.key)
+    saved = jax.device_get(dataclasses.replace(first, key=key))
+    jax.tree.map(
+        np.testing.assert_array_equal, saved, dataclasses.replace(iterate(begin(0), _hyper(config))[0], key=key)
+    )
+    restored = dataclasses.replace(jax.device_put(saved), key=jax.random.wrap_key_data(saved.key))
+    resumed, _ = iterate(restored, _hyper(config))
+    ends = [dataclasses.replace(end, key=jax.random.key_data(end.key)) for end in (straight, resumed)]
+    jax.tree.map(np.testing.assert_array_equal, *ends)
+
+
 def test_random_starts_never_begin_at_an_end():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_games=512, replay_size=65_536, random_start_plies=9)
@@ -134,3 +151,12 @@ def test_an_iteration_of_every_game_lowers_for_accelerators(name, network, platf
     state = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
     traced = jax.jit(make_iteration(game, config)).trace(state, _hyper(config))
     assert traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+@pytest.mark.parametrize("name", [pytest.param("tictactoe", marks=pytest.mark.slow), "brandub"])
+def test_self_play_with_reused_trees_and_a_solver_lowers_for_accelerators(name):
+    game = make(name)
+    config = dataclasses.replace(SMALL, replay_size=4 * (4 + game.max_plies), reuse_tree=True, solver=True)
+    state = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
+    traced = jax.jit(make_iteration(game, config)).trace(state, _hyper(config))
+    assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()

@@ -1,0 +1,201 @@
+"""The searches that benchmarks time: ours and mctx's, compiled; OpenSpiel's and one in plain Python.
+
+All of them are callables of a seed that return when the search is done. Axis letters: `B` batch.
+"""
+
+import dataclasses
+import functools
+import importlib
+import random
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from azjax.benchmark import plain_search
+from azjax.games.game import Game, random_legal_action
+from azjax.search import Evaluator, alphazero_policy
+
+_OPENING_PLIES = 2  # random moves before each search, so that the trees of a batch differ
+_MODULES = {"mctx": "mctx", "OpenSpiel": "pyspiel"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search ready to run.
+
+    Attributes:
+      run: searches with a seed, and returns when it is done.
+      simulations: of one call, in all trees together.
+      compile_seconds: tracing and compiling; None where nothing is compiled.
+      peak_memory: bytes of the temporary arrays and results of a call, by XLA; None where nothing is compiled or
+        XLA does not tell.
+    """
+
+    run: Callable[[int], Any]
+    simulations: int
+    compile_seconds: float | None = None
+    peak_memory: int | None = None
+
+    def seconds(self, seed: int) -> float:
+        """Of one call."""
+        began = time.perf_counter()
+        self.run(seed)
+        return time.perf_counter() - began
+
+
+def openings(game: Game, batch: int) -> Any:
+    """Positions [B, ...] a few random plies into the game."""
+
+    def play(key: chex.PRNGKey) -> Any:
+        state = game.init(key)
+        for play_key in jax.random.split(key, _OPENING_PLIES):
+            state = game.step(state, random_legal_action(game, play_key, state))
+        return state
+
+    return jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), batch))
+
+
+def azjax_search(
+    game: Game,
+    evaluator: Evaluator,
+    states: Any,
+    num_simulations: int,
+    *,
+    policy: Callable = alphazero_policy,
+    params: Any = None,
+    devices: int = 1,
+    leaves_per_step: int = 1,
+) -> Search:
+    """One of our policies on states [B, ...], the batch split over so many devices. `params` go to the evaluator."""
+    options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
+    if leaves_per_step > 1:
+        options["leaves_per_step"] = leaves_per_step
+
+    def search(key: chex.PRNGKey, params: Any, states: Any) -> chex.Array:
+        return policy(params, key, states, **options).action
+
+    if devices == 1:
+        return _compiled(search, (params, states), num_simulations)
+    mesh = jax.make_mesh((devices,), ("batch",), axis_types=(AxisType.Auto,))
+    whole, split = PartitionSpec(), PartitionSpec("batch")
+    # Our loops start from constants, which are the same on all devices, and go on with what is not.
+    sharded = jax.shard_map(search, mesh=mesh, in_specs=(whole, whole, split), out_specs=split, check_vma=False)
+    arguments = (
+        jax.device_put(params, NamedSharding(mesh, whole)),
+        jax.device_put(states, NamedSharding(mesh, split)),
+    )
+    return _compiled(sharded, arguments, num_simulations, NamedSharding(mesh, whole))
+
+
+def mctx_search(game: Game, evaluator: Evaluator, states: Any, num_simulations: int) -> Search:
+    """mctx's `muzero_policy` with the same rules and evaluator, without noise, as ours.
+
+    Raises:
+      ValueError: mctx is not installed.
+    """
+    mctx = rival_module("mctx")
+
+    def judge(key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+        logits, value = evaluator(None, key, states)
+        legal = jax.vmap(game.legal_action_mask)(states)
+        return jnp.where(legal, logits, jnp.finfo(logits.dtype).min), jnp.where(states.terminated, 0.0, value)
+
+    def recurrent_fn(params: Any, key: chex.PRNGKey, action: chex.Array, states: Any) -> tuple[Any, Any]:
+        del params
+        following = jax.vmap(game.step)(states, action)
+        logits, value = judge(key, following)
+        reward = jnp.take_along_axis(following.rewards, states.current_player[:, None], axis=1)[:, 0]
+        same_player = following.current_player == states.current_player
+        discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
+        output = mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value)
+        return output, following
+
+    def search(key: chex.PRNGKey, states: Any) -> chex.Array:
+        logits, value = judge(key, states)
+        output = mctx.muzero_policy(
+            params=None,
+            rng_key=key,
+            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
+            recurrent_fn=recurrent_fn,
+            num_simulations=num_simulations,
+            invalid_actions=~jax.vmap(game.legal_action_mask)(states),
+            dirichlet_fraction=0.0,
+            temperature=0.0,
+        )
+        return output.action
+
+    return _compiled(search, (states,), num_simulations)
+
+
+def openspiel_search(name: str, num_simulations: int) -> Search:
+    """OpenSpiel's C++ UCT from one position: a random rollout a simulation, one thread, no solver.
+
+    Raises:
+      ValueError: OpenSpiel is not installed.
+    """
+    pyspiel = rival_module("OpenSpiel")
+    rules = pyspiel.load_game(name)
+
+    def run(seed: int) -> int:
+        rng = random.Random(seed)
+        state = rules.new_initial_state()
+        for _ in range(_OPENING_PLIES):
+            state.apply_action(rng.choice(state.legal_actions()))
+        evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=seed)
+        bot = pyspiel.MCTSBot(
+            rules,
+            evaluator,
+            uct_c=2**0.5,
+            max_simulations=num_simulations,
+            max_memory_mb=1000,
+            solve=False,
+            seed=seed,
+            verbose=False,
+        )
+        return bot.step(state)
+
+    return Search(run, num_simulations)
+
+
+def plain_python_search(num_simulations: int) -> Search:
+    """Brandub's in plain Python, one position at a time; see `plain_search.py`."""
+    return Search(functools.partial(plain_search.search, num_simulations), num_simulations)
+
+
+def rival_module(rival: str) -> ModuleType:
+    """The package that is compared with.
+
+    Raises:
+      ValueError: it is not installed.
+    """
+    try:
+        return importlib.import_module(_MODULES[rival])
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the benchmark needs {rival}: pip install 'azjax[interop]'") from error
+
+
+def _compiled(
+    search: Callable, arguments: tuple, num_simulations: int, key_sharding: NamedSharding | None = None
+) -> Search:
+    """Compiles `search(key, *arguments)`, whose last argument is the states, ahead of its first call."""
+
+    def new_key(seed: int) -> chex.PRNGKey:
+        key = jax.random.key(seed)
+        return key if key_sharding is None else jax.device_put(key, key_sharding)
+
+    began = time.perf_counter()
+    executable = jax.jit(search).lower(new_key(0), *arguments).compile()
+    compile_seconds = time.perf_counter() - began
+    memory = executable.memory_analysis()
+    return Search(
+        run=lambda seed: jax.block_until_ready(executable(new_key(seed), *arguments)),
+        simulations=len(arguments[-1].terminated) * num_simulations,
+        compile_seconds=compile_seconds,
+        peak_memory=None if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes,
+    )

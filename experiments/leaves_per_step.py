@@ -1,0 +1,129 @@
+"""What do several leaves of one tree a step cost in strength, and what do they bring in speed?
+
+With a virtual loss one search finds several leaves of a tree before its evaluator judges them together: where one
+position is searched, as when a person plays, a network is called less often. Connect Four:
+
+  strength: matches against the plain search at equal simulations, both with random rollouts;
+  speed: milliseconds of one search of one position, with a network of 4 blocks of 64 channels, and without one.
+
+    python experiments/leaves_per_step.py
+
+About 5 minutes on 2 CPU cores. Writes experiments/results/leaves_per_step.json and docs/leaves_per_step.png. Axis
+letters: `W` leaves of a step, `N` simulations.
+"""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import track
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.benchmark.searches import azjax_search, openings
+from azjax.evaluation import play_match, search_player
+from azjax.networks import make_network
+from azjax.search import evaluators
+
+ROOT = Path(__file__).parents[1]
+WIDTHS = (1, 2, 4, 8, 16)
+REPEATS = 15
+
+
+def main(
+    num_simulations: int = 256,
+    games: int = 512,
+    output: Path = ROOT / "experiments" / "results" / "leaves_per_step.json",
+    plot: Path = ROOT / "docs" / "leaves_per_step.png",
+) -> None:
+    """Measures, writes and draws.
+
+    Args:
+      num_simulations: of each search.
+      games: of each match.
+      output: the results.
+      plot: strength and speed against W.
+    """
+    console = Console()
+    rows = [
+        {
+            "leaves_per_step": width,
+            **strength(width, num_simulations, games),
+            **speed(width, num_simulations),
+        }
+        for width in track(WIDTHS, "leaves per step", console=console)
+    ]
+    for row in rows:
+        console.print(row)
+    report: dict[str, Any] = {
+        "command": "python experiments/leaves_per_step.py",
+        "settings": {"game": "connect_four", "num_simulations": num_simulations, "games": games},
+        "machine": machine(),
+        "rows": rows,
+    }
+    for path in (output, plot):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(report, indent=2) + "\n")
+    draw(rows, num_simulations, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def strength(width: int, num_simulations: int, games: int) -> dict[str, Any]:
+    """Points a game against W = 1, with their 95% interval."""
+    game = azjax.make("connect_four")
+    evaluator = evaluators.rollout(game)
+    wide, plain = (
+        search_player(game, evaluator, num_simulations=num_simulations, leaves_per_step=leaves) for leaves in (width, 1)
+    )
+    result = play_match(game, wide, plain, games, jax.random.key(width))
+    return {"score": round(result.score, 4), "interval": [round(bound, 4) for bound in result.interval]}
+
+
+def speed(width: int, num_simulations: int) -> dict[str, float]:
+    """Milliseconds of a search of one position."""
+    game, net = azjax.make("connect_four"), make_network("resnet", width=64, depth=4)
+    params = net.init(jax.random.key(0), game)
+    states, milliseconds = openings(game, 1), {}
+    for name, judge, variables in (
+        ("network", evaluators.network(net, game), params),
+        ("uniform", evaluators.uniform(game), None),
+    ):
+        search = azjax_search(game, judge, states, num_simulations, params=variables, leaves_per_step=width)
+        seconds = [search.seconds(repeat) for repeat in range(REPEATS)]
+        milliseconds[f"{name}_milliseconds"] = round(1e3 * statistics.median(seconds[1:]), 2)
+    return milliseconds
+
+
+def draw(rows: list[dict[str, Any]], num_simulations: int, path: Path) -> None:
+    """Score, and speed beside W = 1."""
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    widths = [row["leaves_per_step"] for row in rows]
+    scores = [row["score"] for row in rows]
+    spread = [[row["score"] - row["interval"][0], row["interval"][1] - row["score"]] for row in rows]
+    left.errorbar(widths, scores, yerr=list(zip(*spread, strict=True)), fmt="o-", color="#2a6fbb", capsize=3)
+    left.axhline(0.5, color="#999999", linewidth=0.8)
+    left.set_title(f"points a game against W = 1, N = {num_simulations}", loc="left", fontsize=10)
+    left.set_ylim(0.2, 0.8)
+    for name, colour in (("network", "#2a6fbb"), ("uniform", "#e0a458")):
+        times = [row[f"{name}_milliseconds"] for row in rows]
+        right.plot(widths, [times[0] / time for time in times], "o-", color=colour, label=f"{name} evaluator")
+    right.set_title("speed beside W = 1, one position", loc="left", fontsize=10)
+    right.legend(frameon=False)
+    for panel in (left, right):
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(widths, [str(width) for width in widths])
+        panel.minorticks_off()
+        panel.set_xlabel("leaves of a step W")
+        panel.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,290 @@
+"""How does the search scale: with the batch, the simulations and the actions, and beside a network?
+
+Measures, each in one process on one device:
+  throughput: simulations per second against B, N and A, beside mctx;
+  growth: microseconds a simulation in large trees and with many actions, beside small ones;
+  network: how much of a search's time a network needs that is called at its best batch size;
+  compile: seconds to trace and compile every policy;
+  memory: of Brandub's tree at B=1024, N=800.
+
+    python experiments/search_scaling.py [--quick]
+
+About 15 minutes on 2 CPU cores. Writes experiments/results/search_scaling.json and docs/search_scaling.png. Axis
+letters: `A` actions, `B` batch, `N` simulations of each search.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import Progress
+
+import azjax
+from azjax.benchmark.search import STAND_INS, machine, time_in_turn
+from azjax.benchmark.searches import Search, azjax_search, mctx_search, openings
+from azjax.benchmark.stand_ins import with_generic_compaction
+from azjax.benchmark.table_game import TableGame
+from azjax.networks import make_network
+from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
+
+ROOT = Path(__file__).parents[1]
+POLICIES = {"alphazero": alphazero_policy, "gumbel": gumbel_policy, "uct": uct_policy}
+SANTORINI = {"size": 5, "workers": 2}
+SLOW_CALL = 6.0  # seconds; mctx is not measured on larger sizes than one that took so long
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """What is measured.
+
+    Attributes:
+      search: B and N of what is measured against something else.
+      batches: of tic-tac-toe.
+      simulations: of Connect Four.
+      boards: sides of square boards, four in a row; Brandub comes after them.
+      growth: simulations in a small tree and in a large one, and actions of a game with few and of one with many.
+      network_batches: among which is the network's best.
+      network_search: B and N beside a network.
+      repeats: rounds at most.
+      seconds: no round begins later.
+    """
+
+    search: tuple[int, int] = (128, 100)
+    batches: tuple[int, ...] = (1, 8, 64, 512, 4096)
+    simulations: tuple[int, ...] = (25, 100, 400, 1600)
+    boards: tuple[int, ...] = (4, 9, 18, 26)
+    growth: tuple[tuple[int, int], tuple[int, int]] = ((50, 1600), (128, 1176))
+    network_batches: tuple[int, ...] = (64, 128, 256, 512, 1024)
+    network_search: tuple[int, int] = (256, 64)
+    repeats: int = 9
+    seconds: float = 4.0
+
+
+QUICK = Sizes((4, 5), (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (8, 16), (8, 4), 1, 0.1)
+
+
+def main(
+    quick: bool = False,
+    output: Path = ROOT / "experiments" / "results" / "search_scaling.json",
+    plot: Path = ROOT / "docs" / "search_scaling.png",
+) -> None:
+    """Measures, writes and draws.
+
+    Args:
+      quick: tiny sizes, to see that it works.
+      output: the results.
+      plot: throughput against B, N and A.
+    """
+    sizes = QUICK if quick else Sizes()
+    console = Console()
+    parts: dict[str, Callable[[Sizes, Console], Any]] = {
+        "throughput": throughput,
+        "growth": growth,
+        "network": network,
+        "compile": compile_seconds,
+        "memory": memory,
+    }
+    report: dict[str, Any] = {
+        "command": "python experiments/search_scaling.py",
+        "settings": dataclasses.asdict(sizes),
+        "machine": machine() | {"load_average": round(os.getloadavg()[0], 2)},
+    }
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(parts))
+        for name, measure in parts.items():
+            progress.update(task, description=name)
+            report[name] = measure(sizes, console)
+            progress.advance(task)
+    for path in (output, plot):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(report, indent=2) + "\n")
+    draw(report["throughput"], plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def throughput(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
+    """Rows of simulations per second against one of B, N and A, in ascending order, beside mctx while it is quick."""
+    tictactoe, connect_four = azjax.make("tictactoe"), azjax.make("connect_four")
+    squares = [azjax.make("mnk", columns=side, rows=side, in_a_row=4) for side in sizes.boards]
+    brandub = azjax.make("brandub", repetition="never")
+    usual_batch, usual_simulations = sizes.search
+    against = {
+        "B": [(tictactoe, batch, usual_simulations) for batch in sizes.batches],
+        "N": [(connect_four, usual_batch, simulations) for simulations in sizes.simulations],
+        "A": [(game, usual_batch, usual_simulations) for game in [*squares, brandub]],
+    }
+    rows = []
+    for axis, points in against.items():
+        for name, stand_in in STAND_INS.items():
+            slowest = 0.0
+            for game, batch, simulations in points:
+                problem = (game, stand_in(game), openings(game, batch), simulations)
+                sides = {"azjax": azjax_search(*problem)}
+                if slowest < SLOW_CALL:
+                    sides["mctx"] = mctx_search(*problem)
+                rates = time_in_turn(sides, "mctx", sizes.repeats, sizes.seconds)
+                if "mctx" in sides:
+                    slowest = sides["mctx"].simulations / min(rates["mctx"])
+                row = {
+                    "against": axis,
+                    "game": game.name,
+                    "actions": game.num_actions,
+                    "batch": batch,
+                    "num_simulations": simulations,
+                    "evaluator": name,
+                    "simulations_per_second": {side: round(statistics.median(rate)) for side, rate in rates.items()},
+                }
+                console.print(row)
+                rows.append(row)
+    return rows
+
+
+def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
+    """Microseconds a simulation of a large size and of a small one in turn, and their ratio; uniform evaluator.
+
+    Simulations: on a game of 16 actions and 8 plies. Actions: on games with 32 legal ones of all, in each position,
+    which they enumerate or which the contract finds in the mask.
+    """
+    (few_simulations, many_simulations), (few_actions, many_actions) = sizes.growth
+    batch, usual = sizes.search
+    small, few, many = TableGame(16, 16), TableGame(few_actions, 32), TableGame(many_actions, 32)
+    pairs = {
+        "simulations": ((small, few_simulations), (small, many_simulations)),
+        "actions": ((few, usual), (many, usual)),
+        "actions, generic compaction": tuple((with_generic_compaction(game), usual) for game in (few, many)),
+    }
+    rows = []
+    for name, pair in pairs.items():
+        sides = {
+            side: azjax_search(game, evaluators.uniform(game), openings(game, batch), simulations)
+            for side, (game, simulations) in zip(("small", "large"), pair, strict=True)
+        }
+        rates = time_in_turn(sides, "none", sizes.repeats, sizes.seconds)
+        ratios = [one / other for one, other in zip(rates["small"], rates["large"], strict=True)]
+        row = {
+            "of": name,
+            "actions": [game.num_actions for game, _ in pair],
+            "num_simulations": [simulations for _, simulations in pair],
+            "microseconds": {side: round(1e6 / statistics.median(rate), 3) for side, rate in rates.items()},
+            "ratio": round(statistics.median(ratios), 3),
+        }
+        console.print(row)
+        rows.append(row)
+    return rows
+
+
+def network(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
+    """The share of a search's time that its network would need at its best batch size."""
+    net = make_network("resnet", width=64, depth=4)
+    batch, simulations = sizes.network_search
+    rows = []
+    for name, options in (("brandub", {}), ("connect_four", {}), ("santorini", SANTORINI)):
+        game = azjax.make(name, **options)
+        params = net.init(jax.random.key(0), game)
+        judge = evaluators.network(net, game)
+        apply = jax.jit(functools.partial(net.apply, train=False))
+        sides = {}
+        for size in sizes.network_batches:
+            observations = jax.jit(jax.vmap(game.observe))(openings(game, size))
+            call = functools.partial(apply, params, observations)
+            sides[str(size)] = Search(lambda seed, call=call: jax.block_until_ready(call()), size)
+        sides["search"] = azjax_search(game, judge, openings(game, batch), simulations, params=params)
+        rates = time_in_turn(sides, "search", sizes.repeats, 5 * sizes.seconds)
+        # Of each round the network's best, so that both sides saw the same machine.
+        best = [max(rates[str(size)][turn] for size in sizes.network_batches) for turn in range(len(rates["search"]))]
+        shares = [searched / judged for searched, judged in zip(rates["search"], best, strict=True)]
+        row = {
+            "game": name,
+            "batch": batch,
+            "num_simulations": simulations,
+            "evaluations_per_second": {
+                str(size): round(statistics.median(rates[str(size)])) for size in sizes.network_batches
+            },
+            "simulations_per_second": round(statistics.median(rates["search"])),
+            "network_share": round(statistics.median(shares), 3),
+        }
+        console.print(row)
+        rows.append(row)
+    return rows
+
+
+def compile_seconds(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
+    """Of every policy with the uniform evaluator, B=32, N=64."""
+    del sizes
+    rows = []
+    for name, options in (("tictactoe", {}), ("connect_four", {}), ("santorini", SANTORINI), ("brandub", {})):
+        game = azjax.make(name, **options)
+        states = openings(game, 32)
+        row = {"game": name}
+        for label, policy in POLICIES.items():
+            search = azjax_search(game, evaluators.uniform(game), states, 64, policy=policy)
+            row[label] = round(search.compile_seconds, 2)
+        console.print(row)
+        rows.append(row)
+    return rows
+
+
+def memory(sizes: Sizes, console: Console) -> dict[str, Any]:
+    """Bytes of all temporary arrays of Brandub's search, with exact repetition."""
+    del sizes
+    game = azjax.make("brandub")
+    search = azjax_search(game, evaluators.uniform(game), openings(game, 1024), 800)
+    row = {
+        "game": "brandub",
+        "batch": 1024,
+        "num_simulations": 800,
+        "peak_memory_mb": round(search.peak_memory / 1e6, 1),
+    }
+    console.print(row)
+    return row
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Throughput against B, N and A, all axes logarithmic."""
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    panels = figure.subplots(1, 3, sharey=True)
+    fields = {"B": "batch", "N": "num_simulations", "A": "actions"}
+    titles = {
+        "B": ("batch B", "tic-tac-toe, N={num_simulations}"),
+        "N": ("simulations N", "Connect Four, B={batch}"),
+        "A": ("actions A", "n x n boards, then Brandub; B={batch}, N={num_simulations}"),
+    }
+    colours, styles = {"azjax": "#2a6fbb", "mctx": "#e0a458"}, {"uniform": ("-", "o"), "peaked": ("--", "s")}
+    for panel, (axis, field) in zip(panels, fields.items(), strict=True):
+        for side, colour in colours.items():
+            for evaluator, (line, marker) in styles.items():
+                points = [
+                    (row[field], row["simulations_per_second"][side])
+                    for row in rows
+                    if (row["against"], row["evaluator"]) == (axis, evaluator) and side in row["simulations_per_second"]
+                ]
+                if points:
+                    x, rates = zip(*points, strict=True)
+                    panel.plot(x, rates, line, marker=marker, ms=5, color=colour, label=f"{side}, {evaluator}")
+        label, title = titles[axis]
+        of_axis = [row for row in rows if row["against"] == axis]
+        ticks = sorted({row[field] for row in of_axis})
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        panel.minorticks_off()
+        panel.set_xlabel(label)
+        panel.set_title(title.format(**of_axis[0]), loc="left", fontsize=10)
+        panel.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("simulations per second")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
