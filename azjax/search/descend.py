@@ -10,7 +10,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game, History
+from azjax.games.game import History
 from azjax.search.arrays import apart, places, read, read_row, tree_of, write_rows
 from azjax.search.lanes import NO_CHILD
 from azjax.search.selection import Selection
@@ -118,7 +118,7 @@ def descend(
     return path, leaf
 
 
-def occurred_before(game: Game, tree: Tree, histories: History, path: Path, keys: chex.Array) -> chex.Array:
+def occurred_before(tree: Tree, histories: History, path: Path, keys: chex.Array) -> chex.Array:
     """bool [R]: positions of these keys, uint32 [R, 2], occurred on the path, or before its root."""
     num_nodes, lanes = tree.num_nodes, len(keys)
     tree_index = tree_of(jnp.arange(lanes, dtype=jnp.int32), tree.batch)
@@ -126,8 +126,7 @@ def occurred_before(game: Game, tree: Tree, histories: History, path: Path, keys
     def look(step: chex.Array, found: chex.Array) -> chex.Array:
         node = read_row(path.nodes, step, lanes)
         place = jnp.minimum(node, num_nodes - 1) * tree.batch + tree_index
-        passed = read(tree.positions, place, tree.packing.num_words)
-        same = jnp.all(jax.vmap(game.position_key)(tree.packing.unpack(passed)) == keys, axis=1)
+        same = jnp.all(read(tree.keys, place, 2) == keys, axis=1)
         return found | (same & (node < num_nodes))
 
     before_root = jax.vmap(jax.vmap(History.contains), in_axes=(None, 0))(histories, keys.reshape(-1, tree.batch, 2))

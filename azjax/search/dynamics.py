@@ -27,12 +27,14 @@ class Step(NamedTuple):
     reward: float32 [B]; of the player who made it.
     discount: float32 [B]; what the value of the new position is worth to that player; 0 where nothing follows.
     output: what came with the states, for `Dynamics.judge` to read; None where they say it all.
+    keys: uint32 [B, 2]; of the positions, where it was asked whether they occurred before.
     """
 
     states: Any
     reward: chex.Array
     discount: chex.Array
     output: Any = None
+    keys: chex.Array | None = None
 
 
 class Judgement(NamedTuple):
@@ -90,9 +92,10 @@ class GameDynamics:
     def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
         """Plays `action` [B] in states [B, ...]."""
         del params, key
-        following = jax.vmap(self.game.step)(states, action)
+        following, keys = jax.vmap(self.game.step)(states, action), None
         if occurred is not None:
-            found = occurred(jax.vmap(self.game.position_key)(following))
+            keys = jax.vmap(self.game.position_key)(following)
+            found = occurred(keys)
             ended = jax.vmap(self.game.repeated)(following)
             following = jax.tree.map(
                 lambda end, state: jnp.where(found.reshape(-1, *[1] * (state.ndim - 1)), end, state), ended, following
@@ -100,7 +103,7 @@ class GameDynamics:
         reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
         same_player = following.current_player == states.current_player
         discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
-        return Step(following, reward, discount)
+        return Step(following, reward, discount, keys=keys)
 
     def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Any = None) -> Judgement:
         """Judges states [B, ...]."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from azjax.search.arrays import apart, places, read, tree_of, write_rows
 from azjax.search.descend import FirstStep, Leaf, Path, occurred_before
-from azjax.search.dynamics import Dynamics, GameDynamics, Step
+from azjax.search.dynamics import Dynamics, Step
 from azjax.search.lanes import legal_logits
 from azjax.search.root import new_bounds
 from azjax.search.selection import Selection
@@ -49,11 +49,9 @@ def step_from(
     place = leaf.node * tree.batch + tree_index
     occurred, histories = None, tree.histories
     if histories is not None:
-        assert isinstance(dynamics, GameDynamics)  # only games have histories
-        game = dynamics.game
 
         def occurred(keys: chex.Array) -> chex.Array:
-            return occurred_before(game, tree, histories, path, keys)
+            return occurred_before(tree, histories, path, keys)
 
     action = slot if tree.actions is None else read(tree.actions, place * tree.num_slots + slot)
     states = tree.packing.unpack(read(tree.positions, place, tree.packing.num_words))
@@ -87,6 +85,7 @@ def fill(
     edges, priors = tree.edges.fill(selection, tree.prior, judged, node, count)
     return dataclasses.replace(
         tree,
+        keys=None if tree.keys is None else write_rows(tree.keys, step.keys, node, count),
         positions=write_rows(tree.positions, tree.packing.pack(step.states), node, count),
         facts=write(tree.facts, [step.reward, step.discount, prior]),
         links=write(tree.links, [leaf.node, slot]),

@@ -178,6 +178,7 @@ def root_of(root: Any, invalid_actions: chex.Array | None) -> Root:
         raise ValueError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
     return Root(
         histories=None,
+        keys=None,
         positions=jax.tree.map(jnp.asarray, root.embedding),
         terminated=~jnp.any(valid, axis=1),
         prior=legal_softmax(legal_logits(prior_logits, valid)).T,

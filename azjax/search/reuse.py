@@ -38,6 +38,7 @@ def advance(tree: Tree, action: chex.Array) -> Tree:
     links = links.at[..., PARENT].set(parent).at[ROOT].set(0)
     return dataclasses.replace(
         tree,
+        keys=None if tree.keys is None else moved(tree.keys),
         positions=moved(tree.positions),
         sums=sums,
         facts=facts.at[ROOT, :, PRIOR].set(1.0),

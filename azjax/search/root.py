@@ -19,6 +19,7 @@ class Root(NamedTuple):
     """Positions to search from.
 
     histories: of their games, every leaf [B, ...]; None for a game in which all positions may come back.
+    keys: uint32 [B, 2]; of the positions; None where `histories` is.
     positions: the states without their history, every leaf [B, ...].
     terminated: bool [B]; the roots that have nothing below them.
     prior: float32 [B, K]; probabilities over the legal slots, -1 in holes.
@@ -26,6 +27,7 @@ class Root(NamedTuple):
     """
 
     histories: History | None
+    keys: chex.Array | None
     positions: Any
     terminated: chex.Array
     prior: chex.Array
@@ -38,7 +40,8 @@ def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: A
     prior = legal_softmax(legal_logits(judgement.prior_logits, judgement.valid)).T
     game = dynamics.game
     histories, positions = jax.vmap(game.earlier_positions)(states), jax.vmap(game.without_history)(states)
-    return Root(histories, positions, states.terminated, prior, judgement)
+    keys = None if histories is None else jax.vmap(game.position_key)(states)
+    return Root(histories, keys, positions, states.terminated, prior, judgement)
 
 
 def new_tree(
@@ -69,6 +72,7 @@ def new_tree(
     packing = Packing.of(root.positions)
     return Tree(
         histories=root.histories,
+        keys=None if root.keys is None else room(num_nodes, root.keys),
         positions=room(num_nodes, packing.pack(root.positions)),
         sums=jnp.zeros((num_nodes, batch, 2), jnp.float32).at[ROOT].set(jnp.stack([ones, value], axis=1)),
         facts=room(num_nodes, jnp.stack([0 * ones, discount, ones], axis=1)),

@@ -32,6 +32,7 @@ class Tree:
     """B search trees of N nodes each. A node that was never made has no visits, and nothing else of it means anything.
 
     histories: of the roots' games, every leaf [B, ...]; None for a game in which all positions may come back.
+    keys: uint32 [N, B, 2]; of the positions; None where `histories` is.
     positions: uint32 [N, B, W]; packed states, without their history; see `states`.
     sums: float32 [N, B, 2]; of each node:
       VISITS: simulations that passed through it (its own evaluation counts as one).
@@ -58,6 +59,7 @@ class Tree:
     """
 
     histories: History | None
+    keys: chex.Array | None
     positions: chex.Array
     sums: chex.Array
     facts: chex.Array

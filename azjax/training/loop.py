@@ -226,6 +226,8 @@ def _open_folder(folder: Path, game: Game, config: Config, resume: bool) -> None
     saved = _read_config(folder)
     if not resume:
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
+    # A run from before a field was there was made with its default.
+    saved["config"] = json.loads(json.dumps(dataclasses.asdict(Config()))) | saved["config"]
     for name, (was, now) in _differences(saved, asked).items():
         if name in _PACKAGES:
             warnings.warn(f"{folder} was made with {name} {was}, this is {now}: bits may differ", stacklevel=3)

@@ -157,6 +157,16 @@ def test_another_version_of_a_package_is_told(straight, tmp_path):
         train(GAME, SMALL, folder, resume=True)
 
 
+def test_a_run_from_before_a_field_was_there_goes_on_with_its_default(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    config = folder / "config.json"
+    config.write_text(re.sub(r'\s*"reuse_tree": false,', "", config.read_text()))
+    assert "reuse_tree" not in config.read_text()
+    assert train(GAME, SMALL, folder, resume=True).iteration == 6
+    with pytest.raises(RunError, match="was made with solver = False, asked for True"):
+        train(GAME, dataclasses.replace(SMALL, solver=True), folder, resume=True)
+
+
 def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, tmp_path):
     folder = tmp_path / "run"
     # Sent from another thread as soon as the first rows are there.
