@@ -83,8 +83,8 @@ CASES = (
     Case("brandub", "brandub", 128, 100, rival_options=_FORGETFUL),
     Case("brandub, generic compaction", "brandub", 128, 100, rival_options=_FORGETFUL, generic_compaction=True),
     Case("tictactoe", "tictactoe", 1, 1000),
-    Case("connect_four", "connect_four", 256, 1000, evaluators=("rollout",), rival="OpenSpiel"),
-    Case("brandub", "brandub", 128, 100, evaluators=("random",), rival="plain Python"),
+    Case("connect_four", "connect_four", 1024, 1000, evaluators=("rollout",), rival="OpenSpiel"),
+    Case("brandub", "brandub", 1024, 100, evaluators=("random",), rival="plain Python"),
 )
 
 
@@ -132,7 +132,8 @@ class SearchBenchmark:
         report = measure_cases(self.cases(), self.repeats, devices, console)
         settings = {"game": self.game, "repeats": self.repeats, "devices": devices}
         report = {"command": "azjax benchmark search", "settings": settings, **report}
-        console.print(_table(report["rows"]))
+        # Whole rows, also where the output is a file.
+        console.print(_table(report["rows"]), width=max(console.width, 140), soft_wrap=True)
         if self.output is not None:
             self.output.parent.mkdir(parents=True, exist_ok=True)
             self.output.write_text(json.dumps(report, indent=2) + "\n")

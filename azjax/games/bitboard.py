@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.fusion import computed_once
+
 WORD = 32
 Bits = tuple[chex.Array, ...]
 
@@ -175,6 +177,23 @@ def pack(squares: chex.Array, bit_numbers: np.ndarray, words: int) -> Bits:
     values = jnp.where(jnp.asarray(squares).reshape(-1), weights, np.uint32(0))
     word = bit_numbers.ravel() // WORD
     return tuple(jnp.sum(jnp.where(word == w, values, np.uint32(0)), dtype=jnp.uint32) for w in range(words))
+
+
+def compact(mask: chex.Array, size: int) -> tuple[chex.Array, chex.Array]:
+    """The numbers of the set elements of bool [A], of which there are at most `size`: int32 [size], bool [size]."""
+    rows = -(-len(mask) // WORD)
+    squares = jnp.pad(mask, (0, rows * WORD - len(mask))).reshape(rows, WORD)
+    weights = np.uint32(1) << np.arange(WORD, dtype=np.uint32)[None]
+    words = jnp.sum(jnp.where(squares, weights, np.uint32(0)), axis=1, dtype=jnp.uint32)
+    count = jax.lax.population_count(words).astype(jnp.int32)
+    words, begin, total = computed_once((words, jnp.cumsum(count) - count, jnp.sum(count)))
+    # The k-th element is in the last word that begins with it or before.
+    k = jnp.arange(size, dtype=jnp.int32)
+    word = jnp.sum(begin[:, None] <= k[None], axis=0, dtype=jnp.int32) - 1
+    (word,) = computed_once((word,))
+    number = word * WORD + nth_bit(words[word], k - begin[word])
+    valid = k < total
+    return computed_once((jnp.where(valid, number, 0), valid))
 
 
 def hash_words(words: Iterable[chex.Array]) -> tuple[chex.Array, chex.Array]:

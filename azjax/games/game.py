@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.bitboard import compact
 from azjax.games.repetition import History
 
 
@@ -123,12 +124,7 @@ class Game(abc.ABC):
         slots = self.max_legal_actions
         if slots == self.num_actions:
             return jnp.arange(slots, dtype=jnp.int32), mask
-        # The k-th legal action is the first whose count of legal actions up to it reaches k + 1.
-        legal_so_far = jnp.cumsum(mask, dtype=jnp.int32)
-        k = jnp.arange(slots, dtype=jnp.int32)
-        valid = k < legal_so_far[-1]
-        actions = jnp.searchsorted(legal_so_far, k + 1).astype(jnp.int32)
-        return jnp.where(valid, actions, 0), valid
+        return compact(mask, slots)
 
     def sample_legal_action(self, state: Any, bits: chex.Array) -> chex.Array:
         """int32 []; one of the legal actions, each as likely as the others, drawn by uint32 [] of random bits.

@@ -10,8 +10,9 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from azjax.games.game import Game, random_legal_action
+from azjax.games.game import Game
 from azjax.search.dynamics import Evaluator
 
 
@@ -43,21 +44,21 @@ def uniform(game: Game) -> Evaluator:
 def rollout(game: Game) -> Evaluator:
     """Equal priors, and the result of one game played on with uniformly random moves. `params` are not read."""
 
-    def play_on(key: chex.PRNGKey, state: Any) -> chex.Array:
-        def play(carry: tuple) -> tuple:
-            state, total, key = carry
-            key, action_key = jax.random.split(key)
-            state = game.step(state, random_legal_action(game, action_key, state))
-            return state, total + state.rewards, key
-
-        start = (state, jnp.zeros(2), key)
-        _, total, _ = jax.lax.while_loop(lambda carry: ~carry[0].terminated, play, start)
-        return total[state.current_player]
-
     def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
         del params
         batch = states.current_player.shape[0]
-        return jnp.zeros((batch, game.num_actions)), jax.vmap(play_on)(jax.random.split(key, batch), states)
+
+        def play(carry: tuple) -> tuple:
+            states, total, ply = carry
+            bits = jax.random.bits(jax.random.fold_in(key, ply), (batch,))
+            # After the end nothing changes, and nothing is paid.
+            states = jax.vmap(game.step)(states, jax.vmap(game.sample_legal_action)(states, bits))
+            return states, total + states.rewards, ply + 1
+
+        start = states, jnp.zeros((batch, 2)), jnp.int32(0)
+        _, total, _ = jax.lax.while_loop(lambda carry: ~jnp.all(carry[0].terminated), play, start)
+        value = jnp.where(states.current_player == 0, total[:, 0], total[:, 1])
+        return jnp.zeros((batch, game.num_actions)), value
 
     return evaluate
 
@@ -69,11 +70,25 @@ def random(game: Game) -> Evaluator:
     def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
         del params
         batch = states.current_player.shape[0]
-        logits_key, value_key = jax.random.split(key)
-        prior_logits = jnp.log(jax.random.uniform(logits_key, (batch, game.num_actions), minval=1e-6))
-        return prior_logits, jax.random.uniform(value_key, (batch,), minval=-1.0)
+        # A draw for each position, spread over its actions: a good generator would take longer than the search.
+        own = jax.random.bits(key, (batch, 1))
+        action = jnp.arange(1, game.num_actions + 1, dtype=jnp.uint32)[None]
+        draws = _unit(_spread(own + action * np.uint32(0x9E3779B9)))
+        return jnp.log(draws), 2 * _unit(_spread(own))[:, 0] - 1
 
     return evaluate
+
+
+def _spread(bits: chex.Array) -> chex.Array:
+    """uint32 to uint32: every bit has a say in all of the result's."""
+    for places, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)):
+        bits = (bits ^ (bits >> np.uint32(places))) * np.uint32(factor)
+    return bits
+
+
+def _unit(bits: chex.Array) -> chex.Array:
+    """uint32 to float32 between 0 and 1, of the upper 24 bits."""
+    return ((bits >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
 
 
 @functools.cache
