@@ -132,8 +132,9 @@ class SearchBenchmark:
         report = measure_cases(self.cases(), self.repeats, devices, console)
         settings = {"game": self.game, "repeats": self.repeats, "devices": devices}
         report = {"command": "azjax benchmark search", "settings": settings, **report}
-        # Whole rows, also where the output is a file.
-        console.print(_table(report["rows"]), width=max(console.width, 140), soft_wrap=True)
+        # A file has no width of its own.
+        page = console if console.is_terminal else Console(file=console.file, width=140)
+        page.print(_table(report["rows"]))
         if self.output is not None:
             self.output.parent.mkdir(parents=True, exist_ok=True)
             self.output.write_text(json.dumps(report, indent=2) + "\n")
