@@ -63,6 +63,7 @@ print(json.dumps(measure_cases([case], 1, start_devices(2), Console(file=io.Stri
 """
 
 
+@pytest.mark.slow
 def test_a_batch_is_split_over_the_devices_that_were_asked_for():
     outcome = subprocess.run([sys.executable, "-c", TWO_DEVICES], capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr

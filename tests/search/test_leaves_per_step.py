@@ -60,7 +60,7 @@ def starts(game, batch=2):
     return jax.vmap(game.init)(jax.random.split(KEY, batch))
 
 
-@pytest.mark.parametrize("game", [TICTACTOE, BRANDUB], ids=str)
+@pytest.mark.parametrize("game", [TICTACTOE, pytest.param(BRANDUB, marks=pytest.mark.slow)], ids=str)
 def test_the_visits_sum_to_the_simulations_and_the_leaves_of_a_step_differ(game):
     result = search(game, starts(game), 64, 8)
     np.testing.assert_array_equal(result.visits.sum(axis=1), 64)
@@ -89,7 +89,9 @@ def test_what_is_proven_is_true_and_late_positions_are_proven():
     np.testing.assert_array_equal(bounds[late], np.stack([values, values], axis=1)[late])
 
 
-@pytest.mark.parametrize("game", [SLOTS_OF_A_TABLE, SLOTS_OF_A_CHAIN], ids=["table", "chain"])
+@pytest.mark.parametrize(
+    "game", [SLOTS_OF_A_TABLE, pytest.param(SLOTS_OF_A_CHAIN, marks=pytest.mark.slow)], ids=["table", "chain"]
+)
 def test_a_full_tree_goes_on_without_new_nodes(game):
     nodes = np.arange(16)
     result = search_table_game(game, nodes, 64, 8, max_nodes=20)

@@ -231,7 +231,10 @@ def test_the_exhaustive_check_finds_the_mates_known_by_hand(rows, mating):
         assert set(np.flatnonzero(tactics.mating_actions(CONNECT_FOUR, states, moves)[0])) == expected
 
 
-@pytest.mark.parametrize("name", MATES_IN_ONE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == "Brandub" else ()) for name in MATES_IN_ONE],
+)
 def test_400_simulations_find_every_mate_in_one(name):
     game = tactics.GAMES[name]
     states = tactics.read(game, MATES_IN_ONE[name])
@@ -251,6 +254,7 @@ def test_1000_simulations_find_every_mate_in_two_of_connect_four():
     assert mating[np.arange(24), np.asarray(result.action)].all()
 
 
+@pytest.mark.slow
 def test_1000_simulations_prove_every_position_of_santorini_2x2_rightly():
     states, values = tactics.unfinished(SANTORINI)
     assert len(values) == 1311

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from small_run import SMALL
 
 from azjax.games.game import make
@@ -48,6 +49,7 @@ def test_a_reused_tree_adds_the_visits_below_the_move_and_a_new_game_begins_anew
     assert reused >= 4
 
 
+@pytest.mark.slow
 def test_the_solver_gives_all_of_the_policy_to_the_move_that_it_proved():
     game = make("tictactoe")
     # X has one move that wins, on c3.
