@@ -72,7 +72,7 @@ def search_table_game(game, nodes, num_simulations, *, params=None, c_puct=1.25)
     ("game", "num_simulations", "num_roots"),
     [
         (SOME_SLOTS, 1, 1024),
-        (SOME_SLOTS, 2, 1024),
+        pytest.param(SOME_SLOTS, 2, 1024, marks=pytest.mark.slow),
         (SOME_SLOTS, 16, 1024),
         (SOME_SLOTS, 100, 512),
         pytest.param(ALL_SLOTS, 100, 256, marks=pytest.mark.slow),
@@ -96,9 +96,9 @@ def test_trees_equal_those_of_a_plain_python_search_with_other_exploration(c_puc
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots", "c_puct"),
     [
-        (SOME_OF_40, 150, 64, 1.25),
+        pytest.param(SOME_OF_40, 150, 64, 1.25, marks=pytest.mark.slow),
         (real_numbers_of(ALL_OF_24), 150, 64, 1.25),
-        (SOME_OF_100, 400, 32, 4.0),
+        pytest.param(SOME_OF_100, 400, 32, 4.0, marks=pytest.mark.slow),
         (real_numbers_of(SOME_OF_100), 400, 32, 4.0),
     ],
     ids=str,
@@ -219,7 +219,13 @@ JUDGED_BY_HASH = evaluators.table(HashedRow(TICTACTOE))
 @pytest.mark.parametrize("make_params", [hashed_params, uniform_params])
 @pytest.mark.parametrize(
     ("game", "num_simulations"),
-    [(TICTACTOE, 1), (TICTACTOE, 16), (TICTACTOE, 100), (CONNECT2, 100), (Mnk(4, 4, 3), 100)],
+    [
+        pytest.param(TICTACTOE, 1, marks=pytest.mark.slow),
+        (TICTACTOE, 16),
+        pytest.param(TICTACTOE, 100, marks=pytest.mark.slow),
+        (CONNECT2, 100),
+        (Mnk(4, 4, 3), 100),
+    ],
     ids=str,
 )
 def test_trees_of_mnk_games_equal_those_of_a_plain_python_search(game, num_simulations, make_params):
