@@ -8,7 +8,7 @@ position is searched, as when a person plays, a network is called less often. Co
 
     python experiments/leaves_per_step.py
 
-About 5 minutes on 2 CPU cores. Writes experiments/results/leaves_per_step.json and docs/leaves_per_step.png. Axis
+Some minutes on 2 CPU cores. Writes experiments/results/leaves_per_step.json and docs/leaves_per_step.png. Axis
 letters: `W` leaves of a step, `N` simulations.
 """
 

@@ -55,8 +55,8 @@ def alphazero_policy(
       temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
         `legal_slots` on ties), infinity draws uniformly from the legal actions.
       leaves_per_step: so many leaves of each tree are found, with a virtual loss, before the evaluator judges them
-        together: faster where few trees are searched, and a little weaker. 1 is the plain search. It must divide
-        `num_simulations` (static).
+        together, for few trees and a costly evaluator. 1 is the plain search. It must divide `num_simulations`
+        (static).
       solver: prove wins, losses and draws on the way; a proven root is searched no more, and a proven loss is not
         played while anything else stands. Returns must lie in -1..1 (static).
       tree: trees of this policy to go on with, of an earlier call or from `advance`. A tree whose root is another

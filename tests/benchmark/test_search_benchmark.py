@@ -1,4 +1,3 @@
-import importlib.util
 import io
 import json
 import random
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
+from studies import load_study
 
 from azjax.benchmark import plain_search, searches
 from azjax.benchmark.plain import BrandubWithRepetition
@@ -188,11 +188,7 @@ def test_all_positions_of_the_table_game_have_equal_counts_of_legal_actions():
 
 @pytest.fixture(scope="module")
 def scaling():
-    spec = importlib.util.spec_from_file_location("search_scaling", ROOT / "experiments" / "search_scaling.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load_study("search_scaling")
 
 
 def test_the_plot_of_the_scaling_is_drawn(scaling, tmp_path):

@@ -1,14 +1,13 @@
 """What a search finds in positions whose truth is known."""
 
 import functools
-import importlib.util
 import math
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from studies import load_study
 
 import azjax
 from azjax.search import alphazero_policy, evaluators
@@ -93,15 +92,7 @@ def test_the_solver_proves_a_win_and_stops():
 # Mates, in positions of random games, as the study finds them.
 
 
-def load_study():
-    path = Path(__file__).parents[2] / "experiments" / "tactics.py"
-    spec = importlib.util.spec_from_file_location("tactics", path)
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
-    return study
-
-
-tactics = load_study()
+tactics = load_study("tactics")
 CONNECT_FOUR = tactics.GAMES["Connect Four"]
 MATES_IN_ONE = {}
 MATES_IN_ONE["Connect Four"] = """

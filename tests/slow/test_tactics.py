@@ -1,27 +1,18 @@
 """The claims of the study of tactics, on its whole sets, and its exhaustive check against plain Python."""
 
 import functools
-import importlib.util
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.progress import Progress
+from studies import load_study
 
 pytestmark = pytest.mark.slow
 
 
-def load_study():
-    path = Path(__file__).parents[2] / "experiments" / "tactics.py"
-    spec = importlib.util.spec_from_file_location("tactics", path)
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
-    return study
-
-
-tactics = load_study()
+tactics = load_study("tactics")
 
 
 @functools.cache
