@@ -51,6 +51,7 @@ class Sizes:
       batches: of tic-tac-toe.
       simulations: of Connect Four.
       boards: sides of square boards, four in a row; Brandub comes after them.
+      small_batch: another B to see the growth with simulations in.
       growth: simulations in a small tree and in a large one, and actions of a game with few and of one with many.
       network_batches: among which is the network's best.
       network_search: B and N beside a network.
@@ -59,6 +60,7 @@ class Sizes:
     """
 
     search: tuple[int, int] = (128, 100)
+    small_batch: int = 16
     batches: tuple[int, ...] = (1, 8, 64, 512, 4096)
     simulations: tuple[int, ...] = (25, 100, 400, 1600)
     boards: tuple[int, ...] = (4, 9, 18, 26)
@@ -69,7 +71,7 @@ class Sizes:
     seconds: float = 4.0
 
 
-QUICK = Sizes((4, 5), (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (8, 16), (8, 4), 1, 0.1)
+QUICK = Sizes((4, 5), 2, (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (8, 16), (8, 4), 1, 0.1)
 
 
 def main(
@@ -151,19 +153,22 @@ def throughput(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
     """Microseconds a simulation of a large size and of a small one in turn, and their ratio; uniform evaluator.
 
-    Simulations: on a game of 16 actions and 8 plies. Actions: on games with 32 legal ones of all, in each position,
+    Simulations: on a game of 16 actions and 3 plies, so that the large tree is no deeper; in a usual batch and in one
+    whose large trees stay in the processor's cache. Actions: on games with 32 legal ones of all, in each position,
     which they enumerate or which the contract finds in the mask.
     """
     (few_simulations, many_simulations), (few_actions, many_actions) = sizes.growth
     batch, usual = sizes.search
-    small, few, many = TableGame(16, 16), TableGame(few_actions, 32), TableGame(many_actions, 32)
-    pairs = {
-        "simulations": ((small, few_simulations), (small, many_simulations)),
-        "actions": ((few, usual), (many, usual)),
-        "actions, generic compaction": tuple((with_generic_compaction(game), usual) for game in (few, many)),
-    }
+    small, few, many = TableGame(16, 16, depth=3), TableGame(few_actions, 32), TableGame(many_actions, 32)
+    of_simulations = (small, few_simulations), (small, many_simulations)
+    pairs = [
+        ("simulations", sizes.small_batch, of_simulations),
+        ("simulations", batch, of_simulations),
+        ("actions", batch, ((few, usual), (many, usual))),
+        ("actions, generic compaction", batch, tuple((with_generic_compaction(game), usual) for game in (few, many))),
+    ]
     rows = []
-    for name, pair in pairs.items():
+    for name, batch, pair in pairs:
         sides = {
             side: azjax_search(game, evaluators.uniform(game), openings(game, batch), simulations)
             for side, (game, simulations) in zip(("small", "large"), pair, strict=True)
@@ -172,6 +177,7 @@ def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
         ratios = [one / other for one, other in zip(rates["small"], rates["large"], strict=True)]
         row = {
             "of": name,
+            "batch": batch,
             "actions": [game.num_actions for game, _ in pair],
             "num_simulations": [simulations for _, simulations in pair],
             "microseconds": {side: round(1e6 / statistics.median(rate), 3) for side, rate in rates.items()},

@@ -1,5 +1,6 @@
-"""`computed_once`: keeps XLA from computing a value again for each of its readers."""
+"""What XLA's CPU backend needs to compute rules fast: `computed_once` and `batch_last`."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -27,6 +28,38 @@ def _computed_once(*leaves: Any) -> tuple:
 def _computed_once_in_batch(axis_size: int, in_batched: list[bool], *leaves: Any) -> tuple:
     del axis_size
     return _computed_once(*leaves), tuple(in_batched)
+
+
+def batch_last(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, for which a batch is the last axis, not the first, under `vmap`.
+
+    It takes arrays of one shape S, () for one state, and returns arrays [..., *S]. XLA's CPU backend makes vectors of
+    the last axis, and the others of a game are small.
+
+    Returns:
+      a function of the same arrays that returns arrays [*S, ...].
+    """
+
+    @jax.custom_batching.custom_vmap
+    def batched(*arguments: Any) -> Any:
+        axes = jax.tree.leaves(arguments)[0].ndim
+
+        def batch_first(result: Any) -> Any:
+            return jnp.moveaxis(result, range(result.ndim - axes, result.ndim), range(axes))
+
+        return jax.tree.map(batch_first, function(*arguments))
+
+    @batched.def_vmap
+    def in_batch(axis_size: int, in_batched: tuple, *arguments: Any) -> tuple[Any, Any]:
+        arguments = jax.tree.map(
+            lambda batched, leaf: leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape)),
+            tuple(in_batched),
+            arguments,
+        )
+        results = batched(*arguments)
+        return results, jax.tree.map(lambda result: True, results)
+
+    return batched
 
 
 # Functions of the module, which calls outside of jit compile once.

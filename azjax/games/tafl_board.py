@@ -19,7 +19,7 @@ import numpy as np
 
 from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
-from azjax.games.fusion import computed_once
+from azjax.games.fusion import batch_last, computed_once
 from azjax.games.game import scale_bits
 
 
@@ -244,21 +244,29 @@ class Grid:
 
         A slot is a column or a row, one of the other squares of it, and the piece (`most_pieces`) that goes there.
         """
-        size, reach = self.size, self.reach
+        return batch_last(functools.partial(self._slots, most_pieces=most_pieces))(board, attacking)
+
+    def _slots(self, board: Board, attacking: chex.Array, most_pieces: int) -> tuple[chex.Array, chex.Array]:
+        """`slots` [K, ...] of boards whose words are [...]."""
+        size, reach, batch = self.size, self.reach, attacking.shape
+
+        def axis(numbers: np.ndarray) -> np.ndarray:  # before those of the batch
+            return numbers.reshape(*numbers.shape, *[1] * len(batch))
+
+        board, attacking = jax.tree.map(lambda leaf: leaf[None], (board, attacking))
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
-        piece = jnp.arange(most_pieces, dtype=jnp.int32)
+        piece = axis(np.arange(most_pieces, dtype=np.int32))
         exists = piece < bitboard.count(own)
-        exists, bits = computed_once((exists, jnp.where(exists, bitboard.nth(own, piece), 0)))
+        exists, bits = computed_once((exists, jnp.where(exists, bitboard.nth(own, jnp.asarray(piece)), 0)))
         row, column = divide(bits, self.stride)
         square = row * size + column
         landings = jnp.asarray(self.landings).at[:, :, square].get(mode="promise_in_bounds")
-        may_land = jnp.where(bitboard.has(board.king, bits), landings[1], landings[0])
-        ways = jnp.where(exists, jnp.stack(self.ways(board.occupied, row, column)) & may_land, np.uint32(0))
+        may_land = jnp.where(bitboard.has(board.king, bits)[None], landings[1], landings[0])
+        ways = jnp.where(exists[None], jnp.stack(self.ways(board.occupied, row, column)) & may_land, np.uint32(0))
         ways, row, column = computed_once((ways, row, column))
 
-        # Pieces last: a vector of them is what the machine computes at a time.
-        vertical = np.array([True, False])[:, None, None]
-        slot = np.arange(reach, dtype=np.int32)[None, :, None]
+        vertical = axis(np.array([True, False])[:, None, None])
+        slot = axis(np.arange(reach, dtype=np.int32)[None, :, None])
         row, column = row[None, None], column[None, None]
         # Down or right as far as the edge, then up or left.
         forward = reach - jnp.where(vertical, row, column)
@@ -267,7 +275,7 @@ class Grid:
         action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
         # Apart from the reshaping, which costs divisions for each element where it is fused with something.
         valid, action = computed_once((valid, jnp.where(valid, action, 0)))
-        return action.reshape(-1), valid.reshape(-1)
+        return action.reshape(-1, *batch), valid.reshape(-1, *batch)
 
     @functools.cached_property
     def symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
-from azjax.search.arrays import put, read, tree_of, write_rows
+from azjax.search.arrays import laid_out, put, read, tree_of, write_rows
 from azjax.search.lanes import NO_CHILD, best_lane, best_untried, highest_lane, lanes_of, legal_softmax, mass_of, room
 from azjax.search.selection import Fold, Selection
 
@@ -238,7 +238,7 @@ class Chain:
             untried_prior=write_rows(self.untried_prior, best_prior, node, count),
             untried_mass=None if mass is None else write_rows(self.untried_mass, mass, node, count),
         )
-        return edges, write_rows(prior, new_prior, node, count)
+        return edges, write_rows(prior, laid_out(new_prior, node), node, count)
 
     def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
         """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.games.game import Game
+from azjax.search.lanes import legal_logits
 
 
 class Evaluator(Protocol):
@@ -41,14 +42,12 @@ class Judgement(NamedTuple):
     """What is thought of B positions.
 
     actions: int32 [B, K]; action of each slot; None where slot a is action a.
-    valid: bool [B, K]; the slots whose action is legal.
-    prior_logits: float32 [B, K]; anything where the slot is not valid.
+    logits: float32 [K, B]; of the slots' priors, see `legal_logits`.
     value: float32 [B]; seen by the player to move; anything after the end.
     """
 
     actions: chex.Array | None
-    valid: chex.Array
-    prior_logits: chex.Array
+    logits: chex.Array
     value: chex.Array
 
 
@@ -110,7 +109,12 @@ class GameDynamics:
         del output
         prior_logits, value = self.evaluator(params, key, states)
         actions, valid = legal_slots(self.game, states)
-        return Judgement(actions, valid, to_slots(prior_logits, actions), value)
+        if actions is None:
+            by_slot = prior_logits.T
+        else:
+            row = jnp.arange(len(prior_logits), dtype=jnp.int32)[None]
+            by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        return Judgement(actions, legal_logits(by_slot, valid.T), value)
 
 
 def legal_slots(game: Game, states: Any) -> tuple[chex.Array | None, chex.Array]:

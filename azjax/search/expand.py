@@ -6,10 +6,9 @@ from typing import Any
 import chex
 import jax.numpy as jnp
 
-from azjax.search.arrays import apart, places, read, tree_of, write_rows
+from azjax.search.arrays import apart, laid_out, places, read, tree_of, write_rows
 from azjax.search.descend import FirstStep, Leaf, Path, occurred_before
 from azjax.search.dynamics import Dynamics, Step
-from azjax.search.lanes import legal_logits
 from azjax.search.root import new_bounds
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree
@@ -90,7 +89,7 @@ def fill(
         facts=write(tree.facts, [step.reward, step.discount, prior]),
         links=write(tree.links, [leaf.node, slot]),
         prior=priors,
-        actions=None if tree.actions is None else write_rows(tree.actions, actions, node, count),
+        actions=None if tree.actions is None else write_rows(tree.actions, laid_out(actions, node), node, count),
         edges=edges,
         bounds=None if tree.bounds is None else write_rows(tree.bounds, new_bounds(step.discount == 0), node, count),
     )
@@ -118,12 +117,11 @@ def expand(
     # All is read before anything is written: otherwise XLA copies what is written.
     step, new = apart(lambda values: values, (step, new), node)
     judgement = dynamics.judge(params, key, step.states, step.output)
-    logits = legal_logits(judgement.prior_logits, judgement.valid)
 
     def think(operand: tuple) -> tuple:
         return tree.edges.rest(operand[0]), tree.edges.judge(operand[1])
 
-    rest, judged = apart(think, (new, logits), node)
+    rest, judged = apart(think, (new, judgement.logits), node)
     expand = leaf.expand & (node < tree.max_nodes)
     tree, edge = attach(tree, leaf, new, rest, expand, jnp.where(step.discount == 0, -node, node))
     tree = fill(tree, selection, leaf, new.slot, new.prior, step, judgement.actions, judged, node, 1)

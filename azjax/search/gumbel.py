@@ -17,7 +17,7 @@ from azjax.games.game import Game
 from azjax.search.arrays import places, read, write_rows
 from azjax.search.descend import FirstStep
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
-from azjax.search.lanes import NO_CHILD, legal_logits
+from azjax.search.lanes import NO_CHILD
 from azjax.search.policies import check_num_simulations, root_statistics, summarise, to_action, to_actions
 from azjax.search.root import Root, judge_root
 from azjax.search.selection import Fold
@@ -122,7 +122,7 @@ def search_from(
         raise ValueError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
     batch, num_slots = root.prior.shape
     valid = root.prior.T >= 0
-    logits = legal_logits(root.judgement.prior_logits, root.judgement.valid)
+    logits = root.judgement.logits
     logits = jnp.where(valid, logits - jnp.max(logits, axis=0, keepdims=True), 0.0)
     noisy_logits = logits + noise.T
     num_considered = min(max_num_considered_actions, num_simulations, num_slots)

@@ -69,8 +69,8 @@ def best_lane(
 
 
 def legal_logits(prior_logits: chex.Array, valid: chex.Array) -> chex.Array:
-    """float32 [K, B]: logits [B, K], -inf in holes alone. XLA vectorises reductions over the first axis."""
-    return jnp.where(valid, jnp.maximum(prior_logits, jnp.finfo(jnp.float32).min), -jnp.inf).T
+    """float32 [K, B]: logits [K, B], -inf in holes alone. XLA vectorises reductions over the first axis."""
+    return jnp.where(valid, jnp.maximum(prior_logits, jnp.finfo(jnp.float32).min), -jnp.inf)
 
 
 def legal_softmax(logits: chex.Array) -> chex.Array:

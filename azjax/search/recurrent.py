@@ -155,7 +155,7 @@ def muzero_policy(
     tree = search_with_values(dynamics, params, loop_key, start, rule, num_simulations)
     visits, _ = root_statistics(tree)
     weights = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
-    return _output(tree, sample_by_visits(action_key, visits, start.judgement.valid, temperature), weights)
+    return _output(tree, sample_by_visits(action_key, visits, start.prior >= 0, temperature), weights)
 
 
 def _output(tree: Tree, action: chex.Array, action_weights: chex.Array) -> PolicyOutput:
@@ -176,13 +176,14 @@ def root_of(root: Any, invalid_actions: chex.Array | None) -> Root:
     valid = jnp.ones(shape, bool) if invalid_actions is None else jnp.logical_not(invalid_actions)
     if valid.shape != shape:
         raise ValueError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
+    logits = legal_logits(prior_logits.T, valid.T)
     return Root(
         histories=None,
         keys=None,
         positions=jax.tree.map(jnp.asarray, root.embedding),
         terminated=~jnp.any(valid, axis=1),
-        prior=legal_softmax(legal_logits(prior_logits, valid)).T,
-        judgement=Judgement(None, valid, prior_logits, value),
+        prior=legal_softmax(logits).T,
+        judgement=Judgement(None, logits, value),
     )
 
 
@@ -213,8 +214,8 @@ class RecurrentDynamics:
         prior_logits = jnp.asarray(output.prior_logits, jnp.float32)
         chex.assert_shape([reward, discount, value], action.shape)
         chex.assert_shape(prior_logits, (*action.shape, self.num_actions))
-        valid = jnp.ones_like(prior_logits, bool)
-        return Step(following, reward, discount, Judgement(None, valid, prior_logits, value))
+        logits = legal_logits(prior_logits.T, jnp.bool_(True))
+        return Step(following, reward, discount, Judgement(None, logits, value))
 
     def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Judgement) -> Judgement:
         """What came with the step."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from azjax.games.game import History
 from azjax.search.dynamics import GameDynamics, Judgement
 from azjax.search.edges import edges_for
-from azjax.search.lanes import legal_logits, legal_softmax, room
+from azjax.search.lanes import legal_softmax, room
 from azjax.search.packing import Packing
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree
@@ -37,7 +37,7 @@ class Root(NamedTuple):
 def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: Any) -> Root:
     """Judges the states [B, ...] that a search starts from."""
     judgement = dynamics.judge(params, key, states)
-    prior = legal_softmax(legal_logits(judgement.prior_logits, judgement.valid)).T
+    prior = legal_softmax(judgement.logits).T
     game = dynamics.game
     histories, positions = jax.vmap(game.earlier_positions)(states), jax.vmap(game.without_history)(states)
     keys = None if histories is None else jax.vmap(game.position_key)(states)

@@ -14,7 +14,6 @@ from azjax.search.back_up import Phase, back_up
 from azjax.search.descend import Leaf, Path, descend
 from azjax.search.dynamics import Dynamics
 from azjax.search.expand import attach, entry_of, expand, fill, step_from
-from azjax.search.lanes import legal_logits
 from azjax.search.selection import Selection
 from azjax.search.tree import Tree
 
@@ -119,8 +118,7 @@ def simulate_together(
     leaf, made, slot, edge, prior = jax.tree.map(lambda rows: rows.reshape(-1), claims[1:])
     step = apart(lambda step: step, step_from(dynamics, params, key, tree, path, leaf, slot), begin)
     judgement = dynamics.judge(params, key, step.states, step.output)
-    logits = legal_logits(judgement.prior_logits, judgement.valid)
-    judged = apart(tree.edges.judge, logits, begin)
+    judged = apart(tree.edges.judge, judgement.logits, begin)
     tree = fill(tree, selection, leaf, slot, prior, step, judgement.actions, judged, begin, width)
     value = jnp.where(step.discount != 0, judgement.value, 0.0)
 

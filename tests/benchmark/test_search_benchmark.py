@@ -209,7 +209,7 @@ def test_the_scaling_study_runs_through_at_tiny_sizes(scaling, tmp_path):
     scaling.main(quick=True, output=output, plot=tmp_path / "plot.png")
     report = json.loads(output.read_text())
     assert {row["against"] for row in report["throughput"]} == {"B", "N", "A"}
-    assert [row["of"] for row in report["growth"]] == ["simulations", "actions", "actions, generic compaction"]
+    assert [row["of"] for row in report["growth"]] == ["simulations", "simulations", "actions", "actions, generic compaction"]
     assert all(row["network_share"] > 0 for row in report["network"])
     assert [row["game"] for row in report["compile"]] == ["tictactoe", "connect_four", "santorini", "brandub"]
     assert report["memory"]["peak_memory_mb"] > 100
