@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 import azjax
-from azjax.benchmark.search import machine
+from azjax.benchmark.search import machine, time_in_turn
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.evaluation import play_match, search_player
 from azjax.networks import make_network
@@ -32,7 +32,8 @@ from azjax.search import evaluators
 
 ROOT = Path(__file__).parents[1]
 WIDTHS = (1, 2, 4, 8, 16)
-REPEATS = 15
+REPEATS = 31
+SECONDS = 60.0  # no round begins later
 
 
 def main(
@@ -50,12 +51,9 @@ def main(
       plot: strength and speed against W.
     """
     console = Console()
+    speeds = speed(num_simulations)
     rows = [
-        {
-            "leaves_per_step": width,
-            **strength(width, num_simulations, games),
-            **speed(width, num_simulations),
-        }
+        {"leaves_per_step": width, **strength(width, num_simulations, games), **speeds[width]}
         for width in track(WIDTHS, "leaves per step", console=console)
     ]
     for row in rows:
@@ -84,19 +82,22 @@ def strength(width: int, num_simulations: int, games: int) -> dict[str, Any]:
     return {"score": round(result.score, 4), "interval": [round(bound, 4) for bound in result.interval]}
 
 
-def speed(width: int, num_simulations: int) -> dict[str, float]:
-    """Milliseconds of a search of one position."""
+def speed(num_simulations: int) -> dict[int, dict[str, float]]:
+    """Of each width, milliseconds of a search of one position; all widths are timed in turn."""
     game, net = azjax.make("connect_four"), make_network("resnet", width=64, depth=4)
     params = net.init(jax.random.key(0), game)
-    states, milliseconds = openings(game, 1), {}
+    states, found = openings(game, 1), {width: {} for width in WIDTHS}
     for name, judge, variables in (
         ("network", evaluators.network(net, game), params),
         ("uniform", evaluators.uniform(game), None),
     ):
-        search = azjax_search(game, judge, states, num_simulations, params=variables, leaves_per_step=width)
-        seconds = [search.seconds(repeat) for repeat in range(REPEATS)]
-        milliseconds[f"{name}_milliseconds"] = round(1e3 * statistics.median(seconds[1:]), 2)
-    return milliseconds
+        sides = {
+            str(width): azjax_search(game, judge, states, num_simulations, params=variables, leaves_per_step=width)
+            for width in WIDTHS
+        }
+        for width, rates in time_in_turn(sides, "none", REPEATS, SECONDS).items():
+            found[int(width)][f"{name}_milliseconds"] = round(1e3 * num_simulations / statistics.median(rates), 2)
+    return found
 
 
 def draw(rows: list[dict[str, Any]], num_simulations: int, path: Path) -> None:

@@ -106,3 +106,28 @@ def test_perfect_play_with_every_seed_is_what_the_committed_file_says():
     }
     for row in results["rows"]:
         assert row["network"]["mistakes"] == row["network_and_64_simulations"]["mistakes"] == 0
+
+
+def test_what_it_says_of_tactics_is_what_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "tactics.json").read_text())
+    one, two = re.search(
+        r"every mate in one by (\d+) simulations; in Connect Four every mate in two by (\d+)", README
+    ).groups()
+    for row in results["mates"]:
+        needed = {1: int(one), 2: int(two) if row["game"] == "Connect Four" else None}[row["moves"]]
+        found = dict(zip(row["simulations"], zip(*row["found"].values(), strict=True), strict=True))
+        if needed is not None:
+            assert set(found[needed]) == {row["positions"]}
+        else:
+            assert max(found[1000]) < row["positions"] / 2
+    told = re.search(
+        r"all (\d,\d+) positions of tic-tac-toe and all (\d,\d+) of Santorini 2x2 by (\d+,\d+)", README
+    ).groups()
+    counts = [int(number.replace(",", "")) for number in told]
+    assert (
+        [row["proven"][-1] for row in results["proofs"]]
+        == [row["positions"] for row in results["proofs"]]
+        == counts[:2]
+    )
+    assert {row["simulations"][-1] for row in results["proofs"]} == {counts[2]}
+    assert {row["wrong_bounds"] for row in results["proofs"]} == {0}

@@ -83,7 +83,8 @@ CASES = (
     Case("brandub", "brandub", 128, 100, rival_options=_FORGETFUL),
     Case("brandub, generic compaction", "brandub", 128, 100, rival_options=_FORGETFUL, generic_compaction=True),
     Case("tictactoe", "tictactoe", 1, 1000),
-    Case("connect_four", "connect_four", 256, 1000, evaluators=("rollout",), rival="OpenSpiel"),
+    Case("connect_four", "connect_four", 1024, 200, evaluators=("rollout",), rival="OpenSpiel"),
+    Case("connect_four", "connect_four", 1024, 1000, evaluators=("rollout",), rival="OpenSpiel"),
     Case("brandub", "brandub", 1024, 100, evaluators=("random",), rival="plain Python"),
 )
 
