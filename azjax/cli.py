@@ -4,11 +4,16 @@ import contextlib
 import dataclasses
 import inspect
 import io
+import logging
 import re
 import sys
+import tempfile
+import threading
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, NoReturn
 
 import jax
@@ -38,6 +43,9 @@ usage: azjax COMMAND ...
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
 
+azjax train ends with exit code 0 when it is done, 130 or 143 after Ctrl-C or SIGTERM when it has saved, 2 for bad input
+and 1 for all else that stops it.
+
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
 PLAYER is a run folder, random, optimal, optimal:FILE with a file that `azjax solve` wrote, or a search without a
 network such as uct:1000 or uniform:64; random, optimal and searches need --game GAME.
@@ -51,6 +59,7 @@ class TrainOptions:
     Attributes:
       folder: the run folder; runs/GAME by default.
       resume: go on with the run in the folder, to the same bit; begin it where there is none.
+      accept_changes: go on although settings, rules of the game, platform or packages are not those of the run.
       tensorboard: log to FOLDER/tensorboard too (needs the extra `log`).
       games: of each match at the end, even.
       config: the settings of the run; the defaults are the game's preset.
@@ -58,6 +67,7 @@ class TrainOptions:
 
     folder: Path | None = None
     resume: bool = False
+    accept_changes: bool = False
     tensorboard: bool = False
     games: int = 10_000
     config: Config = dataclasses.field(default_factory=Config)
@@ -145,7 +155,13 @@ def train_command(arguments: list[str]) -> None:
     options, game = _parse_with_game("train", name, TrainOptions(config=preset(name)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
     result = train(
-        game, options.config, folder, resume=options.resume, tensorboard=options.tensorboard, console=_console
+        game,
+        options.config,
+        folder,
+        resume=options.resume,
+        accept_changes=options.accept_changes,
+        tensorboard=options.tensorboard,
+        console=_console,
     )
     if result.stopped_by is not None:
         _draw(folder)
@@ -224,6 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if command in ("-h", "--help"):
         _console.print(_USAGE.format(games=", ".join(available())), end="", markup=False, soft_wrap=True)
         return
+    if arguments is None:
+        _silence_threads()
     try:
         if command not in _COMMANDS:
             raise ValueError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
@@ -238,6 +256,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+    except Exception as error:  # a bug, or memory that ran out
+        number, path = tempfile.mkstemp(prefix="azjax-", suffix=".txt", text=True)
+        with open(number, "w") as file:
+            file.write(traceback.format_exc())
+        _fail(f"{type(error).__name__}: {error} ({path} tells where)", 1)
+
+
+def _silence_threads() -> None:
+    """Those of Orbax show the tracebacks of errors that it raises too, and of what follows from them."""
+
+    def show(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
+        if threading.current_thread() is threading.main_thread():
+            sys.__excepthook__(kind, error, place)
+
+    logging.getLogger("absl").setLevel(logging.CRITICAL)
+    sys.excepthook = show
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,6 +1,5 @@
 """Trains through the command line in processes that are killed (signal 9) at random moments."""
 
-import dataclasses
 import random
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.training import Checkpoints, init, load_run
@@ -27,39 +27,64 @@ KILLED = {
     "checkpoint-every": 3,
 }
 
+TRAIN = "from azjax.cli import main; main()"
 
-def train_command(game: str, folder: Path, options: list[str]) -> list[str]:
+# Dies at its n-th operation on a file of the checkpoints: in the middle of writing, renaming or removing one.
+_DIE_AT_OPERATION = """
+import os, sys
+left = {number}
+def watch(event, arguments):
+    global left
+    if event in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir") and "/checkpoints" in str(arguments[0]):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), 9)
+sys.addaudithook(watch)
+"""
+
+
+def train_command(game: str, folder: Path, options: list[str], program: str = TRAIN) -> list[str]:
     """The command that begins or resumes the run."""
-    program = "from azjax.cli import main; main()"
     command = [sys.executable, "-c", program, "train", game, "--folder", str(folder), "--resume", "--games", "2"]
     return [*command, *options]
 
 
 def train_to_the_end(game: str, folder: Path, options: list[str]) -> None:
     """Trains without a disturbance."""
-    subprocess.run(train_command(game, folder, options), check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
+    done = subprocess.run(train_command(game, folder, options), capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    assert done.returncode == 0, done.stderr
 
 
 def train_killed(game: str, folder: Path, options: list[str], *, kills: int, longest: float, seed: int) -> int:
     """Kills the training `kills` times, each up to `longest` seconds after it began to write, then lets it end.
+
+    Every second one dies in an operation on a file of its checkpoints instead. Each must have begun where the last
+    committed checkpoint was.
 
     Returns:
       how many of the kills found it still at work.
     """
     rng = random.Random(seed)
     at_work = 0
-    for _ in range(kills):
+    for kill in range(kills):
+        steps = Checkpoints(folder / "checkpoints").steps()
         before = _newest(folder)
+        at_operation = kill % 2 == 1
+        program = _DIE_AT_OPERATION.format(number=rng.randint(1, 400)) + TRAIN if at_operation else TRAIN
         process = subprocess.Popen(
-            train_command(game, folder, options), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            train_command(game, folder, options, program), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        began = time.monotonic()
-        while _newest(folder) == before and process.poll() is None and time.monotonic() - began < TIMEOUT_SECONDS:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, longest))
-        at_work += process.poll() is None
-        process.kill()
-        process.communicate()
+        if not at_operation:
+            began = time.monotonic()
+            while _newest(folder) == before and process.poll() is None and time.monotonic() - began < TIMEOUT_SECONDS:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, longest))
+            process.kill()
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+        assert process.returncode in (-9, 0), err
+        at_work += process.returncode == -9
+        if "resumed" in out or not at_operation:
+            assert not steps or f"resumed {folder} at iteration {steps[-1]}\n" in out, (steps, out)
     train_to_the_end(game, folder, options)
     return at_work
 
@@ -75,8 +100,11 @@ def checkpoint_bits(folder: Path) -> tuple[int, list[bytes]]:
     game, config = load_run(folder)
     like = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
     step, state = Checkpoints(folder / "checkpoints").restore(like)
-    state = dataclasses.replace(state, key=jax.random.key_data(state.key))
-    return step, [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+    return step, [_array(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+
+
+def _array(leaf: jax.Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
 
 def assert_equal_runs(left: Path, right: Path) -> None:

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import small_run
 from killing import KILLED, train_command
 
+from azjax import cli
 from azjax.cli import main
 from azjax.games.game import available, make
 from azjax.training import train
@@ -213,7 +215,18 @@ def test_a_damaged_checkpoint_is_told_in_one_line_and_the_one_before_goes_on(cap
     assert line.endswith("going back to checkpoint 2")
     for step in ("2", "4"):
         (folder / "checkpoints" / f"{step}.json").unlink()
-    assert _refused(capsys, ["evaluate", str(folder)], code=1) == f"{folder}/checkpoints holds no sound checkpoint"
+    line = _refused(capsys, ["evaluate", str(folder)], code=1)
+    assert line.startswith(
+        f"{folder}/checkpoints holds no sound checkpoint; checkpoint 4 is damaged (4.json is missing"
+    )
+
+
+def test_a_bug_is_told_in_one_line_and_a_file_tells_where(capsys, monkeypatch):
+    monkeypatch.setitem(cli._COMMANDS, "solve", lambda arguments: {}["nothing"])
+    line = _refused(capsys, ["solve"], code=1)
+    path = Path(re.fullmatch(r"KeyError: 'nothing' \((.*) tells where\)", line).group(1))
+    assert "Traceback" in path.read_text()
+    path.unlink()
 
 
 def test_ctrl_c_saves_and_ends_with_130(tmp_path):

@@ -7,7 +7,8 @@ import chex
 import jax
 from flax import nnx
 
-from azjax.networks.network import Network, PolicyValueHeads
+from azjax.networks.layers import PolicyValueHeads, compute_dtype
+from azjax.networks.network import Network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Mlp(Network):
 
     width: int = 128
     depth: int = 2
+    precision: str = "float32"
 
     def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
         return _MlpModule(self, observation_shape, num_actions, rngs)
@@ -25,9 +27,10 @@ class _MlpModule(PolicyValueHeads):
     def __init__(self, config: Mlp, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
         super().__init__(config.width, config.width, num_actions, rngs)
         self.depth = config.depth
+        dtype = compute_dtype(config.precision)
         sizes = [math.prod(observation_shape), *[config.width] * config.depth]
         for layer in range(config.depth):
-            setattr(self, f"hidden_{layer}", nnx.Linear(sizes[layer], sizes[layer + 1], rngs=rngs))
+            setattr(self, f"hidden_{layer}", nnx.Linear(sizes[layer], sizes[layer + 1], dtype=dtype, rngs=rngs))
 
     def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
         del train

@@ -10,7 +10,6 @@ from typing import Any
 
 import chex
 import jax
-import jax.numpy as jnp
 from flax import nnx
 
 from azjax.games.game import Game
@@ -71,17 +70,6 @@ class Network(abc.ABC):
         width = max(map(len, layers))
         lines = [f"  {layer:<{width}}  {', '.join(shapes)}" for layer, shapes in layers.items()]
         return "\n".join([f"{self}", *lines, f"  {total:,} parameters"])
-
-
-class PolicyValueHeads(nnx.Module):
-    """Base of the modules: the last layers of both heads on flat features."""
-
-    def __init__(self, policy_features: int, value_features: int, num_actions: int, rngs: nnx.Rngs):
-        self.policy = nnx.Linear(policy_features, num_actions, rngs=rngs)
-        self.value = nnx.Linear(value_features, 1, rngs=rngs)
-
-    def heads(self, policy_features: chex.Array, value_features: chex.Array) -> tuple[chex.Array, chex.Array]:
-        return self.policy(policy_features), jnp.tanh(self.value(value_features)[:, 0])
 
 
 def _variables(module: nnx.Module) -> tuple[nnx.GraphDef, Variables]:

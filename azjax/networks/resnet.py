@@ -7,7 +7,8 @@ import chex
 import jax
 from flax import nnx
 
-from azjax.networks.network import Network, PolicyValueHeads
+from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype
+from azjax.networks.network import Network
 
 _POLICY_PLANES = 2
 _VALUE_PLANES = 1
@@ -19,6 +20,7 @@ class Resnet(Network):
 
     width: int = 64
     depth: int = 4
+    precision: str = "float32"
 
     def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
         if len(observation_shape) != 3:
@@ -26,29 +28,19 @@ class Resnet(Network):
         return _ResnetModule(self, observation_shape, num_actions, rngs)
 
 
-class _NormedConv(nnx.Module):
-    """Convolution without a bias, then batch normalisation."""
-
-    def __init__(self, planes_in: int, planes_out: int, size: int, rngs: nnx.Rngs):
-        self.conv = nnx.Conv(planes_in, planes_out, (size, size), use_bias=False, rngs=rngs)
-        self.norm = nnx.BatchNorm(planes_out, momentum=0.9, rngs=rngs)
-
-    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
-        return self.norm(self.conv(planes), use_running_average=not train)
-
-
 class _ResnetModule(PolicyValueHeads):
     def __init__(self, config: Resnet, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
         squares = math.prod(observation_shape[:2])
         super().__init__(_POLICY_PLANES * squares, config.width, num_actions, rngs)
         self.depth = config.depth
-        self.stem = _NormedConv(observation_shape[2], config.width, 3, rngs)
+        dtype = compute_dtype(config.precision)
+        self.stem = NormedConv(observation_shape[2], config.width, 3, dtype, rngs)
         for block in range(config.depth):
-            setattr(self, f"block_{block}_first", _NormedConv(config.width, config.width, 3, rngs))
-            setattr(self, f"block_{block}_second", _NormedConv(config.width, config.width, 3, rngs))
-        self.policy_conv = _NormedConv(config.width, _POLICY_PLANES, 1, rngs)
-        self.value_conv = _NormedConv(config.width, _VALUE_PLANES, 1, rngs)
-        self.value_hidden = nnx.Linear(_VALUE_PLANES * squares, config.width, rngs=rngs)
+            setattr(self, f"block_{block}_first", NormedConv(config.width, config.width, 3, dtype, rngs))
+            setattr(self, f"block_{block}_second", NormedConv(config.width, config.width, 3, dtype, rngs))
+        self.policy_conv = NormedConv(config.width, _POLICY_PLANES, 1, dtype, rngs)
+        self.value_conv = NormedConv(config.width, _VALUE_PLANES, 1, dtype, rngs)
+        self.value_hidden = nnx.Linear(_VALUE_PLANES * squares, config.width, dtype=dtype, rngs=rngs)
 
     def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
         planes = jax.nn.relu(self.stem(observations, train))

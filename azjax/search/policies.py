@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -11,9 +12,10 @@ import jax.numpy as jnp
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.search.dynamics import Evaluator, GameDynamics
+from azjax.search.forced_playouts import ForcedPuct, puct, without_forced
 from azjax.search.reuse import go_on
 from azjax.search.root import judge_root, new_tree
-from azjax.search.selection import Puct, Ucb1
+from azjax.search.selection import Ucb1
 from azjax.search.simulate import search
 from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot, root_statistics
 
@@ -31,6 +33,7 @@ def alphazero_policy(
     num_simulations: int,
     c_puct: chex.Numeric = 1.25,
     first_play_urgency: chex.Numeric = 0.0,
+    forced_playouts: chex.Numeric | None = None,
     dirichlet_fraction: chex.Numeric = 0.0,
     dirichlet_alpha: chex.Numeric | None = None,
     temperature: chex.Numeric = 0.0,
@@ -50,10 +53,13 @@ def alphazero_policy(
       num_simulations: new simulations in each tree, at least 1 (static).
       c_puct: weight of exploration.
       first_play_urgency: what an action that was not tried yet is taken to be worth to the player to move.
+      forced_playouts: each visited action of the root gets sqrt(forced_playouts * prior * visits of all) visits at
+        least, and `SearchResult.policy` is without those that it got for that alone (Wu 2019, section 3.2, where it
+        is 2); None for the plain search.
       dirichlet_fraction: share of the noise in the root's priors, 0..1.
       dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
-      temperature: the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
-        `legal_slots` on ties), infinity draws uniformly from the legal actions.
+      temperature: [] or [B]; the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first
+        in `legal_slots` on ties), infinity draws uniformly from the legal actions.
       leaves_per_step: so many leaves of each tree are found, with a virtual loss, before the evaluator judges them
         together, for few trees and a costly evaluator. 1 is the plain search. It must divide `num_simulations`
         (static).
@@ -76,7 +82,7 @@ def alphazero_policy(
         lambda: add_dirichlet_noise(noise_key, root.prior, dirichlet_fraction, dirichlet_alpha),
         lambda: root.prior,
     )
-    selection = Puct(jnp.asarray(c_puct, jnp.float32), jnp.asarray(first_play_urgency, jnp.float32))
+    selection = puct(c_puct, first_play_urgency, forced_playouts)
     if tree is not None and max_nodes is None:
         max_nodes = tree.max_nodes
     fresh = new_tree(
@@ -88,7 +94,8 @@ def alphazero_policy(
     )
     tree = fresh if tree is None else go_on(tree, fresh, selection)
     tree = search(dynamics, params, loop_key, tree, selection, num_simulations, leaves_per_step)
-    return summarise(game, tree, action_key, temperature)
+    prune = functools.partial(without_forced, selection, prior) if isinstance(selection, ForcedPuct) else None
+    return summarise(game, tree, action_key, temperature, prune)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver"))
@@ -173,10 +180,10 @@ def add_dirichlet_noise(
 
 def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, temperature: chex.Numeric) -> chex.Array:
     """int32 [B]: a slot drawn from visits^(1 / temperature); `visits` and `valid` are [B, K]."""
-    temperature = jnp.asarray(temperature, jnp.float32)
+    temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), visits.shape[:1])
     # Relative to the most visited, so that no power overflows; 0 ** 0 is 1, which infinity needs.
     share = visits / jnp.maximum(jnp.max(visits, axis=1, keepdims=True), 1)
-    weights = jnp.where(valid, share ** (1 / temperature), 0.0)
+    weights = jnp.where(valid, share ** (1 / temperature)[:, None], 0.0)
     # By the cumulative sum: `jax.random.categorical` takes most of a second to compile.
     up_to = jnp.cumsum(weights, axis=1)
     total = up_to[:, -1:]
@@ -185,16 +192,24 @@ def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, t
     return jnp.where(temperature == 0, jnp.argmax(visits, axis=1), drawn).astype(jnp.int32)
 
 
-def summarise(game: Game, tree: Tree, key: chex.PRNGKey, temperature: chex.Numeric) -> SearchResult:
-    """Reads the result off the roots and draws the action."""
+def summarise(
+    game: Game,
+    tree: Tree,
+    key: chex.PRNGKey,
+    temperature: chex.Numeric,
+    prune: Callable[[chex.Array, chex.Array], chex.Array] | None = None,
+) -> SearchResult:
+    """Reads the result off the roots and draws the action. `prune(visits, q)` are the visits that make the policy."""
     visits, q = root_statistics(tree)
     valid = (tree.prior[ROOT] >= 0) | (visits > 0)
     standing = playable(tree, visits, valid)
     # Where all that was visited is lost, what was not stands.
-    weights = jnp.where(standing, visits, 0)
-    weights = jnp.where(jnp.any(weights > 0, axis=1, keepdims=True), weights, (standing & valid).astype(jnp.int32))
+    visited = jnp.where(standing, visits, 0)
+    tried = jnp.any(visited > 0, axis=1, keepdims=True)
+    weights = jnp.where(tried, visited, (standing & valid).astype(jnp.int32))
     slot = sample_by_visits(key, weights, standing, temperature)
-    policy = weights / jnp.maximum(jnp.sum(weights, axis=1, keepdims=True), 1)
+    target = weights if prune is None else jnp.where(tried, prune(visited, q), weights)
+    policy = target / jnp.maximum(jnp.sum(target, axis=1, keepdims=True), 1)
     mean = tree.sums[ROOT, :, RETURNS] / jnp.maximum(tree.sums[ROOT, :, VISITS], 1)
     unknown = jnp.broadcast_to(jnp.array([-1.0, 1.0]), (tree.batch, 2))
     bounds = unknown if tree.bounds is None else tree.bounds[ROOT]

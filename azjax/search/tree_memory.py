@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from azjax.games.game import Game
 from azjax.search.dynamics import Evaluator, GameDynamics
+from azjax.search.forced_playouts import puct
 from azjax.search.reuse import advance
 from azjax.search.root import judge_root, new_tree
-from azjax.search.selection import Puct
 from azjax.search.tree import Tree
 
 
@@ -29,12 +29,13 @@ def empty_tree(
     num_simulations: int,
     leaves_per_step: int = 1,
     solver: bool = False,
+    forced_playouts: chex.Numeric | None = None,
 ) -> Tree:
     """Trees for `alphazero_policy` that hold nothing, so that its search of the states [B, ...] begins anew."""
 
     def begin() -> Tree:
         root = judge_root(GameDynamics(game, evaluator), params, jax.random.key(0), states)
-        rule, room = Puct(jnp.float32(0), jnp.float32(0)), max_nodes(num_simulations)
+        rule, room = puct(0.0, forced_playouts=forced_playouts), max_nodes(num_simulations)
         return new_tree(root, rule, room, leaves_per_step=leaves_per_step, solver=solver)
 
     shapes = dataclasses.replace(jax.eval_shape(begin), histories=None)

@@ -46,6 +46,11 @@ class Checkpoints:
         """The steps that have a manifest, ascending; whether they are sound shows when they are restored."""
         return sorted(int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit())
 
+    def unfinished_steps(self) -> list[int]:
+        """The steps that have files and no manifest, ascending: cut off while written or removed, or damaged."""
+        found = {int(path.name) for path in self.folder.glob("*") if path.name.isdigit()}
+        return sorted(found - set(self.steps()))
+
     def best_step(self) -> int:
         """The step of the lowest score, the later one on ties; the newest where none has a score.
 
@@ -105,7 +110,9 @@ class Checkpoints:
             there = ", ".join(map(str, self.steps())) or "none"
             raise RunError(f"{self.folder} has no checkpoint {step}; there are: {there}")
         problems: list[str] = []
-        for candidate in [step] if step is not None else reversed(self.steps()):
+        for candidate in (
+            [step] if step is not None else sorted({*self.steps(), *self.unfinished_steps()}, reverse=True)
+        ):
             problem = self._problem(candidate)
             if problem is None:
                 for told in problems:

@@ -12,20 +12,48 @@ class Hyper:
     """Scalars that an iteration reads as arrays: another value costs no compilation.
 
     Attributes:
-      learning_rate: of Adam, above 0.
+      learning_rate: of Adam, above 0; see `Config.warmup_updates` and `decay_updates`.
+      final_learning_rate: where the decay ends, if there is one.
+      max_gradient_norm: longer gradients are scaled down to this; infinity for never.
       l2: weight of the squared parameters in the loss.
+      average_decay: of the averaged weights, with which a run is evaluated and played, per optimiser step, below 1;
+        0 for the latest weights.
+      root_value_fraction: share of the search's value in the value target, 0..1; the rest is the game's result.
       c_puct: weight of exploration in the search.
       dirichlet_fraction: share of noise in the priors at a root, 0..1.
       dirichlet_alpha: concentration of that noise; 10 / (number of legal actions) if None.
+      forced_playouts: see `alphazero_policy`; none if None.
+      full_search_fraction: share of the plies with a full search, where there are `fast_simulations`, above 0, to 1.
+      gate_threshold: points a game with which new weights pass the gate, 0..1; see `Config.gate_games`.
+      gate_tolerance: so much less than the round before ends the rounds.
       temperature: self-play draws its moves from visits^(1 / temperature).
+      temperature_plies: after so many plies of its game a move is drawn with `late_temperature`; infinity for never.
+      late_temperature: see there.
     """
 
     learning_rate: float = 1e-3
+    final_learning_rate: float = 0.0
+    max_gradient_norm: float = math.inf
     l2: float = 1e-4
+    average_decay: float = 0.0
+    root_value_fraction: float = 0.0
     c_puct: float = 1.25
     dirichlet_fraction: float = 0.25
     dirichlet_alpha: float | None = None
+    forced_playouts: float | None = None
+    full_search_fraction: float = 0.25
+    gate_threshold: float = 0.55
+    gate_tolerance: float = 0.03
     temperature: float = 1.0
+    temperature_plies: float = math.inf
+    late_temperature: float = 0.0
+
+
+_POLICIES = ("alphazero", "gumbel")
+_PUCT_ALONE = ("reuse_tree", "solver")
+_UP_TO_ONE = ("average_decay", "root_value_fraction", "dirichlet_fraction", "full_search_fraction", "gate_threshold")
+_MAY_BE_INFINITE = ("max_gradient_norm", "temperature", "temperature_plies", "late_temperature")
+_ABOVE_ZERO = ("learning_rate", "max_gradient_norm", "dirichlet_alpha", "full_search_fraction")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +66,29 @@ class Config:
       network: `mlp` or `resnet`.
       width: units (mlp) or channels (resnet).
       depth: hidden layers (mlp) or residual blocks (resnet).
+      precision: what the network computes in, `float32` or `bfloat16`; its weights are float32.
+      policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.
       num_simulations: of each search in self-play; new ones where the tree is reused.
+      fast_simulations: of a fast search, if not 0. All games then have a full search at the same plies, drawn evenly,
+        and a fast one without noise, which is not learned from, at the others (playout cap randomisation, Wu 2019,
+        section 3.1).
+      max_num_considered_actions: of `gumbel_policy`.
       reuse_tree: self-play goes on in the tree below the move that was played, within an iteration.
-      solver: the searches of self-play prove wins, losses and draws.
+      solver: the searches of self-play prove wins, losses and draws; what is proven is the value target.
+      max_plies: games are cut after so many plies, if not 0, and the last search's value stands for the result.
       num_games: games played side by side.
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game begins after 0 to this many random plies, drawn evenly.
       start_positions: texts to begin from, drawn evenly; the game's own start if empty.
       replay_size: positions kept; the oldest go first.
+      symmetries: learn from each position under a random symmetry of the game.
       updates_per_iteration: optimiser steps in an iteration.
+      warmup_updates: optimiser steps in which the learning rate rises from 0.
+      decay_updates: optimiser steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
+      gate_games: games of a match against the network of the iteration before, which the one that learned must win
+        to take its place; 0 for none. See `azjax.training.gate`.
+      gate_rounds: with a gate, an iteration has up to so many rounds of `updates_per_iteration` and a match.
+      max_skipped_updates: so many optimiser steps in a row may be skipped for a gradient that is not finite.
       batch_size: positions in one optimiser step.
       evaluate_every: iterations between counts of the raw network's mistakes over all positions, which solves
         the game first; 0 for never. The counts are shown, and never enter training.
@@ -60,15 +102,26 @@ class Config:
     network: str = "resnet"
     width: int = 64
     depth: int = 4
+    precision: str = "float32"
+    policy: str = "alphazero"
     num_simulations: int = 32
+    fast_simulations: int = 0
+    max_num_considered_actions: int = 16
     reuse_tree: bool = False
     solver: bool = False
+    max_plies: int = 0
     num_games: int = 64
     steps_per_iteration: int = 8
     random_start_plies: int = 0
     start_positions: tuple[str, ...] = ()
     replay_size: int = 65_536
+    symmetries: bool = True
     updates_per_iteration: int = 16
+    warmup_updates: int = 0
+    decay_updates: int = 0
+    gate_games: int = 0
+    gate_rounds: int = 10
+    max_skipped_updates: int = 10
     batch_size: int = 256
     evaluate_every: int = 0
     checkpoint_every: int = 10
@@ -77,28 +130,50 @@ class Config:
 
     def __post_init__(self) -> None:
         at_least_one = "iterations num_simulations num_games steps_per_iteration replay_size updates_per_iteration"
-        for field in (*at_least_one.split(), "batch_size", "checkpoint_every", "keep_checkpoints"):
+        at_least_one += " batch_size checkpoint_every keep_checkpoints max_num_considered_actions gate_rounds"
+        for field in at_least_one.split():
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
-        for field in ("seed", "random_start_plies", "evaluate_every"):
+        at_least_zero = "seed fast_simulations max_plies random_start_plies evaluate_every warmup_updates decay_updates"
+        at_least_zero += " gate_games"
+        for field in (*at_least_zero.split(), "max_skipped_updates"):
             if getattr(self, field) < 0:
                 raise ValueError(f"{field} must be at least 0, got {getattr(self, field)}")
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:
             raise ValueError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
+        if self.fast_simulations >= self.num_simulations:
+            raise ValueError(
+                f"fast_simulations must be below num_simulations = {self.num_simulations}, got {self.fast_simulations}"
+            )
+        if self.policy not in _POLICIES:
+            raise ValueError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         self.make_network()  # refuses an unknown one
         for name, scalar in dataclasses.asdict(self.hyper).items():
-            if scalar is not None and not (scalar >= 0 and (math.isfinite(scalar) or name == "temperature")):
+            if scalar is None:
+                continue
+            if not (scalar >= 0 and (math.isfinite(scalar) or name in _MAY_BE_INFINITE)):
                 raise ValueError(f"{name} must be a number of at least 0, got {scalar}")
-            if scalar == 0 and name in ("learning_rate", "dirichlet_alpha"):
+            if scalar == 0 and name in _ABOVE_ZERO:
                 raise ValueError(f"{name} must be above 0, got {scalar}")
-        if self.hyper.dirichlet_fraction > 1:
-            raise ValueError(f"dirichlet_fraction must be 0..1, got {self.hyper.dirichlet_fraction}")
+            if scalar > 1 and name in _UP_TO_ONE:
+                raise ValueError(f"{name} must be 0..1, got {scalar}")
+        if self.hyper.average_decay == 1:
+            raise ValueError("average_decay must be below 1, got 1.0: the averaged weights would never change")
+        for name in _PUCT_ALONE:
+            if self.policy == "gumbel" and getattr(self, name):
+                raise ValueError(f"{name} needs the policy alphazero, got gumbel")
+        if self.policy == "gumbel" and self.hyper.forced_playouts is not None:
+            raise ValueError("forced_playouts needs the policy alphazero, got gumbel")
 
     def make_network(self) -> Network:
         """The network that is trained."""
-        return make_network(self.network, width=self.width, depth=self.depth)
+        return make_network(self.network, width=self.width, depth=self.depth, precision=self.precision)
+
+    def longest_game(self, game: Game) -> int:
+        """Plies after which every game of self-play is over."""
+        return min(self.max_plies or game.max_plies, game.max_plies)
 
     def replay_rows(self, game: Game) -> int:
         """Rows of `num_games` positions in the replay, a multiple of `steps_per_iteration`.
@@ -106,10 +181,11 @@ class Config:
         Raises:
           ValueError: `replay_size` is too small for a game's positions to wait there for its result.
         """
-        smallest = self.num_games * (self.steps_per_iteration + game.max_plies)
+        longest = self.longest_game(game)
+        smallest = self.num_games * (self.steps_per_iteration + longest)
         if self.replay_size < smallest:
             raise ValueError(
-                f"replay_size must be at least num_games * (steps_per_iteration + {game.max_plies}) = {smallest}, "
+                f"replay_size must be at least num_games * (steps_per_iteration + {longest}) = {smallest}, "
                 f"since positions of {game.name} wait there for the result of their game; got {self.replay_size}"
             )
         return -(-self.replay_size // (self.num_games * self.steps_per_iteration)) * self.steps_per_iteration

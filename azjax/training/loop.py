@@ -1,10 +1,7 @@
-"""The host loop around the jitted iteration: run folder, progress, metrics, checkpoints, signals."""
+"""The host loop around the jitted iteration: progress, metrics, checkpoints, signals."""
 
 import contextlib
 import dataclasses
-import fcntl
-import importlib.metadata
-import json
 import math
 import signal
 import time
@@ -12,25 +9,25 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
-from azjax.games.game import Game, make
+from azjax.games.game import Game
 from azjax.training.checkpoint import Checkpoints, RunError
-from azjax.training.config import Config, Hyper
-from azjax.training.iteration import TrainState, init, make_iteration
+from azjax.training.config import Config
+from azjax.training.iteration import Metrics, TrainState, init, make_iteration
+from azjax.training.learner import skipped_batch
+from azjax.training.memory import free_memory, memory_need
 from azjax.training.metrics import METRICS, MetricsLog, read_rows, summary_writer
-
-CONFIG = "config.json"
-CHECKPOINTS = "checkpoints"
-_LOCK = "lock"
-_MAY_CHANGE = {"iterations"}  # on resume
-_PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
+from azjax.training.run_folder import CHECKPOINTS, check_folder, describe_run, only_trainer, write_config
+from azjax.training.run_folder import load_run as load_run
+from azjax.training.run_folder import load_variables as load_variables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +53,7 @@ def train(
     folder: str | Path,
     *,
     resume: bool = False,
+    accept_changes: bool = False,
     tensorboard: bool = False,
     console: Console | None = None,
 ) -> TrainResult:
@@ -68,12 +66,15 @@ def train(
       config: how; see `azjax.training.presets.preset`.
       folder: the run's; made if missing.
       resume: go on with the run in `folder`, to the same bit; begin it where there is none.
+      accept_changes: go on although configuration, rules of the game, platform or packages are not those of the run,
+        as long as the arrays are of the same shapes; what changed is told in a warning.
       tensorboard: log to `folder/tensorboard` too (extra `log`).
       console: where to write progress; nothing is written if None.
 
     Raises:
-      RunError: the folder holds a run and `resume` is not given, or holds something else, or another configuration,
-        or no sound checkpoint; or it cannot be written.
+      RunError: the folder holds a run and `resume` is not given, or holds something else, or what was not accepted,
+        or no sound checkpoint; or it cannot be written; or another process trains there; or the memory is too small;
+        or too many updates in a row were skipped.
       ValueError: the configuration does not fit the game.
     """
     folder = Path(folder)
@@ -83,209 +84,118 @@ def train(
         summary_writer()
     fresh = jax.jit(lambda hyper: init(game, config, config.seed, hyper))
     like = jax.eval_shape(fresh, hyper)
+    free, need = free_memory(jax.devices()[0]), memory_need(game, config, like)
+    need.check(config, free)
+    description = describe_run(game, config)
+    check_folder(folder, description, resume=resume, accept_changes=accept_changes)
     console = Console(quiet=True) if console is None else console
     solution = None
     if config.evaluate_every:
         with console.status("solving the game, to count mistakes"):
             solution = solve(game)
-    _open_folder(folder, game, config, resume)
-    with _only_trainer(folder):
-        return _train_in(folder, game, config, hyper, fresh, like, solution, tensorboard, console)
-
-
-def _train_in(
-    folder: Path,
-    game: Game,
-    config: Config,
-    hyper: Hyper,
-    fresh: Callable[[Hyper], TrainState],
-    like: Any,
-    solution: Solution | None,
-    tensorboard: bool,
-    console: Console,
-) -> TrainResult:
-    """Begins or goes on with the run in a folder that is open and locked."""
-    checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
-    if not checkpoints.steps():
-        # Rows beyond the first checkpoint were written after it.
-        if any(row["iteration"] > config.checkpoint_every for row in read_rows(folder / METRICS)):
-            raise RunError(f"{folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
-        start, state = 0, fresh(hyper)
-        console.print(config.make_network().summary(game), highlight=False)
-    else:
-        start, state = checkpoints.restore(like)
-    checkpoints.set_aside_after(start)
-    if start:
-        console.print(f"resumed {folder} at iteration {start}", highlight=False, soft_wrap=True)
-    log = MetricsLog(folder, start, tensorboard)
     try:
-        return _train(game, config, hyper, folder, state, start, checkpoints, solution, log, console)
+        with only_trainer(folder):
+            # Again, since another trainer may have been there meanwhile.
+            changes = check_folder(folder, description, resume=resume, accept_changes=accept_changes)
+            if changes:
+                warnings.warn(f"{folder} was made with {changes}; going on with what is asked", stacklevel=2)
+            checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
+            start, state = _last_or_fresh(folder, config, checkpoints, like, lambda: fresh(hyper))
+            iterate: Any = None
+            if start < config.iterations:
+                with console.status("compiling"):
+                    iterate = jax.jit(make_iteration(game, config), donate_argnums=0).lower(like, hyper).compile()
+                need = need.with_rest(iterate)
+                need.check(config, free)
+            checkpoints.set_aside_after(start)
+            write_config(folder, description)
+            told = f"resumed {folder} at iteration {start}" if start else config.make_network().summary(game)
+            console.print(told, highlight=False, soft_wrap=True)
+            with MetricsLog(folder, start, tensorboard) as log:
+                run = _Run(game, config, folder, checkpoints, solution, log, console)
+                return run.go_on(start, state, lambda state: iterate(state, hyper))
     except OSError as error:
-        raise RunError(f"{folder}: {error.strerror}") from error
-    finally:
-        log.close()
+        raise RunError(f"{folder}: {error.strerror or error}") from error
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise RunError(f"{folder}: the memory ran out; {need.explain(config)}") from error
 
 
-def _train(
-    game: Game,
-    config: Config,
-    hyper: Hyper,
-    folder: Path,
-    state: TrainState,
-    start: int,
-    checkpoints: Checkpoints,
-    solution: Solution | None,
-    log: MetricsLog,
-    console: Console,
-) -> TrainResult:
-    iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
-    simulations = config.num_games * config.steps_per_iteration * config.num_simulations
-    done, latest = start, dict[str, float]()
-    stopped_by: signal.Signals | None = None
-    with _progress(console) as progress, _stop_requests() as stops:
-        task = progress.add_task("", total=config.iterations, completed=start, rates="compiling")
-        while done < config.iterations and stopped_by is None:
-            began = time.perf_counter()
-            with jax.transfer_guard("disallow"):
-                state, metrics = iterate(state, hyper)
-                row = {name: float(value) for name, value in jax.device_get(metrics).items()}
-            seconds = time.perf_counter() - began
-            done += 1
-            if solution is not None and done % config.evaluate_every == 0:
-                row["mistakes"] = _count_mistakes(game, config, solution, state)
-            rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
-            log.write(done, row, {"seconds": seconds, **rates})
-            if not math.isfinite(row["loss"]) and row["replay_positions"] > 0:
-                raise RunError(
-                    f"{folder}: the loss is {row['loss']} at iteration {done}; the checkpoints before it are kept. "
-                    "A lower learning_rate may help"
-                )
-            # Read once, so that a signal which comes later is served after the next iteration.
-            stopped_by = stops[0] if stops else None
-            if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
-                # The rows first: a checkpoint without them could not be resumed to the same files.
-                log.flush()
-                score = row.get("mistakes" if solution else "loss", math.nan)
-                checkpoints.save(done, state, score if math.isfinite(score) else None)
-            latest |= row
-            progress.update(task, completed=done, rates=_show(latest, rates))
-    return TrainResult(folder, state, done, stopped_by if done < config.iterations else None)
+def _last_or_fresh(
+    folder: Path, config: Config, checkpoints: Checkpoints, like: Any, fresh: Callable[[], TrainState]
+) -> tuple[int, TrainState]:
+    """How many iterations are done, and the state after them."""
+    if checkpoints.steps():
+        return checkpoints.restore(like)
+    # Rows beyond the first checkpoint were written after it.
+    if any(row["iteration"] > config.checkpoint_every for row in read_rows(folder / METRICS)):
+        raise RunError(f"{folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
+    for step in checkpoints.unfinished_steps():
+        warnings.warn(f"{folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
+    return 0, fresh()
 
 
-def load_run(folder: str | Path) -> tuple[Game, Config]:
-    """The game and the configuration of a run folder.
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A run whose folder is open and locked."""
 
-    Raises:
-      RunError: it is not a run folder.
-    """
-    saved = _read_config(Path(folder))
-    try:
-        config = dict(saved["config"], start_positions=tuple(saved["config"]["start_positions"]))
-        return make(saved["game"], **saved["options"]), Config(**{**config, "hyper": Hyper(**config["hyper"])})
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
+    game: Game
+    config: Config
+    folder: Path
+    checkpoints: Checkpoints
+    solution: Solution | None
+    log: MetricsLog
+    console: Console
 
+    def go_on(
+        self, done: int, state: TrainState, iterate: Callable[[TrainState], tuple[TrainState, Metrics]]
+    ) -> TrainResult:
+        """Iterates from the state after `done` iterations until the end, or a signal."""
+        config = self.config
+        simulations = config.num_games * config.steps_per_iteration * config.num_simulations
+        latest = dict[str, float]()
+        stopped_by: signal.Signals | None = None
+        with _progress(self.console) as progress, _stop_requests() as stops:
+            task = progress.add_task("", total=config.iterations, completed=done, rates="")
+            while done < config.iterations and stopped_by is None:
+                began = time.perf_counter()
+                with jax.transfer_guard("disallow"):
+                    state, metrics = iterate(state)
+                    row = {name: float(value) for name, value in jax.device_get(metrics).items()}
+                seconds = time.perf_counter() - began
+                done += 1
+                if self.solution is not None and done % config.evaluate_every == 0:
+                    row["mistakes"] = _count_mistakes(self.game, config, self.solution, state)
+                rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
+                self.log.write(done, row, {"seconds": seconds, **rates})
+                if row["skipped_in_a_row"] > config.max_skipped_updates:
+                    self._give_up(done, state, row)
+                # Read once, so that a signal which comes later is served after the next iteration.
+                stopped_by = stops[0] if stops else None
+                if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
+                    # The rows first: a checkpoint without them could not be resumed to the same files.
+                    self.log.flush()
+                    score = row.get("mistakes" if self.solution else "loss", math.nan)
+                    self.checkpoints.save(done, state, score if math.isfinite(score) else None)
+                latest |= row
+                progress.update(task, completed=done, rates=_show(latest, rates))
+        return TrainResult(self.folder, state, done, stopped_by if done < config.iterations else None)
 
-def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Any]:
-    """The network's variables at a checkpoint of a run, the newest sound one by default, and its number.
-
-    Raises:
-      RunError: it is not a run folder, or there is no sound checkpoint.
-    """
-    game, config = load_run(folder)
-    like = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
-    step, state = Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)
-    return step, state.variables
+    def _give_up(self, done: int, state: TrainState, row: dict[str, float]) -> NoReturn:
+        """Too many updates in a row had a gradient that is not finite: what the last one learned from is kept."""
+        path = self.folder / f"skipped_batch_{done}.npz"
+        np.savez(path, **jax.device_get(skipped_batch(state.learner, self.config, state.replay)))
+        raise RunError(
+            f"{self.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
+            f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "
+            "before it are kept. A lower learning_rate may help"
+        )
 
 
 def _count_mistakes(game: Game, config: Config, solution: Solution, state: TrainState) -> float:
-    player = network_player(game, config.make_network(), state.variables)
+    player = network_player(game, config.make_network(), state.averaged)
     return mistakes(solution, tabulate(player, solution, jax.random.key(0))).count
-
-
-def _describe_run(game: Game, config: Config) -> dict[str, Any]:
-    return {
-        "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
-        "game": game.name,
-        "options": game.options,
-        "config": dataclasses.asdict(config),
-    }
-
-
-def _open_folder(folder: Path, game: Game, config: Config, resume: bool) -> None:
-    """Makes the run's folder, or holds that the run in it may go on with this configuration."""
-    asked = json.loads(json.dumps(_describe_run(game, config)))
-    # A first writing that was cut off leaves a partial file alone.
-    if not folder.exists() or (folder.is_dir() and {path.name for path in folder.iterdir()} <= {CONFIG + ".partial"}):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _write_config(folder, asked)
-        except OSError as error:
-            raise RunError(f"{folder} cannot be made: {error.strerror}") from error
-        return
-    saved = _read_config(folder)
-    if not resume:
-        raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
-    # A run from before a field was there was made with its default.
-    saved["config"] = json.loads(json.dumps(dataclasses.asdict(Config()))) | saved["config"]
-    for name, (was, now) in _differences(saved, asked).items():
-        if name in _PACKAGES:
-            warnings.warn(f"{folder} was made with {name} {was}, this is {now}: bits may differ", stacklevel=3)
-        elif name not in _MAY_CHANGE:
-            raise RunError(f"{folder} was made with {name} = {was}, asked for {now}; nothing was changed")
-    try:
-        _write_config(folder, asked)
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _only_trainer(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock, which the system lets go of when the process ends, however it does.
-
-    Raises:
-      RunError: another process trains there.
-    """
-    with (folder / _LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunError(f"{folder}: another process trains there") from None
-        yield
-
-
-def _write_config(folder: Path, description: dict[str, Any]) -> None:
-    partial = folder / (CONFIG + ".partial")
-    partial.write_text(json.dumps(description, indent=2) + "\n")
-    partial.replace(folder / CONFIG)
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    try:
-        saved = json.loads((folder / CONFIG).read_text())
-        _ = saved["game"], saved["options"], saved["config"]["hyper"]
-        return saved
-    except FileNotFoundError:
-        problem = f"there is no {CONFIG}" if folder.is_dir() else "there is no such folder"
-    except NotADirectoryError:
-        problem = "it is a file"
-    except OSError as error:
-        problem = str(error.strerror)
-    except (ValueError, KeyError, TypeError):
-        problem = f"its {CONFIG} cannot be read"
-    raise RunError(f"{folder} is not a run folder: {problem}")
-
-
-def _differences(saved: dict, asked: dict, prefix: str = "") -> dict[str, tuple[Any, Any]]:
-    """Fields that differ, named as the options are, with both values."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in {**saved, **asked}:
-        was, now = saved.get(name), asked.get(name)
-        if isinstance(was, dict) and isinstance(now, dict):
-            found |= _differences(was, now)
-        elif was != now:
-            found[name] = (was, now)
-    return found
 
 
 @contextlib.contextmanager

@@ -1,21 +1,15 @@
-"""The loss and one optimiser step. Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `S` symmetries."""
+"""The loss. Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `S` symmetries."""
 
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
-import optax
 
 from azjax.games.game import Game
-from azjax.networks import Network, Variables
-from azjax.training.config import Hyper
+from azjax.networks import Network
+from azjax.training.config import Config, Hyper
 from azjax.training.replay import Examples
-
-
-def optimiser(hyper: Hyper) -> optax.GradientTransformation:
-    """Adam; its state has the same shape at every learning rate."""
-    return optax.adam(hyper.learning_rate)
 
 
 def random_symmetry(game: Game, key: chex.PRNGKey, states: Any) -> tuple[Any, chex.Array, chex.Array]:
@@ -35,42 +29,41 @@ def random_symmetry(game: Game, key: chex.PRNGKey, states: Any) -> tuple[Any, ch
     return states, jnp.take_along_axis(permutation[rows, choice], actions, axis=1), valid
 
 
+def value_target(hyper: Hyper, examples: Examples) -> chex.Array:
+    """float32 [B]: the game's result mixed with the search's value, or the true value where the search proved it."""
+    fraction = hyper.root_value_fraction
+    mixed = (1 - fraction) * examples.outcome + fraction * examples.value
+    return jnp.where(examples.proven, examples.value, mixed)
+
+
 def loss(
-    params: Any, batch_stats: Any, hyper: Hyper, game: Game, network: Network, key: chex.PRNGKey, examples: Examples
-) -> tuple[chex.Array, tuple[Any, dict[str, chex.Array]]]:
-    """(z - v)^2 - pi . log p + c |theta|^2, Silver et al. 2017, equation 1, p over the legal actions.
-
-    Returns:
-      the loss, and (new batch_stats, metrics: `value_loss`, `policy_loss` and the entropy of its target).
-    """
-    states, actions, valid = random_symmetry(game, key, examples.states)
-    observations = jax.vmap(game.observe)(states)
-    logits, value, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
-    logits = jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
-    log_policy = jnp.where(valid, jax.nn.log_softmax(logits, axis=1), 0.0)
-    policy_loss = -jnp.mean(jnp.sum(examples.policy * log_policy, axis=1))
-    value_loss = jnp.mean((examples.outcome - value) ** 2)
-    squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
-    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(examples.policy), axis=1))
-    metrics = {"value_loss": value_loss, "policy_loss": policy_loss, "target_entropy": entropy}
-    return value_loss + policy_loss + hyper.l2 * squares, (new["batch_stats"], metrics)
-
-
-def update(
-    variables: Variables,
-    optimiser_state: optax.OptState,
+    params: Any,
+    batch_stats: Any,
+    config: Config,
     hyper: Hyper,
     game: Game,
     network: Network,
     key: chex.PRNGKey,
     examples: Examples,
-) -> tuple[Variables, optax.OptState, dict[str, chex.Array]]:
-    """One optimiser step on `examples`. Returns new variables, optimiser state and metrics."""
-    params = variables["params"]
-    gradient_of = jax.value_and_grad(loss, has_aux=True)
-    (total, (batch_stats, metrics)), gradient = gradient_of(
-        params, variables["batch_stats"], hyper, game, network, key, examples
-    )
-    updates, optimiser_state = optimiser(hyper).update(gradient, optimiser_state, params)
-    params = optax.apply_updates(params, updates)
-    return {"params": params, "batch_stats": batch_stats}, optimiser_state, {"loss": total, **metrics}
+) -> tuple[chex.Array, tuple[Any, dict[str, chex.Array]]]:
+    """(z - v)^2 - pi . log p + c |theta|^2, Silver et al. 2017, equation 1, p over the legal actions.
+
+    z is `value_target`.
+
+    Returns:
+      the loss, and (new batch_stats, metrics: `value_loss`, `policy_loss` and the entropy of its target).
+    """
+    if config.symmetries:
+        states, actions, valid = random_symmetry(game, key, examples.states)
+    else:
+        states, (actions, valid) = examples.states, jax.vmap(game.legal_slots)(examples.states)
+    observations = jax.vmap(game.observe)(states)
+    logits, value, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
+    logits = jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
+    log_policy = jnp.where(valid, jax.nn.log_softmax(logits, axis=1), 0.0)
+    policy_loss = -jnp.mean(jnp.sum(examples.policy * log_policy, axis=1))
+    value_loss = jnp.mean((value_target(hyper, examples) - value) ** 2)
+    squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
+    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(examples.policy), axis=1))
+    metrics = {"value_loss": value_loss, "policy_loss": policy_loss, "target_entropy": entropy}
+    return value_loss + policy_loss + hyper.l2 * squares, (new["batch_stats"], metrics)

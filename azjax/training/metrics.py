@@ -3,6 +3,7 @@
 `metrics.jsonl` holds only what is the same in every run of the same configuration; times go to `timing.jsonl`.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -51,10 +52,19 @@ class MetricsLog:
             os.fsync(file.fileno())
 
     def close(self) -> None:
+        """Lets go of the files; rows since the last `flush` may be lost, as they are when a process is killed."""
         for file in self._files.values():
-            file.close()
+            # A disk that is full was told of by `flush`, or what stops the run is told now.
+            with contextlib.suppress(OSError):
+                file.close()
         if self._tensorboard is not None:
             self._tensorboard.close()
+
+    def __enter__(self) -> "MetricsLog":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

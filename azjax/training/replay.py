@@ -21,14 +21,22 @@ class Steps:
 
     states: the positions, before the move, without their history.
     policy: float32 [..., K]; the search's policy over the slots of `Game.legal_slots`.
-    reward: float32 [...]; of player 0, for the move made.
-    ended: bool [...]; that move ended the game.
+    reward: float32 [...]; of player 0, for the move made; where the game was cut, what it was thought to come to.
+    ended: bool [...]; that move ended the game, or it was cut.
+    cut: bool [...]; it was cut.
+    value: float32 [...]; what the search said of the position, seen by the player to move.
+    proven: bool [...]; that is the true value.
+    learned: bool [...]; whether the position is learned from at all.
     """
 
     states: Any
     policy: chex.Array
     reward: chex.Array
     ended: chex.Array
+    cut: chex.Array
+    value: chex.Array
+    proven: chex.Array
+    learned: chex.Array
 
 
 @state_dataclass
@@ -37,7 +45,7 @@ class Replay:
 
     steps: `Steps` [R, G].
     outcome: float32 [R, G]; the game's result for the player to move, where `known`.
-    known: bool [R, G]; the result has come.
+    known: bool [R, G]; the result has come, and the position is learned from.
     written: int32 []; rows written since the beginning; the next one goes to `written % R`.
     """
 
@@ -49,11 +57,17 @@ class Replay:
 
 @state_dataclass
 class Examples:
-    """What the loss learns from, drawn from the replay; leading axis [B]."""
+    """What the loss learns from, drawn from the replay; leading axis [B].
+
+    states, policy, value, proven: see `Steps`.
+    outcome: see `Replay`.
+    """
 
     states: Any
     policy: chex.Array
     outcome: chex.Array
+    value: chex.Array
+    proven: chex.Array
 
 
 def new_replay(game: Game, states: Any, num_rows: int) -> Replay:
@@ -67,6 +81,10 @@ def new_replay(game: Game, states: Any, num_rows: int) -> Replay:
             policy=jnp.zeros((*grid, game.max_legal_actions), jnp.float32),
             reward=jnp.zeros(grid, jnp.float32),
             ended=jnp.zeros(grid, bool),
+            cut=jnp.zeros(grid, bool),
+            value=jnp.zeros(grid, jnp.float32),
+            proven=jnp.zeros(grid, bool),
+            learned=jnp.zeros(grid, bool),
         ),
         outcome=jnp.zeros(grid, jnp.float32),
         known=jnp.zeros(grid, bool),
@@ -74,8 +92,11 @@ def new_replay(game: Game, states: Any, num_rows: int) -> Replay:
     )
 
 
-def insert(game: Game, replay: Replay, steps: Steps) -> Replay:
-    """Writes T rows, and gives every position whose game has now ended its result. R is a multiple of T."""
+def insert(replay: Replay, steps: Steps, longest_game: int) -> Replay:
+    """Writes T rows, and gives every position whose game has now ended its result. R is a multiple of T.
+
+    No game has more plies than `longest_game`.
+    """
     num_rows, num_steps = replay.known.shape[0], steps.ended.shape[0]
     first = replay.written % num_rows
 
@@ -87,7 +108,7 @@ def insert(game: Game, replay: Replay, steps: Steps) -> Replay:
     written = replay.written + num_steps
 
     # Newest first, back to the first move of the longest game that can have ended just now.
-    age = jnp.arange(min(num_steps + game.max_plies, num_rows))
+    age = jnp.arange(min(num_steps + longest_game, num_rows))
     rows = (written - 1 - age) % num_rows
     exists = age < written
 
@@ -105,7 +126,7 @@ def insert(game: Game, replay: Replay, steps: Steps) -> Replay:
     return Replay(
         steps=ring,
         outcome=replay.outcome.at[rows].set(jnp.where(is_known, outcome, replay.outcome[rows])),
-        known=known.at[rows].set(is_known | known[rows]),
+        known=known.at[rows].set((is_known & ring.learned[rows]) | known[rows]),
         written=written,
     )
 
@@ -120,7 +141,6 @@ def sample(replay: Replay, known_so_far: chex.Array, key: chex.PRNGKey, batch_si
     draws = jax.random.randint(key, (batch_size,), 1, known_so_far[-1] + 1)
     flat = jnp.searchsorted(known_so_far, draws)
     row, column = jnp.divmod(flat, replay.known.shape[1])
-    states, policy, outcome = jax.tree.map(
-        lambda ring: ring[row, column], (replay.steps.states, replay.steps.policy, replay.outcome)
-    )
-    return Examples(states, policy, outcome)
+    steps = replay.steps
+    drawn = Examples(steps.states, steps.policy, replay.outcome, steps.value, steps.proven)
+    return jax.tree.map(lambda ring: ring[row, column], drawn)

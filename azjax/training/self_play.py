@@ -5,15 +5,15 @@ Axis letters: `G` games side by side, `T` time steps.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game, random_legal_action
+from azjax.games.game import Game, random_legal_action, state_dataclass
 from azjax.networks import Network, Variables
-from azjax.search import alphazero_policy, evaluators
+from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
 from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.tree_memory import empty_tree, follow
 from azjax.training.config import Config, Hyper
@@ -55,50 +55,130 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
     return start
 
 
+@state_dataclass
+class Games:
+    """The running games of self-play.
+
+    states: every leaf [G, ...].
+    plies: int32 [G]; played in each game since it began.
+    """
+
+    states: Any
+    plies: chex.Array
+
+
+def new_games(game: Game, config: Config, key: chex.PRNGKey) -> Games:
+    """Games that begin."""
+    states = jax.vmap(make_start(game, config))(jax.random.split(key, config.num_games))
+    return Games(states, jnp.zeros(config.num_games, jnp.int32))
+
+
+class Searched(NamedTuple):
+    """What searches from G positions found; see `SearchResult`.
+
+    proven: bool [G]; the value is the true one.
+    full: bool []; they were full searches.
+    tree: to go on with; None where trees are not reused.
+    """
+
+    action: chex.Array
+    policy: chex.Array
+    value: chex.Array
+    proven: chex.Array
+    full: chex.Array
+    tree: Tree | None
+
+
+def make_search(game: Game, network: Network, config: Config) -> Callable[..., Searched]:
+    """`search(variables, hyper, key, states, temperature, tree) -> Searched`: the searches of one ply."""
+    evaluator = evaluators.network(network, game)
+
+    def search(
+        variables: Variables, hyper: Hyper, key: chex.PRNGKey, states: Any, temperature: chex.Array, tree: Tree | None
+    ) -> Searched:
+        def search_with(num_simulations: int, full: bool) -> Searched:
+            options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
+            if config.policy == "gumbel":
+                considered = config.max_num_considered_actions
+                options |= {"max_num_considered_actions": considered, "gumbel_scale": float(full)}
+                result = gumbel_policy(variables, key, states, **options)
+            else:
+                options |= {"c_puct": hyper.c_puct, "temperature": temperature, "solver": config.solver, "tree": tree}
+                if full:
+                    noise = {"dirichlet_fraction": hyper.dirichlet_fraction, "dirichlet_alpha": hyper.dirichlet_alpha}
+                    options |= noise
+                # A tree that is handed on needs the same rule of selection in both.
+                if hyper.forced_playouts is not None:
+                    options["forced_playouts"] = hyper.forced_playouts if full else 0.0
+                result = alphazero_policy(variables, key, states, **options)
+            proven = result.bounds[:, 0] == result.bounds[:, 1]
+            kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
+            return Searched(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
+
+        if not config.fast_simulations:
+            return search_with(config.num_simulations, True)
+        # One draw for all games: under `vmap` both branches would run. They are at different plies of their games.
+        coin_key, key = jax.random.split(key)
+        full = jax.random.bernoulli(coin_key, hyper.full_search_fraction)
+        return jax.lax.cond(
+            full, lambda: search_with(config.num_simulations, True), lambda: search_with(config.fast_simulations, False)
+        )
+
+    return search
+
+
 def self_play(
-    game: Game, network: Network, config: Config, variables: Variables, hyper: Hyper, key: chex.PRNGKey, states: Any
-) -> tuple[Any, Steps]:
-    """Advances `states` [G, ...] by T plies. Returns the states then, and the steps [T, G].
+    game: Game, network: Network, config: Config, variables: Variables, hyper: Hyper, key: chex.PRNGKey, games: Games
+) -> tuple[Games, Steps]:
+    """Advances G games by T plies. Returns the games then, and the steps [T, G].
 
     Trees that are reused begin empty: they are no part of a checkpoint.
     """
-    evaluator = evaluators.network(network, game)
-    start = make_start(game, config)
+    search, start = make_search(game, network, config), make_start(game, config)
+    longest = config.longest_game(game)
 
     def play(carry: tuple, key: chex.PRNGKey) -> tuple[tuple, Steps]:
-        states, tree = carry
+        games, tree = carry
         search_key, start_key = jax.random.split(key)
+        temperature = jnp.where(games.plies < hyper.temperature_plies, hyper.temperature, hyper.late_temperature)
         # The tree of a game that ended has another root than the next game: the search begins anew there.
-        result = alphazero_policy(
-            variables,
-            search_key,
-            states,
-            game=game,
-            evaluator=evaluator,
-            num_simulations=config.num_simulations,
-            c_puct=hyper.c_puct,
-            dirichlet_fraction=hyper.dirichlet_fraction,
-            dirichlet_alpha=hyper.dirichlet_alpha,
-            temperature=hyper.temperature,
-            solver=config.solver,
-            tree=tree,
+        found = search(variables, hyper, search_key, games.states, temperature, tree)
+        following = jax.vmap(game.step)(games.states, found.action)
+        first_player = games.states.current_player == 0
+        plies = games.plies + 1
+        ended = following.terminated | (plies >= longest)
+        cut = ended & ~following.terminated
+        # What a game that is cut would have come to.
+        value = jnp.where(first_player, found.value, -found.value)
+        actions, _ = legal_slots(game, games.states)
+        steps = Steps(
+            states=jax.vmap(game.without_history)(games.states),
+            policy=to_slots(found.policy, actions),
+            reward=jnp.where(cut, value, following.rewards[:, 0]),
+            ended=ended,
+            cut=cut,
+            value=found.value,
+            proven=found.proven,
+            learned=jnp.broadcast_to(found.full, ended.shape),
         )
-        following = jax.vmap(game.step)(states, result.action)
-        actions, _ = legal_slots(game, states)
-        positions = jax.vmap(game.without_history)(states)
-        steps = Steps(positions, to_slots(result.policy, actions), following.rewards[:, 0], following.terminated)
         starts = jax.vmap(start)(jax.random.split(start_key, config.num_games))
 
         def renew(new: chex.Array, old: chex.Array) -> chex.Array:
-            return jnp.where(following.terminated.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+            return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
-        tree = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
-        return (jax.tree.map(renew, starts, following), tree), steps
+        games = Games(jax.tree.map(renew, starts, following), jnp.where(ended, 0, plies))
+        return (games, found.tree), steps
 
     tree = None
     if config.reuse_tree:
         tree = empty_tree(
-            game, evaluator, variables, states, num_simulations=config.num_simulations, solver=config.solver
+            game,
+            evaluators.network(network, game),
+            variables,
+            games.states,
+            num_simulations=config.num_simulations,
+            solver=config.solver,
+            forced_playouts=hyper.forced_playouts,
         )
-    (states, _), steps = jax.lax.scan(play, (states, tree), jax.random.split(key, config.steps_per_iteration))
-    return states, steps
+    (games, _), steps = jax.lax.scan(play, (games, tree), jax.random.split(key, config.steps_per_iteration))
+    return games, steps

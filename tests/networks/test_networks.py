@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from azjax.games.game import make
-from azjax.networks import Mlp, Resnet, make_network
+from azjax.networks import Mlp, Resnet, SeResnet, make_network
 
-NETWORKS = [Mlp(width=16, depth=2), Resnet(width=8, depth=2)]
+NETWORKS = [Mlp(width=16, depth=2), Resnet(width=8, depth=1), SeResnet(width=8, depth=1)]
 
 
-@pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__)
+@pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__, scope="module")
 def network(request):
     return request.param
 
@@ -24,32 +24,41 @@ def observations(game):
     return jax.random.uniform(jax.random.key(1), (6, *game.observation_shape))
 
 
-def test_apply_returns_logits_by_action_and_a_value_within_one(network, game, observations):
-    variables = network.init(jax.random.key(0), game)
-    prior_logits, value, _ = network.apply(variables, 100 * observations, train=False)
+@pytest.fixture(scope="module")
+def variables(network, game):
+    return network.init(jax.random.key(0), game)
+
+
+@pytest.fixture(scope="module")
+def judge(network, variables):
+    return jax.jit(lambda observations: network.apply(variables, observations, train=False)[:2])
+
+
+def test_apply_returns_logits_by_action_and_a_value_within_one(judge, observations):
+    prior_logits, value = judge(100 * observations)
     assert prior_logits.shape == (6, 9)
     assert value.shape == (6,)
     assert bool(jnp.all(jnp.abs(value) <= 1))
 
 
-def test_the_same_key_gives_the_same_variables_and_another_key_others(network, game):
-    first, again, other = (network.init(jax.random.key(seed), game) for seed in (0, 0, 1))
-    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), first, again))
-    assert not np.array_equal(first["params"]["policy"]["kernel"], other["params"]["policy"]["kernel"])
+def test_the_same_key_gives_the_same_variables_and_another_key_others(network, game, variables):
+    again, other = (network.init(jax.random.key(seed), game) for seed in (0, 1))
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), variables, again))
+    assert not np.array_equal(variables["params"]["policy"]["kernel"], other["params"]["policy"]["kernel"])
 
 
-def test_rows_are_judged_alone_when_not_training(network, game, observations):
-    variables = network.init(jax.random.key(0), game)
-    together, _, _ = network.apply(variables, observations, train=False)
-    alone, _, _ = network.apply(variables, observations[2:3], train=False)
-    np.testing.assert_allclose(alone[0], together[2], atol=1e-5)
+def test_rows_are_judged_alone_when_not_training(judge, observations):
+    together, _ = judge(observations)
+    among_others, _ = judge(jnp.zeros_like(observations).at[2].set(observations[2]))
+    np.testing.assert_allclose(among_others[2], together[2], atol=1e-5)
+    assert not np.allclose(among_others[3], together[3], atol=1e-3)
 
 
 def test_only_training_moves_the_running_averages_of_the_resnet(game, observations):
     network = Resnet(width=8, depth=1)
     variables = network.init(jax.random.key(0), game)
-    _, _, at_play = network.apply(variables, observations, train=False)
-    _, _, trained = network.apply(variables, observations, train=True)
+    judge = jax.jit(lambda train: network.apply(variables, observations, train)[2], static_argnums=0)
+    at_play, trained = judge(False), judge(True)
 
     def mean(variables):
         return np.asarray(variables["batch_stats"]["stem"]["norm"]["mean"])
@@ -59,9 +68,13 @@ def test_only_training_moves_the_running_averages_of_the_resnet(game, observatio
     assert mean(variables).any() == False  # noqa: E712 - numpy
 
 
-def test_gradients_flow_through_apply_inside_a_scan(network, game, observations):
-    variables = network.init(jax.random.key(0), game)
-
+@pytest.mark.parametrize(
+    "network",
+    [*NETWORKS[:2], pytest.param(NETWORKS[2], marks=pytest.mark.slow)],
+    ids=lambda network: type(network).__name__,
+    indirect=True,
+)
+def test_gradients_flow_through_apply_inside_a_scan(network, variables, observations):
     def loss(params, batch_stats):
         logits, value, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
         return jnp.sum(logits**2) + jnp.sum(value**2), new["batch_stats"]
@@ -98,7 +111,7 @@ def test_the_summary_counts_the_parameters_of_an_mlp(game):
 
 
 def test_an_unknown_network_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: mlp, resnet"):
+    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: mlp, resnet, se_resnet"):
         make_network("cnn", width=8, depth=1)
 
 

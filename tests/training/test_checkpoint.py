@@ -1,12 +1,15 @@
+import contextlib
 import json
 import random
 import shutil
 import types
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_disk import fill, mount, small_disk
 
 from azjax.training.checkpoint import Checkpoints, RunError
 
@@ -87,6 +90,43 @@ def test_a_flipped_byte_anywhere_falls_back_with_a_warning(folder):
     assert Checkpoints(folder).restore(LIKE)[0] == 30
 
 
+@pytest.mark.parametrize("tries", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_random_damage_is_never_taken_for_a_sound_state(three_steps, tmp_path, tries):
+    rng = random.Random(tries)
+    files = sorted(path.relative_to(three_steps) for path in three_steps.rglob("*") if path.is_file())
+    for number in range(tries):
+        folder = shutil.copytree(three_steps, tmp_path / str(number))
+        file = rng.choice(files)
+        _damage(folder / file, rng)
+        hit = int(file.parts[0].removesuffix(".json"))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            step, state = Checkpoints(folder).restore(LIKE)
+        assert _equal(state, _state(step)), file
+        if step == 30:
+            assert not told, file
+        else:
+            assert (step, hit) == (20, 30), file
+            assert file.name in str(told[0].message)
+        # Asked for by its number it is refused; a manifest's white space may change.
+        with contextlib.suppress(RunError):
+            assert _equal(Checkpoints(folder).restore(LIKE, hit)[1], _state(hit)), file
+        shutil.rmtree(folder)
+
+
+def _damage(path, rng):
+    """Flips bits of a byte, truncates the file or removes it."""
+    content = bytearray(path.read_bytes())
+    kind = rng.choice(["flip", "truncate", "remove"])
+    if kind == "remove" or not content:
+        path.unlink()
+    elif kind == "truncate":
+        path.write_bytes(content[: rng.randrange(len(content))])
+    else:
+        content[rng.randrange(len(content))] ^= rng.randrange(1, 256)
+        path.write_bytes(content)
+
+
 def test_a_missing_or_an_extra_file_is_damage(folder):
     (folder / "30" / "more").write_text("x")
     (folder / "20" / "_CHECKPOINT_METADATA").unlink()
@@ -107,7 +147,9 @@ def test_where_no_step_is_sound_it_stops(folder):
 def test_a_step_without_its_manifest_does_not_count_and_can_be_written_again(folder):
     (folder / "30.json").unlink()
     checkpoints = Checkpoints(folder)
-    assert checkpoints.restore(LIKE)[0] == 20
+    assert checkpoints.unfinished_steps() == [30]
+    with pytest.warns(UserWarning, match=r"checkpoint 30 is damaged \(30\.json is missing"):
+        assert checkpoints.restore(LIKE)[0] == 20
     checkpoints.set_aside_after(20)
     checkpoints.save(25, _state(25))
     checkpoints.save(30, _state(31))
@@ -139,6 +181,41 @@ def test_a_full_disk_is_told_before_anything_is_written(folder, monkeypatch):
     with pytest.raises(RunError, match=r"checkpoint 40 could not be written .* MB are needed and 0\.0 MB are free"):
         Checkpoints(folder).save(40, _state(40))
     assert Checkpoints(folder).restore(LIKE)[0] == 30
+
+
+def test_a_disk_that_fills_while_a_step_is_written_keeps_the_step_before(tmp_path, monkeypatch):
+    with small_disk(tmp_path / "disk") as disk:
+        checkpoints = Checkpoints(disk / "checkpoints")
+        checkpoints.save(1, _state(1))
+        fill(disk, free=8192)
+        # Another process takes the space after it was asked for.
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=10**9))
+        with pytest.raises(RunError, match="checkpoint 2 could not be written to") as told:
+            checkpoints.save(2, _state(2))
+        assert len(str(told.value).splitlines()) == 1
+        assert Checkpoints(disk / "checkpoints").steps() == [1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the half that was written
+            step, state = Checkpoints(disk / "checkpoints").restore(LIKE)
+        assert step == 1
+        assert _equal(state, _state(1))
+        (disk / "filler").unlink()
+        checkpoints = Checkpoints(disk / "checkpoints")
+        checkpoints.set_aside_after(1)
+        checkpoints.save(2, _state(2))
+        assert _equal(Checkpoints(disk / "checkpoints").restore(LIKE)[1], _state(2))
+
+
+def test_a_read_only_disk_is_told_and_can_be_read(tmp_path):
+    with small_disk(tmp_path / "disk") as disk:
+        Checkpoints(disk / "checkpoints").save(1, _state(1))
+        mount("remount,ro", disk)
+        with pytest.raises(RunError, match=r"checkpoint 2 could not be written to .*: .*Read-only file system") as told:
+            Checkpoints(disk / "checkpoints").save(2, _state(2))
+        assert len(str(told.value).splitlines()) == 1
+        step, state = Checkpoints(disk / "checkpoints").restore(LIKE)
+        assert step == 1
+        assert _equal(state, _state(1))
 
 
 def test_the_manifest_names_every_file_and_every_array(folder):

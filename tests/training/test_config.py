@@ -21,6 +21,13 @@ from azjax.training import Config, Hyper, preset
         ({"hyper": Hyper(c_puct=-1.0)}, "c_puct must be a number of at least 0, got -1.0"),
         ({"hyper": Hyper(dirichlet_fraction=1.5)}, r"dirichlet_fraction must be 0\.\.1, got 1.5"),
         ({"hyper": Hyper(dirichlet_alpha=0.0)}, "dirichlet_alpha must be above 0, got 0"),
+        ({"hyper": Hyper(average_decay=1.0)}, "average_decay must be below 1, got 1.0"),
+        ({"hyper": Hyper(root_value_fraction=1.5)}, r"root_value_fraction must be 0\.\.1, got 1.5"),
+        ({"hyper": Hyper(max_gradient_norm=0.0)}, "max_gradient_norm must be above 0, got 0"),
+        ({"policy": "muzero"}, "unknown policy 'muzero'; available: alphazero, gumbel"),
+        ({"policy": "gumbel", "solver": True}, "solver needs the policy alphazero, got gumbel"),
+        ({"num_simulations": 8, "fast_simulations": 8}, "fast_simulations must be below num_simulations = 8, got 8"),
+        ({"precision": "float16"}, "float16"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_value(changes, message):

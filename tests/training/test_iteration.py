@@ -123,7 +123,7 @@ def test_reused_trees_are_no_part_of_the_state_so_that_it_goes_on_to_the_same_bi
 def test_random_starts_never_begin_at_an_end():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_games=512, replay_size=65_536, random_start_plies=9)
-    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games
+    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games.states
     stones = np.asarray(jax.vmap(lambda s: game.observe(s).sum())(games))
     assert not np.asarray(games.terminated).any()
     assert set(stones.astype(int)) >= set(range(8))
@@ -135,7 +135,7 @@ def test_given_starts_are_used_and_a_finished_one_is_refused():
     game = make("tictactoe")
     texts = ("XO_______", "XXOO_____")
     config = dataclasses.replace(SMALL, num_games=64, replay_size=4096, start_positions=texts)
-    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games
+    games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games.states
     assert {game.to_text(jax.tree.map(lambda leaf: leaf[i], games)) for i in range(64)} == set(texts)
     over = dataclasses.replace(config, start_positions=("XXXOO____",))
     with pytest.raises(ValueError, match="the game is over in 'XXXOO____'"):

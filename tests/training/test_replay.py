@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +13,8 @@ NUM_ROWS = 12
 NUM_STEPS = 2
 
 
-def _steps(movers, rewards, ended):
-    """Steps [T, G] of positions that only have a mover; the policy's first slot numbers the step."""
+def _steps(movers, rewards, ended, **others):
+    """Steps [T, G] of positions that only have a mover."""
     shape = np.shape(ended)
     start = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), shape[1]))
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shape[0], *leaf.shape)), start)
@@ -22,7 +24,18 @@ def _steps(movers, rewards, ended):
         terminated=states.terminated,
         rewards=states.rewards,
     )
-    return Steps(states, jnp.zeros((*shape, 4)), jnp.asarray(rewards, jnp.float32), jnp.asarray(ended))
+    nothing = jnp.zeros(shape, bool)
+    steps = Steps(
+        states=states,
+        policy=jnp.zeros((*shape, 4)),
+        reward=jnp.asarray(rewards, jnp.float32),
+        ended=jnp.asarray(ended),
+        cut=nothing,
+        value=jnp.zeros(shape),
+        proven=nothing,
+        learned=~nothing,
+    )
+    return dataclasses.replace(steps, **others)
 
 
 @pytest.fixture
@@ -33,7 +46,7 @@ def empty():
 def _insert_all(replay, movers, rewards, ended):
     for i in range(0, len(ended), NUM_STEPS):
         rows = slice(i, i + NUM_STEPS)
-        replay = insert(GAME, replay, _steps(movers[rows, None], rewards[rows, None], ended[rows, None]))
+        replay = insert(replay, _steps(movers[rows, None], rewards[rows, None], ended[rows, None]), GAME.max_plies)
     return replay
 
 
@@ -64,7 +77,7 @@ def test_the_ring_agrees_with_a_list_over_many_games():
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), num_games)), NUM_ROWS)
     columns = [[] for _ in range(num_games)]  # of [mover, outcome or None], oldest first
     running = [[] for _ in range(num_games)]
-    jitted = jax.jit(insert, static_argnums=0)
+    jitted = jax.jit(insert, static_argnames="longest_game")
     for _ in range(num_inserts):
         movers = rng.integers(0, 2, (NUM_STEPS, num_games))
         ended = rng.random((NUM_STEPS, num_games)) < 0.4
@@ -79,7 +92,7 @@ def test_the_ring_agrees_with_a_list_over_many_games():
         # Rewards come with the end alone; drawn here so that the oracle can use the same.
         rewards = np.where(ended, rng.integers(-1, 2, ended.shape), 0)
         _settle(columns, ended, rewards, len(columns[0]))
-        replay = jitted(GAME, replay, _steps(movers, rewards, ended))
+        replay = jitted(replay, _steps(movers, rewards, ended), longest_game=GAME.max_plies)
         for g, column in enumerate(columns):
             for back in range(1, min(NUM_ROWS, len(column)) + 1):
                 row = (int(replay.written) - back) % NUM_ROWS
@@ -102,9 +115,30 @@ def test_only_known_positions_are_sampled_and_each_as_often(empty):
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 2)), NUM_ROWS)
     ended = np.array([[True, False], [True, False]])
     rewards = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    replay = insert(GAME, replay, _steps(np.zeros((2, 2), int), rewards, ended))
+    replay = insert(replay, _steps(np.zeros((2, 2), int), rewards, ended), GAME.max_plies)
     known_so_far = count_known(replay)
     assert int(known_so_far[-1]) == 2
     outcomes = np.asarray(sample(replay, known_so_far, jax.random.key(1), 4000).outcome)
     assert set(outcomes) == {1.0, -1.0}
     assert abs(outcomes.mean()) < 4 / np.sqrt(4000)
+
+
+def test_positions_that_are_not_learned_from_pass_the_result_on_and_are_not_sampled(empty):
+    """As after a fast search: the win goes to the moves before it, by way of one that is left out."""
+    learned = jnp.array([[True], [False]])
+    replay = insert(empty, _steps([[0], [1]], [[0.0], [-1.0]], [[False], [True]], learned=learned), GAME.max_plies)
+    np.testing.assert_array_equal(replay.known[:2, 0], [True, False])
+    assert float(replay.outcome[0, 0]) == -1
+    examples = sample(replay, count_known(replay), jax.random.key(0), 16)
+    assert set(np.asarray(examples.outcome)) == {-1.0}
+
+
+def test_a_sample_brings_the_values_of_the_searches_along(empty):
+    value, proven = jnp.array([[0.25], [-1.0]]), jnp.array([[False], [True]])
+    steps = _steps([[0], [1]], [[0.0], [1.0]], [[False], [True]], value=value, proven=proven)
+    replay = insert(empty, steps, GAME.max_plies)
+    examples = sample(replay, count_known(replay), jax.random.key(0), 64)
+    drawn = set(
+        zip(*(np.asarray(x).tolist() for x in (examples.outcome, examples.value, examples.proven)), strict=True)
+    )
+    assert drawn == {(1.0, 0.25, False), (-1.0, -1.0, True)}

@@ -1,6 +1,7 @@
 """Self-play with the options of its search."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -57,3 +58,73 @@ def test_the_solver_gives_all_of_the_policy_to_the_move_that_it_proved():
     steps = _play(game, dataclasses.replace(config, solver=True))
     np.testing.assert_array_equal(steps.policy, np.broadcast_to(np.arange(9) == 2, (1, 4, 9)))
     np.testing.assert_array_equal(steps.reward, 1)
+
+
+def test_gumbel_self_play_learns_the_improved_policy():
+    """It gives something to every legal move, where that of visits gives nothing to what was not tried."""
+    game = make("tictactoe")
+    config = dataclasses.replace(SMALL, policy="gumbel", num_simulations=2, replay_size=128)
+    steps = _play(game, config)
+    legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(steps.states))
+    np.testing.assert_array_equal(steps.policy > 0, legal)
+    np.testing.assert_allclose(steps.policy.sum(axis=2), 1, rtol=1e-5)
+    assert steps.learned.all()
+    assert not steps.proven.any()
+
+
+def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
+    game = make("tictactoe")
+    hyper = dataclasses.replace(SMALL.hyper, full_search_fraction=0.5)
+    config = dataclasses.replace(
+        SMALL, num_simulations=12, fast_simulations=2, steps_per_iteration=32, replay_size=256, hyper=hyper
+    )
+    steps = _play(game, config)
+    assert (steps.learned == steps.learned[:, :1]).all()
+    full = steps.learned[:, 0]
+    assert 4 < full.sum() < 28
+    # The policy is made of whole visits.
+    for count, rows in ((12, full), (2, ~full)):
+        visits = steps.policy[rows] * count
+        np.testing.assert_allclose(visits, np.round(visits), atol=1e-4)
+        np.testing.assert_allclose(visits.sum(axis=2), count, rtol=1e-5)
+    assert (np.round(steps.policy[full] * 2) != steps.policy[full] * 2).any()
+
+
+def test_games_that_are_cut_end_with_what_the_search_thought_of_them():
+    game = make("tictactoe")
+    config = dataclasses.replace(SMALL, num_simulations=4, max_plies=3, steps_per_iteration=6, replay_size=64)
+    steps = _play(game, config)
+    # Nobody can have won after three plies.
+    np.testing.assert_array_equal(steps.ended, np.arange(6)[:, None] % 3 == np.full((1, 4), 2))
+    np.testing.assert_array_equal(steps.cut, steps.ended)
+    assert (steps.states.current_player[steps.cut] == 0).all()
+    np.testing.assert_array_equal(steps.reward[steps.cut], steps.value[steps.cut])
+    assert (steps.reward[~steps.cut] == 0).all()
+
+
+@pytest.mark.slow
+def test_late_moves_are_not_drawn_at_random():
+    game = make("tictactoe")
+    hyper = dataclasses.replace(SMALL.hyper, temperature=math.inf, temperature_plies=1.0, dirichlet_fraction=0.0)
+    config = dataclasses.replace(
+        SMALL, num_games=16, num_simulations=16, steps_per_iteration=3, replay_size=256, hyper=hyper
+    )
+    steps = _play(game, config)
+    boards = np.asarray(jax.vmap(jax.vmap(game.observe))(steps.states)).reshape(3, 16, 9, -1).any(axis=3)
+    first, second = (np.argmax(boards[ply + 1] & ~boards[ply], axis=1) for ply in (0, 1))
+    assert len(set(first)) > 4
+    # After the first move, the most visited is played: games that began alike go on alike.
+    np.testing.assert_array_equal(second, np.argmax(steps.policy[1], axis=1))
+    assert len(set(zip(first, second, strict=True))) == len(set(first))
+
+
+@pytest.mark.slow
+def test_what_the_solver_proves_is_marked():
+    game = make("tictactoe")
+    # X has one move that wins, on c3.
+    config = dataclasses.replace(
+        SMALL, num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",), solver=True
+    )
+    steps = _play(game, config)
+    assert steps.proven.all()
+    np.testing.assert_array_equal(steps.value, 1)

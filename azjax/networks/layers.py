@@ -1,0 +1,48 @@
+"""What the networks' modules share: the precision, the convolution, and the last layers of both heads.
+
+Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
+"""
+
+from typing import Any
+
+import chex
+import jax.numpy as jnp
+from flax import nnx
+
+_COMPUTE_DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+
+
+def compute_dtype(precision: str) -> Any:
+    """The dtype that hidden layers compute in. Parameters, batch statistics and last layers are float32 in each.
+
+    Raises:
+      ValueError: an unknown precision (the message lists the allowed ones).
+    """
+    if precision not in _COMPUTE_DTYPES:
+        raise ValueError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
+    return _COMPUTE_DTYPES[precision]
+
+
+class NormedConv(nnx.Module):
+    """Convolution without a bias, then batch normalisation: [B, R, C, planes_in] to [B, R, C, planes_out]."""
+
+    def __init__(self, planes_in: int, planes_out: int, size: int, dtype: Any, rngs: nnx.Rngs):
+        self.conv = nnx.Conv(planes_in, planes_out, (size, size), use_bias=False, dtype=dtype, rngs=rngs)
+        # Without a dtype of its own it computes in that of its statistics, float32.
+        self.norm = nnx.BatchNorm(planes_out, momentum=0.9, rngs=rngs)
+        self.dtype = dtype
+
+    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
+        return self.norm(self.conv(planes), use_running_average=not train).astype(self.dtype)
+
+
+class PolicyValueHeads(nnx.Module):
+    """Base of the modules: the last layers of both heads, in float32, on flat features [B, F] of any precision."""
+
+    def __init__(self, policy_features: int, value_features: int, num_actions: int, rngs: nnx.Rngs):
+        self.policy = nnx.Linear(policy_features, num_actions, dtype=jnp.float32, rngs=rngs)
+        self.value = nnx.Linear(value_features, 1, dtype=jnp.float32, rngs=rngs)
+
+    def heads(self, policy_features: chex.Array, value_features: chex.Array) -> tuple[chex.Array, chex.Array]:
+        """Prior logits, float32 [B, A], and value, float32 [B]."""
+        return self.policy(policy_features), jnp.tanh(self.value(value_features)[:, 0])

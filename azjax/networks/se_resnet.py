@@ -1,0 +1,122 @@
+"""A residual network in which every block, and both heads, see the whole board.
+
+Two papers' parts, in a small form:
+- squeeze-and-excitation (Hu et al. 2018, "Squeeze-and-Excitation Networks", sections 3.1 and 3.2), with a bias beside
+  the scale, as in Leela Chess Zero;
+- global pooling (Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3), of the mean and the maximum. Wu's
+  scaling of the mean by the board's size is left out: a game has one board.
+
+Axis letters: `B` batch, `R` rows, `C` columns, `F` channels.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype
+from azjax.networks.network import Network
+
+_POLICY_PLANES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class SeResnet(Network):
+    """`depth` residual blocks of `width` channels on boards `(rows, columns, planes)`; a quarter of them is pooled.
+
+    Raises:
+      ValueError: a width below 2, which leaves no channel beside the pooled one.
+    """
+
+    width: int = 64
+    depth: int = 4
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.width < 2:
+            raise ValueError(f"se_resnet needs a width of at least 2, got {self.width}")
+
+    def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
+        if len(observation_shape) != 3:
+            raise ValueError(f"se_resnet needs observations (rows, columns, planes), got shape {observation_shape}")
+        return _SeResnetModule(self, observation_shape, num_actions, rngs)
+
+
+def global_pool(planes: chex.Array) -> chex.Array:
+    """Mean and maximum over the board, [B, R, C, F] to [B, 2 F] (Wu 2019, section 3.3)."""
+    return jnp.concatenate([planes.mean(axis=(1, 2)), planes.max(axis=(1, 2))], axis=-1)
+
+
+class GlobalPoolingConv(nnx.Module):
+    """Convolution, some of whose channels bias the others by what they see anywhere (Wu 2019, section 3.3).
+
+    [B, R, C, planes_in] to [B, R, C, planes_out], after a ReLU; `pooled` more channels are pooled and then dropped.
+    """
+
+    def __init__(self, planes_in: int, planes_out: int, pooled: int, size: int, dtype: Any, rngs: nnx.Rngs):
+        self.pooled = pooled
+        self.conv = NormedConv(planes_in, pooled + planes_out, size, dtype, rngs)
+        # The normalisation before has a bias already.
+        self.pooled_bias = nnx.Linear(2 * pooled, planes_out, use_bias=False, dtype=dtype, rngs=rngs)
+
+    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
+        planes = self.conv(planes, train)
+        pooled, planes = planes[..., : self.pooled], planes[..., self.pooled :]
+        bias = self.pooled_bias(global_pool(jax.nn.relu(pooled)))
+        return jax.nn.relu(planes + bias[:, None, None])
+
+
+class SqueezeExcitation(nnx.Module):
+    """Scale (0 to 1) and bias of each channel, from the means of all over the board (Hu et al. 2018, section 3).
+
+    [B, R, C, F] to the same shape; `squeezed` is the width of the layer between.
+    """
+
+    def __init__(self, planes: int, squeezed: int, dtype: Any, rngs: nnx.Rngs):
+        self.squeeze = nnx.Linear(planes, squeezed, dtype=dtype, rngs=rngs)
+        self.excite = nnx.Linear(squeezed, 2 * planes, dtype=dtype, rngs=rngs)
+
+    def __call__(self, planes: chex.Array) -> chex.Array:
+        excitation = self.excite(jax.nn.relu(self.squeeze(planes.mean(axis=(1, 2)))))
+        scale, bias = jnp.split(excitation[:, None, None], 2, axis=-1)
+        return jax.nn.sigmoid(scale) * planes + bias
+
+
+class _Block(nnx.Module):
+    """Two 3x3 convolutions, the first with global pooling, then squeeze-and-excitation, then the sum."""
+
+    def __init__(self, width: int, quarter: int, dtype: Any, rngs: nnx.Rngs):
+        self.first = GlobalPoolingConv(width, width - quarter, quarter, 3, dtype, rngs)
+        self.second = NormedConv(width - quarter, width, 3, dtype, rngs)
+        self.excitation = SqueezeExcitation(width, quarter, dtype, rngs)
+
+    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
+        inner = self.second(self.first(planes, train), train)
+        return jax.nn.relu(planes + self.excitation(inner))
+
+
+class _SeResnetModule(PolicyValueHeads):
+    def __init__(self, config: SeResnet, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
+        squares = math.prod(observation_shape[:2])
+        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, rngs)
+        self.depth = config.depth
+        dtype = compute_dtype(config.precision)
+        width, quarter = config.width, max(1, config.width // 4)
+        self.stem = NormedConv(observation_shape[2], width, 3, dtype, rngs)
+        for block in range(config.depth):
+            setattr(self, f"block_{block}", _Block(width, quarter, dtype, rngs))
+        self.policy_conv = GlobalPoolingConv(width, _POLICY_PLANES, quarter, 1, dtype, rngs)
+        self.value_conv = NormedConv(width, quarter, 1, dtype, rngs)
+        self.value_hidden = nnx.Linear(2 * quarter, width, dtype=dtype, rngs=rngs)
+
+    def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
+        planes = jax.nn.relu(self.stem(observations, train))
+        for block in range(self.depth):
+            planes = getattr(self, f"block_{block}")(planes, train)
+        policy = self.policy_conv(planes, train).reshape(len(observations), -1)
+        value = global_pool(jax.nn.relu(self.value_conv(planes, train)))
+        return self.heads(policy, jax.nn.relu(self.value_hidden(value)))

@@ -1,0 +1,84 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small_run import SMALL
+
+from azjax.games.game import make
+from azjax.training import Hyper, init, make_iteration
+from azjax.training.gate import make_match, through_gate
+from azjax.training.learner import Learner, SkippedUpdates
+
+
+def _learner(weight):
+    variables = {"params": jnp.float32(weight)}
+    return Learner(variables, variables, (), SkippedUpdates(jnp.int32(0), jnp.zeros(2, jnp.uint32)))
+
+
+def _run(scores, rounds=10, **hyper):
+    """The gate on a network that is a number, to which each round adds 1 and whose score is the round's."""
+    config = dataclasses.replace(SMALL, gate_games=2, gate_rounds=rounds)
+
+    def learn(learner, key):
+        variables = {"params": learner.variables["params"] + 1}
+        return dataclasses.replace(learner, variables=variables), {"loss": variables["params"]}
+
+    def match(one, other, key):
+        return jnp.asarray(scores, jnp.float32)[(one["params"] - other["params"]).astype(jnp.int32) - 1]
+
+    learner, metrics = through_gate(learn, match, _learner(5), jax.random.key(0), config, Hyper(**hyper))
+    return float(learner.variables["params"]), {name: float(value) for name, value in metrics.items()}
+
+
+@pytest.mark.parametrize(
+    ("scores", "rounds", "weight", "tried"),
+    [
+        ([0.5, 0.55, 0.9], 10, 7.0, 2),  # the second reaches the threshold
+        ([0.5, 0.48, 0.46, 0.44, 0.6], 10, 10.0, 5),  # falls of no more than 0.03 go on
+        ([0.5, 0.46, 0.9], 10, 5.0, 2),  # one of 0.04 ends it, and the old weights are back
+        ([0.1, 0.9], 10, 7.0, 2),  # the first round has none before it
+        ([0.5, 0.51, 0.9], 2, 5.0, 2),  # no more rounds
+    ],
+)
+def test_rounds_go_on_as_in_the_notebook(scores, rounds, weight, tried):
+    kept, metrics = _run(scores, rounds)
+    assert kept == weight
+    assert metrics["gate_rounds"] == tried
+    assert metrics["gate_score"] == pytest.approx(scores[tried - 1])
+    assert metrics["gate_accepted"] == (weight > 5)
+    assert metrics["loss"] == 5 + tried
+
+
+class _Leftmost:
+    """A network that plays the first legal action, or the last if its variables are negative."""
+
+    def apply(self, variables, observations, train):
+        return jnp.broadcast_to(-100 * variables * jnp.arange(9.0), (len(observations), 9)), None, variables
+
+
+def test_a_match_counts_points_for_both_sides():
+    """The lowest square against the highest in tic-tac-toe: whoever begins has a row with the third stone."""
+    game = make("tictactoe")
+    match = jax.jit(make_match(game, _Leftmost(), dataclasses.replace(SMALL, gate_games=6)))
+    assert float(match(jnp.float32(1), jnp.float32(-1), jax.random.key(0))) == 0.5
+    odd = jax.jit(make_match(game, _Leftmost(), dataclasses.replace(SMALL, gate_games=1)))
+    assert float(odd(jnp.float32(1), jnp.float32(-1), jax.random.key(0))) == 1
+    # Both leftmost: X has the squares 0, 2, 4 and 6 when the fourth of them completes a diagonal.
+    assert float(odd(jnp.float32(1), jnp.float32(1), jax.random.key(0))) == 1
+
+
+@pytest.mark.slow
+def test_an_iteration_that_does_not_pass_the_gate_learns_nothing():
+    game = make("connect2")
+    config = dataclasses.replace(
+        SMALL, gate_games=8, gate_rounds=2, hyper=Hyper(gate_threshold=1.0, gate_tolerance=0.0)
+    )
+    hyper = jax.tree.map(jnp.float32, config.hyper)
+    before = jax.jit(lambda: init(game, config, 0, hyper))()
+    after, metrics = jax.jit(make_iteration(game, config))(before, hyper)
+    passed = bool(metrics["gate_accepted"])
+    same = jax.tree.map(lambda a, b: bool(np.array_equal(a, b)), before.learner, after.learner)
+    assert jax.tree.all(same) is not passed
+    assert passed is (float(metrics["gate_score"]) >= 1)
