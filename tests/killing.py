@@ -52,7 +52,7 @@ def train_command(game: str, folder: Path, options: list[str], program: str = TR
 def train_to_the_end(game: str, folder: Path, options: list[str]) -> None:
     """Trains without a disturbance."""
     done = subprocess.run(train_command(game, folder, options), capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done
 
 
 def train_killed(game: str, folder: Path, options: list[str], *, kills: int, longest: float, seed: int) -> int:
