@@ -2,17 +2,8 @@
 
 from pathlib import Path
 
-from azjax.evaluation import (
-    Player,
-    game_of_solution,
-    load_solution,
-    network_player,
-    optimal_player,
-    random_player,
-    search_player,
-    solve,
-    uct_player,
-)
+from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
+from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.training import Checkpoints, load_run, load_variables
@@ -22,11 +13,7 @@ LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
 
 _SOLVED = "optimal:"
-_EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
-_SEARCHES = ("uct", *_EVALUATORS)
-_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), random, optimal, optimal:SOLUTION_FILE, " + ", ".join(
-    f"{name}:SIMULATIONS" for name in _SEARCHES
-)
+_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), optimal:SOLUTION_FILE, " + ", ".join(NAMED)
 
 
 def is_run(spec: str) -> bool:
@@ -79,29 +66,15 @@ def load_player(
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_run(spec):
         return _trained(spec, game, num_simulations, level, solver, reuse_tree)
-    if (solver or reuse_tree) and (spec in ("random", "optimal") or spec.startswith(_SOLVED)):
-        raise ValueError(f"solver and reuse_tree are for players that search; {spec} does not")
     if spec.startswith(_SOLVED):
+        if solver or reuse_tree:
+            raise ValueError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
         raise ValueError(f"{spec!r} is no run folder; a player by name needs a game too. Players: {_FORMS}")
-    name, colon, count = spec.partition(":")
-    if spec == "random":
-        return random_player(game)
-    if spec == "optimal":
-        return optimal_player(solve(game))
-    if not colon or name not in _SEARCHES:
+    if not is_named(spec):
         raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
-    if not (count.isascii() and count.isdigit() and int(count) > 0):
-        raise ValueError(f"{spec!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
-    simulations = int(count)
-    named = _named(spec, solver, reuse_tree)
-    if name == "uct":
-        if reuse_tree:
-            raise ValueError(f"reuse_tree is for players that search with priors; {spec} begins each search anew")
-        return uct_player(game, num_simulations=simulations, solver=solver, name=named)
-    evaluator = _EVALUATORS[name](game)
-    return search_player(game, evaluator, num_simulations=simulations, solver=solver, reuse_tree=reuse_tree, name=named)
+    return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
 def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
@@ -120,14 +93,9 @@ def _trained(spec: str, game: Game | None, num_simulations: int, level: str, sol
             c_puct=config.hyper.c_puct,
             solver=solver,
             reuse_tree=reuse_tree,
-            name=_named(f"network + {num_simulations} simulations", solver, reuse_tree),
+            name=with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(own_game, network, variables, temperature=1.0 if level == "easy" else 0.0)
-
-
-def _named(name: str, solver: bool, reuse_tree: bool) -> str:
-    """The name of a player, with the options of its search."""
-    return name + " + solver" * solver + " + reused tree" * reuse_tree
 
 
 def _split(spec: str) -> tuple[str, int | None]:

@@ -152,7 +152,7 @@ def _check_seed(seed: int) -> None:
 
 def train_command(arguments: list[str]) -> None:
     name, arguments = _first("train", "GAME", arguments)
-    options, game = _parse_with_game("train", name, TrainOptions(config=preset(name)), arguments)
+    options, game = _parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
     result = train(
         game,
@@ -181,7 +181,7 @@ def evaluate_command(arguments: list[str]) -> None:
 
 def solve_command(arguments: list[str]) -> None:
     name, arguments = _first("solve", "GAME", arguments)
-    options, game = _parse_with_game("solve", name, SolveOptions(), arguments)
+    options, game = _parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
     if options.perft:
         _console.print(perft_table(game, perft(game, options.perft)))
         return
@@ -340,16 +340,21 @@ def _first(command: str, what: str, arguments: list[str]) -> tuple[str, list[str
     return arguments[0], arguments[1:]
 
 
-def _parse_with_game(command: str, name: str, defaults: Any, arguments: list[str]) -> tuple[Any, Game]:
-    """Options of the command and of the game, as flags side by side."""
+def _parse_with_game(
+    command: str, name: str, defaults: Callable[[Game], Any], arguments: list[str]
+) -> tuple[Any, Game]:
+    """Options of the command and of the game, as flags side by side; the game may decide the command's defaults."""
     parameters = inspect.signature(factory(name)).parameters.values()
     fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
     game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
     game_options.__doc__ = f"Options of {name}."
+    asked = [argument for argument in arguments if argument not in ("-h", "--help")]
+    of_game, _ = _parse(f"{command} {name}", game_options(), asked, return_unknown_args=True)
+    default = defaults(make(name, **dataclasses.asdict(of_game)))
     kind = dataclasses.make_dataclass(
-        "Command", [("command", type(defaults), defaults), ("game", game_options, game_options())], frozen=True
+        "Command", [("command", type(default), default), ("game", game_options, game_options())], frozen=True
     )
-    kind.__doc__ = (inspect.getdoc(type(defaults)) or "").partition("\n")[0]
+    kind.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed = _parse(f"{command} {name}", kind(), arguments)
     return parsed.command, make(name, **dataclasses.asdict(parsed.game))
 
@@ -368,11 +373,11 @@ def _parse_with_player(command: str, defaults: Any, arguments: list[str]) -> tup
         load_player(spec, None)  # says what a player is
     place = arguments.index("--game")
     name, rest = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
-    options, game = _parse_with_game(f"{command} {spec} --game", name, defaults, rest)
+    options, game = _parse_with_game(f"{command} {spec} --game", name, lambda _: defaults, rest)
     return options, game, spec
 
 
-def _parse(prog: str, defaults: Any, arguments: list[str]) -> Any:
+def _parse(prog: str, defaults: Any, arguments: list[str], **how: Any) -> Any:
     """Options as tyro reads them; its boxed message becomes the one line of a ValueError."""
     message = io.StringIO()
     try:
@@ -383,6 +388,7 @@ def _parse(prog: str, defaults: Any, arguments: list[str]) -> Any:
                 args=arguments,
                 prog=f"azjax {prog}",
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+                **how,
             )
     except SystemExit as stop:
         if not stop.code:

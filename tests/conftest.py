@@ -1,15 +1,23 @@
 """What all tests share: one JAX configuration, and the golden files."""
 
+import atexit
 import gzip
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Read when jax is first imported; processes that tests start inherit both.
+# Read when jax is first imported; processes that tests start inherit them all.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # Many tests compile the same programs. The cache begins empty, so that none is older than the code.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="azjax-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+    os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(10**10)  # with a limit its files are locked while written
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 import jax
 import pytest

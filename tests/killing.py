@@ -24,6 +24,7 @@ KILLED = {
     "batch-size": 8,
     "replay-size": 128,
     "evaluate-every": 2,
+    "evaluation-share": 100,
     "checkpoint-every": 3,
 }
 

@@ -97,7 +97,7 @@ def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any, memory: An
         judgement, memory = policy.think(params, policy_key, states, memory)
     else:
         judgement = policy(params, policy_key, states)
-    return _draw(action_key, judgement.probabilities), judgement, memory
+    return draw(action_key, judgement.probabilities), judgement, memory
 
 
 def start_memory(player: Player, states: Any) -> Any:
@@ -122,7 +122,7 @@ def _observe(policy: RememberingPolicy, memory: Any, action: chex.Array) -> Any:
     return policy.observe(memory, action)
 
 
-def _draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
+def draw(key: chex.PRNGKey, probabilities: chex.Array) -> chex.Array:
     """int32 [B]: an action by its probability [B, A], never one without any; 0 where none has any."""
     cumulative = jnp.cumsum(probabilities, axis=1)
     draw = jax.random.uniform(key, (len(probabilities), 1)) * cumulative[:, -1:]

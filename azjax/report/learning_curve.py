@@ -10,6 +10,7 @@ from azjax.training.metrics import METRICS, TIMING, read_rows
 
 PICTURE = "learning_curve.png"
 _COLOURS = {"policy": "#2a6fbb", "value": "#c8553d", "first": "#2a6fbb", "draw": "#9aa0a6", "second": "#e0a458"}
+_SCORES = ["#e0a458", "#c8553d", "#5b8c5a", "#7a5195", "#9aa0a6"]
 
 
 def draw_learning_curve(folder: str | Path) -> Path:
@@ -32,16 +33,21 @@ def draw_learning_curve(folder: str | Path) -> Path:
 
     seconds = sum(row["seconds"] for row in timing)
     duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
-    counted = [row for row in rows if "mistakes" in row]
-    figure = Figure(figsize=(11, 3.4 if counted else 3.2), layout="constrained")
-    panels = figure.subplots(1, 3 if counted else 2)
+    measured = [
+        (draw, some)
+        for name, draw in (("mistakes", _draw_mistakes), ("ladder_rating", _draw_ladder))
+        if (some := [row for row in rows if name in row])
+    ]
+    columns = 2 + len(measured)
+    figure = Figure(figsize=(max(11, 3.6 * columns), 3.4 if measured else 3.2), layout="constrained")
+    panels = figure.subplots(1, columns)
     figure.suptitle(
         f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
     )
     _draw_losses(panels[0], rows)
     _draw_results(panels[1], rows)
-    if counted:
-        _draw_mistakes(panels[2], counted)
+    for panel, (draw, some) in zip(panels[2:], measured, strict=True):
+        draw(panel, some)
     for panel in panels:
         panel.set_xlabel("iteration")
         panel.spines[["top", "right"]].set_visible(False)
@@ -99,4 +105,21 @@ def _draw_mistakes(panel: Any, rows: list[dict[str, Any]]) -> None:
     panel.set_title("mistakes of the raw network, all positions", fontsize=10)
     panel.annotate(
         f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right"
+    )
+
+
+def _draw_ladder(panel: Any, rows: list[dict[str, Any]]) -> None:
+    iteration = _series(rows, "iteration")
+    panel.plot(iteration, _series(rows, "ladder_rating"), color=_COLOURS["first"], linewidth=1.8, label="Elo")
+    panel.set_title("raw network above its beginning, Elo; score against", fontsize=10)
+    scores = panel.twinx()
+    scores.set_ylim(0, 1)
+    scores.spines[["top"]].set_visible(False)
+    names = [name for name in rows[0] if name.startswith("score_")]
+    for name, colour in zip(names, _SCORES * len(names), strict=False):
+        scores.plot(iteration, _series(rows, name), color=colour, linewidth=1.2, label=name.removeprefix("score_"))
+    panel.legend(
+        *map(list.__add__, panel.get_legend_handles_labels(), scores.get_legend_handles_labels()),
+        frameon=False,
+        fontsize=8,
     )

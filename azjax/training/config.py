@@ -92,6 +92,12 @@ class Config:
       batch_size: positions in one optimiser step.
       evaluate_every: iterations between counts of the raw network's mistakes over all positions, which solves
         the game first; 0 for never. The counts are shown, and never enter training.
+      ladder_every: iterations between matches of the raw network, its moves drawn from its policy, against the
+        strongest one before and against `ladder_opponents`; 0 for never. See `azjax.training.ladder`.
+      ladder_games: of each of these matches.
+      ladder_opponents: `random`, and searches without a network such as `uct:100`.
+      evaluation_share: positions that mistakes and ladder together may judge, for each one that self-play and learning
+        do.
       checkpoint_every: iterations between checkpoints.
       keep_checkpoints: how many of the last ones stay, beside the best.
       hyper: the traced scalars.
@@ -124,6 +130,10 @@ class Config:
     max_skipped_updates: int = 10
     batch_size: int = 256
     evaluate_every: int = 0
+    ladder_every: int = 0
+    ladder_games: int = 64
+    ladder_opponents: tuple[str, ...] = ("random", "uct:100")
+    evaluation_share: float = 0.25
     checkpoint_every: int = 10
     keep_checkpoints: int = 3
     hyper: Hyper = dataclasses.field(default_factory=Hyper)
@@ -131,11 +141,12 @@ class Config:
     def __post_init__(self) -> None:
         at_least_one = "iterations num_simulations num_games steps_per_iteration replay_size updates_per_iteration"
         at_least_one += " batch_size checkpoint_every keep_checkpoints max_num_considered_actions gate_rounds"
+        at_least_one += " ladder_games"
         for field in at_least_one.split():
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
         at_least_zero = "seed fast_simulations max_plies random_start_plies evaluate_every warmup_updates decay_updates"
-        at_least_zero += " gate_games"
+        at_least_zero += " gate_games ladder_every"
         for field in (*at_least_zero.split(), "max_skipped_updates"):
             if getattr(self, field) < 0:
                 raise ValueError(f"{field} must be at least 0, got {getattr(self, field)}")
@@ -147,6 +158,8 @@ class Config:
             raise ValueError(
                 f"fast_simulations must be below num_simulations = {self.num_simulations}, got {self.fast_simulations}"
             )
+        if not 0 < self.evaluation_share < math.inf:
+            raise ValueError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
         if self.policy not in _POLICIES:
             raise ValueError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         self.make_network()  # refuses an unknown one
@@ -170,6 +183,14 @@ class Config:
     def make_network(self) -> Network:
         """The network that is trained."""
         return make_network(self.network, width=self.width, depth=self.depth, precision=self.precision)
+
+    @property
+    def judged_per_iteration(self) -> float:
+        """Positions that the searches of self-play judge on average in an iteration, and that it learns from."""
+        share = self.hyper.full_search_fraction if self.fast_simulations else 1.0
+        num_simulations = share * self.num_simulations + (1 - share) * self.fast_simulations
+        played = self.num_games * self.steps_per_iteration * num_simulations
+        return played + self.updates_per_iteration * self.batch_size
 
     def longest_game(self, game: Game) -> int:
         """Plies after which every game of self-play is over."""

@@ -1,12 +1,13 @@
-"""The gate: what was learned is kept if it wins a match against what was there before. Axis letters: `G` games."""
+"""The gate: what was learned is kept if it wins a match against what was there before."""
 
 from collections.abc import Callable
-from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 
+from azjax.evaluation import network_player
+from azjax.evaluation.device_match import make_device_match
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
 from azjax.training.config import Config, Hyper
@@ -60,35 +61,15 @@ def through_gate(
 def make_match(game: Game, network: Network, config: Config) -> Callable[..., chex.Array]:
     """`match(one, other, key)`: points a game of variables `one`, float32 []; 1 for a win, 1/2 for a draw.
 
-    Both draw their moves from their policies, without a search, in `config.gate_games` games, of which each begins
-    every other one, from the starts of self-play.
+    Both draw their moves from their policies, without a search, in `config.gate_games` games from the starts of
+    self-play.
     """
-    start = make_start(game, config)
-
-    def match(one: Variables, other: Variables, key: chex.PRNGKey) -> chex.Array:
-        start_key, play_key = jax.random.split(key)
-        states = jax.vmap(start)(jax.random.split(start_key, config.gate_games))
-        first = states.current_player ^ (jnp.arange(config.gate_games, dtype=jnp.int32) & 1)
-
-        def play(carry: tuple) -> tuple:
-            states, total, ply = carry
-            actions, valid = jax.vmap(game.legal_slots)(states)
-            observations = jax.vmap(game.observe)(states)
-            ours, theirs = (network.apply(variables, observations, train=False)[0] for variables in (one, other))
-            logits = jnp.where((states.current_player == first)[:, None], ours, theirs)
-            logits = jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
-            slot = jax.random.categorical(jax.random.fold_in(play_key, ply), logits)
-            # After the end nothing changes, and nothing is paid.
-            states = jax.vmap(game.step)(states, jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0])
-            return states, total + states.rewards, ply + 1
-
-        def goes_on(carry: tuple[Any, chex.Array, chex.Array]) -> chex.Array:
-            states, _, ply = carry
-            return (ply < config.longest_game(game)) & ~jnp.all(states.terminated)
-
-        begin = states, jnp.zeros((config.gate_games, 2)), jnp.int32(0)
-        _, total, _ = jax.lax.while_loop(goes_on, play, begin)
-        points = jnp.where(first == 0, total[:, 0], total[:, 1])
-        return (1 + jnp.mean(jnp.clip(points, -1, 1))) / 2
-
-    return match
+    policy = network_player(game, network, {}, temperature=1.0).policy
+    return make_device_match(
+        game,
+        policy,
+        policy,
+        num_games=config.gate_games,
+        max_plies=config.longest_game(game),
+        start=make_start(game, config),
+    )

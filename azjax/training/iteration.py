@@ -10,6 +10,7 @@ from azjax.games.game import Game, state_dataclass
 from azjax.networks import Variables
 from azjax.training.config import Config, Hyper
 from azjax.training.gate import make_match, through_gate
+from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.replay import Replay, Steps, count_known, insert, new_replay
 from azjax.training.self_play import Games, new_games, self_play
@@ -26,6 +27,7 @@ class TrainState:
     games: the running games of self-play.
     key: the source of all that is random from here on.
     iteration: int32 []; how many were done.
+    ladder: how far it has climbed; None where the configuration asks for no ladder.
     """
 
     learner: Learner
@@ -33,6 +35,7 @@ class TrainState:
     games: Games
     key: chex.PRNGKey
     iteration: chex.Array
+    ladder: Ladder | None
 
     @property
     def variables(self) -> Variables:
@@ -49,12 +52,14 @@ def init(game: Game, config: Config, seed: chex.Numeric, hyper: Hyper) -> TrainS
     """The state before the first iteration. Pure: `jax.vmap` over (seed, hyper) begins a population."""
     network_key, start_key, key = jax.random.split(jax.random.key(seed), 3)
     games = new_games(game, config, start_key)
+    variables = config.make_network().init(network_key, game)
     return TrainState(
-        learner=Learner.begin(config, hyper, config.make_network().init(network_key, game)),
+        learner=Learner.begin(config, hyper, variables),
         replay=new_replay(game, games.states, config.replay_rows(game)),
         games=games,
         key=key,
         iteration=jnp.int32(0),
+        ladder=Ladder.begin(variables) if config.ladder_every else None,
     )
 
 
@@ -102,7 +107,7 @@ def make_iteration(game: Game, config: Config) -> Callable[[TrainState, Hyper], 
             "replay_positions": known_so_far[-1].astype(jnp.float32),
             **_results(steps),
         }
-        return TrainState(learner, replay, games, next_key, state.iteration + 1), metrics
+        return TrainState(learner, replay, games, next_key, state.iteration + 1, state.ladder), metrics
 
     return iteration
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import math
 import signal
 import time
 import warnings
@@ -17,10 +16,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
 from azjax.games.game import Game
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config
+from azjax.training.evaluation import Evaluation
 from azjax.training.iteration import Metrics, TrainState, init, make_iteration
 from azjax.training.learner import skipped_batch
 from azjax.training.memory import free_memory, memory_need
@@ -89,10 +88,8 @@ def train(
     description = describe_run(game, config)
     check_folder(folder, description, resume=resume, accept_changes=accept_changes)
     console = Console(quiet=True) if console is None else console
-    solution = None
-    if config.evaluate_every:
-        with console.status("solving the game, to count mistakes"):
-            solution = solve(game)
+    with console.status("solving the game, to count mistakes" if config.evaluate_every else "beginning"):
+        evaluation = Evaluation(game, config)
     try:
         with only_trainer(folder):
             # Again, since another trainer may have been there meanwhile.
@@ -112,7 +109,7 @@ def train(
             told = f"resumed {folder} at iteration {start}" if start else config.make_network().summary(game)
             console.print(told, highlight=False, soft_wrap=True)
             with MetricsLog(folder, start, tensorboard) as log:
-                run = _Run(game, config, folder, checkpoints, solution, log, console)
+                run = _Run(config, folder, checkpoints, evaluation, log, console)
                 return run.go_on(start, state, lambda state: iterate(state, hyper))
     except OSError as error:
         raise RunError(f"{folder}: {error.strerror or error}") from error
@@ -140,11 +137,10 @@ def _last_or_fresh(
 class _Run:
     """A run whose folder is open and locked."""
 
-    game: Game
     config: Config
     folder: Path
     checkpoints: Checkpoints
-    solution: Solution | None
+    evaluation: Evaluation
     log: MetricsLog
     console: Console
 
@@ -154,7 +150,7 @@ class _Run:
         """Iterates from the state after `done` iterations until the end, or a signal."""
         config = self.config
         simulations = config.num_games * config.steps_per_iteration * config.num_simulations
-        latest = dict[str, float]()
+        latest, total = dict[str, float](), {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
         with _progress(self.console) as progress, _stop_requests() as stops:
             task = progress.add_task("", total=config.iterations, completed=done, rates="")
@@ -165,10 +161,11 @@ class _Run:
                     row = {name: float(value) for name, value in jax.device_get(metrics).items()}
                 seconds = time.perf_counter() - began
                 done += 1
-                if self.solution is not None and done % config.evaluate_every == 0:
-                    row["mistakes"] = _count_mistakes(self.game, config, self.solution, state)
+                state, measured = self.evaluation(done, state)
+                row |= measured
+                times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
                 rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
-                self.log.write(done, row, {"seconds": seconds, **rates})
+                self.log.write(done, row, {**times, **rates})
                 if row["skipped_in_a_row"] > config.max_skipped_updates:
                     self._give_up(done, state, row)
                 # Read once, so that a signal which comes later is served after the next iteration.
@@ -176,10 +173,13 @@ class _Run:
                 if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
                     # The rows first: a checkpoint without them could not be resumed to the same files.
                     self.log.flush()
-                    score = row.get("mistakes" if self.solution else "loss", math.nan)
-                    self.checkpoints.save(done, state, score if math.isfinite(score) else None)
+                    self.checkpoints.save(done, state, self.evaluation.score(row))
                 latest |= row
+                total = {name: taken + times[name] for name, taken in total.items()}
                 progress.update(task, completed=done, rates=_show(latest, rates))
+        if total["evaluation_seconds"]:
+            share = total["evaluation_seconds"] / sum(total.values())
+            self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
         return TrainResult(self.folder, state, done, stopped_by if done < config.iterations else None)
 
     def _give_up(self, done: int, state: TrainState, row: dict[str, float]) -> NoReturn:
@@ -191,11 +191,6 @@ class _Run:
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "
             "before it are kept. A lower learning_rate may help"
         )
-
-
-def _count_mistakes(game: Game, config: Config, solution: Solution, state: TrainState) -> float:
-    player = network_player(game, config.make_network(), state.averaged)
-    return mistakes(solution, tabulate(player, solution, jax.random.key(0))).count
 
 
 @contextlib.contextmanager
@@ -232,6 +227,8 @@ def _show(row: dict[str, float], rates: dict[str, float]) -> str:
     shown = f"loss {row['loss']:.2f}, "
     if "mistakes" in row:
         shown += f"{row['mistakes']:.0f} mistakes, "
+    if "ladder_rating" in row:
+        shown += f"{row['ladder_rating']:+.0f} Elo, "
     return shown + ", ".join(f"{_thousands(rates[f'{what}_per_second'])} {what}/s" for what in ("games", "simulations"))
 
 

@@ -1,43 +1,79 @@
 """The settings with which `azjax train GAME` needs no option. A game without a preset trains with `Config()`."""
 
+from typing import Any
+
+from azjax.games.game import Game, make
 from azjax.training.config import Config, Hyper
 
-_PRESETS = {
-    "connect2": Config(
-        iterations=200,
-        network="mlp",
-        width=64,
-        depth=2,
-        num_simulations=16,
-        num_games=64,
-        steps_per_iteration=4,
-        random_start_plies=2,
-        replay_size=4096,
-        updates_per_iteration=16,
-        batch_size=128,
-        evaluate_every=5,
-        checkpoint_every=50,
-        hyper=Hyper(learning_rate=3e-3, l2=1e-5),
+# By registered name, and by the options of the game that matter.
+_PRESETS: list[tuple[str, dict[str, Any], Config]] = [
+    (
+        "connect2",
+        {},
+        Config(
+            iterations=200,
+            network="mlp",
+            width=64,
+            depth=2,
+            num_simulations=16,
+            num_games=64,
+            steps_per_iteration=4,
+            random_start_plies=2,
+            replay_size=4096,
+            updates_per_iteration=16,
+            batch_size=128,
+            evaluate_every=5,
+            checkpoint_every=50,
+            hyper=Hyper(learning_rate=3e-3, l2=1e-5),
+        ),
     ),
-    "tictactoe": Config(
-        iterations=500,
-        network="mlp",
-        width=128,
-        depth=3,
-        num_simulations=32,
-        num_games=256,
-        steps_per_iteration=8,
-        random_start_plies=7,
-        replay_size=131_072,
-        updates_per_iteration=16,
-        batch_size=512,
-        evaluate_every=10,
-        checkpoint_every=50,
-        hyper=Hyper(learning_rate=1e-3, l2=1e-5),
+    (
+        "tictactoe",
+        {},
+        Config(
+            iterations=500,
+            network="mlp",
+            width=128,
+            depth=3,
+            num_simulations=32,
+            num_games=256,
+            steps_per_iteration=8,
+            random_start_plies=7,
+            replay_size=131_072,
+            updates_per_iteration=16,
+            batch_size=512,
+            evaluate_every=10,
+            checkpoint_every=50,
+            hyper=Hyper(learning_rate=1e-3, l2=1e-5),
+        ),
     ),
-}
+    (
+        "santorini",
+        {"size": 2, "workers": 1},
+        Config(
+            iterations=400,
+            network="mlp",
+            width=128,
+            depth=3,
+            num_simulations=32,
+            num_games=256,
+            steps_per_iteration=8,
+            random_start_plies=8,
+            replay_size=131_072,
+            updates_per_iteration=16,
+            batch_size=512,
+            evaluate_every=10,
+            checkpoint_every=50,
+            hyper=Hyper(learning_rate=1e-3, l2=1e-5),
+        ),
+    ),
+]
 
 
-def preset(game_name: str) -> Config:
-    """The settings for a game, by its registered name."""
-    return _PRESETS.get(game_name, Config())
+def preset(game: str | Game) -> Config:
+    """The settings for a game, by its registered name, or with its options."""
+    game = make(game) if isinstance(game, str) else game
+    for name, options, config in _PRESETS:
+        if game.name == name and options.items() <= game.options.items():
+            return config
+    return Config()

@@ -34,7 +34,9 @@ def load_run(folder: str | Path) -> tuple[Game, Config]:
     """
     saved = _read_config(Path(folder))
     try:
-        config = dict(saved["config"], start_positions=tuple(saved["config"]["start_positions"]))
+        config: Any = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in saved["config"].items()
+        }
         return make(saved["game"], **saved["options"]), Config(**{**config, "hyper": Hyper(**config["hyper"])})
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error

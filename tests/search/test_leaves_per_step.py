@@ -43,7 +43,7 @@ def search_table_game(game, nodes, num_simulations, leaves_per_step, **options):
     ("game", "num_simulations", "num_roots", "leaves_per_step"),
     [
         (SLOTS_OF_A_TABLE, 96, 256, 4),
-        (SLOTS_OF_A_CHAIN, 200, 32, 8),
+        (SLOTS_OF_A_CHAIN, 100, 32, 8),
         pytest.param(SLOTS_OF_A_TABLE, 96, 256, 2, marks=pytest.mark.slow),
         pytest.param(SLOTS_OF_A_TABLE, 96, 256, 32, marks=pytest.mark.slow),
         pytest.param(SLOTS_OF_A_CHAIN, 400, 32, 2, marks=pytest.mark.slow),

@@ -28,6 +28,8 @@ from azjax.training import Config, Hyper, preset
         ({"policy": "gumbel", "solver": True}, "solver needs the policy alphazero, got gumbel"),
         ({"num_simulations": 8, "fast_simulations": 8}, "fast_simulations must be below num_simulations = 8, got 8"),
         ({"precision": "float16"}, "float16"),
+        ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
+        ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_value(changes, message):
@@ -46,6 +48,12 @@ def test_the_replay_holds_a_whole_game_beside_an_iteration():
 @pytest.mark.parametrize("name", ["connect2", "tictactoe"])
 def test_the_preset_of_a_game_fits_it(name):
     assert preset(name).replay_rows(make(name)) > 0
+
+
+def test_a_preset_is_that_of_the_options():
+    small, large = make("santorini", size=2), make("santorini", size=5)
+    assert preset(small) != preset(large) == Config()
+    assert preset(small).replay_rows(small) > 0
 
 
 def test_a_game_without_a_preset_trains_with_the_defaults():

@@ -38,16 +38,16 @@ def _replay(reward):
     return insert(empty, steps, GAME.max_plies)
 
 
-def _begin(hyper, config=CONFIG):
-    return Learner.begin(config, hyper, NETWORK.init(jax.random.key(0), GAME))
+def _begin(hyper, config=CONFIG, network=NETWORK):
+    return jax.jit(lambda: Learner.begin(config, hyper, network.init(jax.random.key(0), GAME)))()
 
 
-def _steps(hyper, replay, learner, count, config=CONFIG):
+def _steps(hyper, replay, learner, count, config=CONFIG, network=NETWORK):
     """The learner after each of so many steps, and the metrics."""
 
     @jax.jit
     def step(learner, key):
-        return update(learner, config, hyper, GAME, NETWORK, replay, count_known(replay), key)
+        return update(learner, config, hyper, GAME, network, replay, count_known(replay), key)
 
     found = []
     for number in range(count):
@@ -146,12 +146,7 @@ def test_networks_of_half_precision_keep_their_weights_in_full():
     config = dataclasses.replace(CONFIG, precision="bfloat16")
     network = make_network("mlp", width=16, depth=1, precision="bfloat16")
     hyper, replay = Hyper(learning_rate=1e-2), _replay(1.0)
-    learner = Learner.begin(config, hyper, network.init(jax.random.key(0), GAME))
-    for number in range(30):
-        learner, metrics = update(
-            learner, config, hyper, GAME, network, replay, count_known(replay), jax.random.key(number)
-        )
-        if number == 0:
-            first = float(metrics["loss"])
+    found = _steps(hyper, replay, _begin(hyper, config, network), 30, config, network)
+    first, (learner, metrics) = float(found[0][1]["loss"]), found[-1]
     assert {leaf.dtype for leaf in jax.tree.leaves(learner.variables)} == {jnp.dtype(jnp.float32)}
     assert float(metrics["loss"]) < first - 0.3

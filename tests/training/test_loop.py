@@ -58,6 +58,7 @@ OPTIONS = [
     {"symmetries": False, "average_decay": 0.9},
     {"warmup_updates": 3, "decay_updates": 6, "final_learning_rate": 1e-4, "max_gradient_norm": 1.0},
     {"gate_games": 4, "gate_rounds": 2, "gate_threshold": 0.6, "gate_tolerance": 0.1},
+    {"ladder_every": 2, "ladder_games": 2, "ladder_opponents": ("random", "uct:2"), "evaluation_share": 1.0},
     {"temperature": 0.5, "temperature_plies": 2, "late_temperature": 0.0},
     {"dirichlet_fraction": 0.5, "dirichlet_alpha": 1.0, "c_puct": 2.0, "l2": 0.0, "learning_rate": 1e-2},
 ]
@@ -302,7 +303,7 @@ def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, 
 
 def test_kill_9_at_any_moment_resumes_to_the_same_bit(tmp_path):
     """A sample: the slow suite kills more often."""
-    options = [f"--{name}={value}" for name, value in KILLED.items()]
+    options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 40}.items()]
     train_to_the_end("connect2", tmp_path / "straight", options)
     assert train_killed("connect2", tmp_path / "killed", options, kills=1, longest=2.0, seed=0) > 0
     assert_equal_runs(tmp_path / "straight", tmp_path / "killed")

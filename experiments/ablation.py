@@ -1,0 +1,217 @@
+"""Which parts of the learning loop help, at equal network evaluations?
+
+Tic-tac-toe, where mistakes are counted over all 4,520 unfinished positions. Each variant changes one thing of the
+base (PUCT, 16 simulations, symmetries, 16 optimiser steps for 2,048 positions played) and is trained from self-play
+with a few seeds until its searches have asked the network as often as all others.
+
+    python experiments/ablation.py
+
+About 30 minutes on 2 CPU cores; variants that are in the results already are not trained again, unless --anew.
+Writes experiments/results/ablation.json and docs/ablation.png.
+"""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from scipy import stats
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
+from azjax.training import Config, Hyper, init, make_iteration
+
+ROOT = Path(__file__).parents[1]
+BASE = Config(
+    network="mlp",
+    width=128,
+    depth=3,
+    num_simulations=16,
+    num_games=256,
+    steps_per_iteration=8,
+    random_start_plies=7,
+    replay_size=65_536,
+    updates_per_iteration=16,
+    batch_size=512,
+    hyper=Hyper(learning_rate=1e-3, l2=1e-5),
+)
+
+
+def variant(**changes: Any) -> Config:
+    """The base with other values of fields of `Config` and `Hyper`."""
+    of_hyper = {field.name for field in dataclasses.fields(Hyper)}
+    hyper = {name: changes.pop(name) for name in [*changes] if name in of_hyper}
+    return dataclasses.replace(BASE, hyper=dataclasses.replace(BASE.hyper, **hyper), **changes)
+
+
+GROUPS: dict[str, dict[str, Config]] = {
+    "search": {
+        f"{name}, {simulations} simulations": variant(policy=policy, num_simulations=simulations)
+        for name, policy in (("PUCT", "alphazero"), ("Gumbel", "gumbel"))
+        for simulations in (4, 16, 64)
+    },
+    "self-play": {
+        "no symmetries": variant(symmetries=False),
+        "playout cap 32 / 8": variant(num_simulations=32, fast_simulations=8),
+        "forced playouts": variant(forced_playouts=2.0),
+        "reused tree": variant(reuse_tree=True),
+    },
+    "targets": {
+        "proven values": variant(solver=True),
+        "half root value": variant(root_value_fraction=0.5),
+        "averaged weights": variant(average_decay=0.99),
+    },
+    "replay": {f"{updates} optimiser steps": variant(updates_per_iteration=updates) for updates in (4, 64)},
+}
+BASE_NAME = "PUCT, 16 simulations"
+
+
+def main(
+    evaluations: int = 3_000_000,
+    seeds: int = 3,
+    points: int = 10,
+    anew: bool = False,
+    output: Path = ROOT / "experiments" / "results" / "ablation.json",
+    plot: Path = ROOT / "docs" / "ablation.png",
+) -> None:
+    """Trains, counts, writes and draws.
+
+    Args:
+      evaluations: positions that the searches of a run give to the network.
+      seeds: of each variant, from 0.
+      points: of a curve.
+      anew: train all variants, also those in the results.
+      output: the results.
+      plot: the curves.
+    """
+    console = Console()
+    settings = {"game": "tictactoe", "evaluations": evaluations, "seeds": seeds, "points": points}
+    report: dict[str, Any] = {"command": "python experiments/ablation.py", "settings": settings, "machine": machine()}
+    rows = []
+    if output.exists() and not anew:
+        before = json.loads(output.read_text())
+        rows = before["rows"] if before["settings"] == settings else []
+    solution = solve(azjax.make("tictactoe"))
+    wanted = [(group, name, config) for group, variants in GROUPS.items() for name, config in variants.items()]
+    for group, name, config in track(wanted, "variants", console=console):
+        described = json.loads(json.dumps(dataclasses.asdict(config)))
+        if any((row["name"], row["config"]) == (name, described) for row in rows):
+            continue
+        row = {"group": group, "name": name, **train_all(config, evaluations, seeds, points, solution)}
+        rows = [*(row for row in rows if row["name"] != name), {**row, "config": described}]
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps({**report, "rows": rows}, indent=2) + "\n")
+    order = [name for _, name, _ in wanted]
+    rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
+    console.print(table(rows))
+    draw(rows, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def evaluations_per_iteration(config: Config) -> float:
+    """Of the network by the searches of self-play: the root and the leaves."""
+    share = config.hyper.full_search_fraction if config.fast_simulations else 1.0
+    simulations = share * config.num_simulations + (1 - share) * config.fast_simulations
+    return config.num_games * config.steps_per_iteration * (simulations + 1)
+
+
+def train_all(config: Config, evaluations: int, seeds: int, points: int, solution: Solution) -> dict[str, Any]:
+    """Trains one variant with all seeds and counts the mistakes of its raw networks at some points of the way."""
+    game, hyper = solution.game, jax.tree.map(jnp.float32, config.hyper)
+    iteration = make_iteration(game, config)
+
+    @jax.jit
+    def begin(seeds: chex.Array) -> Any:
+        return jax.lax.map(lambda seed: init(game, config, seed, hyper), seeds)
+
+    @jax.jit
+    def go_on(states: Any, count: chex.Array) -> Any:
+        """One seed after the other: side by side, both branches of every condition would run."""
+
+        def train(state: Any) -> Any:
+            return jax.lax.fori_loop(0, count, lambda _, state: iteration(state, hyper)[0], state)
+
+        return jax.lax.map(train, states)
+
+    iterations = round(evaluations / evaluations_per_iteration(config))
+    network, states, done, curve = config.make_network(), begin(jnp.arange(seeds)), 0, []
+    seconds = 0.0
+    for point in range(1, points + 1):
+        until = round(iterations * point / points)
+        began = time.perf_counter()
+        states = jax.block_until_ready(go_on(states, jnp.int32(until - done)))
+        seconds += time.perf_counter() - began
+        done = until
+        counts = []
+        for seed in range(seeds):
+            variables = jax.tree.map(lambda leaf: leaf[seed], states.averaged)
+            table = tabulate(network_player(game, network, variables), solution, jax.random.key(0))
+            counts.append(mistakes(solution, table).count)
+        curve.append({"evaluations": round(done * evaluations_per_iteration(config)), "mistakes": counts})
+    return {
+        "iterations": iterations,
+        "positions_played": iterations * config.num_games * config.steps_per_iteration,
+        "seconds_a_seed": round(seconds / seeds, 1),
+        "mistakes": curve[-1]["mistakes"],
+        "curve": curve,
+    }
+
+
+def interval(counts: list[float]) -> tuple[float, float]:
+    """The mean, and half of its 95% interval by Student's t."""
+    half = stats.t.ppf(0.975, len(counts) - 1) * np.std(counts, ddof=1) / np.sqrt(len(counts)) if counts[1:] else np.nan
+    return float(np.mean(counts)), float(half)
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people."""
+    shown = Table("", "mistakes of 4,520, each seed", "mean and 95%", "halfway", "seconds a seed")
+    for row in rows:
+        mean, half = interval(row["mistakes"])
+        halfway = np.mean(row["curve"][len(row["curve"]) // 2 - 1]["mistakes"])
+        each = " ".join(f"{count:.0f}" for count in row["mistakes"])
+        shown.add_row(row["name"], each, f"{mean:.0f} ± {half:.0f}", f"{halfway:.0f}", f"{row['seconds_a_seed']:.0f}")
+    return shown
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """One panel a group, with the base in each."""
+    (base,) = (row for row in rows if row["name"] == BASE_NAME)
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    panels = figure.subplots(1, len(GROUPS), sharey=True)
+    colours = ["#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c"]
+    for panel, group in zip(panels, GROUPS, strict=True):
+        chosen = [row for row in rows if row["group"] == group]
+        if base not in chosen:
+            chosen = [base, *chosen]
+        for row, colour in zip(chosen, colours, strict=False):
+            x = [point["evaluations"] / 1e6 for point in row["curve"]]
+            counts = np.array([point["mistakes"] for point in row["curve"]])
+            panel.plot(x, counts.mean(axis=1), color=colour, linewidth=1.6, label=row["name"])
+            panel.fill_between(x, counts.min(axis=1), counts.max(axis=1), color=colour, alpha=0.12, linewidth=0)
+        panel.set_yscale("symlog", linthresh=10)
+        panel.set_ylim(bottom=0)
+        panel.set_title(group, fontsize=10)
+        panel.set_xlabel("million network evaluations")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+        panel.yaxis.set_major_formatter("{x:,.0f}")
+        panel.legend(frameon=False, fontsize=7.5)
+    panels[0].set_ylabel("mistakes of the raw network, of 4,520")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

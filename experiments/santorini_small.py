@@ -1,0 +1,173 @@
+"""Santorini 2x2 with one worker each: self-improvement with a gate, and without, against random and optimal play.
+
+The game is solved, so every number is exact: scores are expectations, mistakes are counted over all 1,311 unfinished
+positions. Two ways to learn it from self-play alone:
+
+  gated: the rounds of the notebook that this replaces. A data set of 50 self-played games with 1,000 simulations a
+    move, then up to 10 rounds of 100 epochs on it, each tested in 1,000 games against the network before, whose moves
+    are drawn from the policies; accepted from 0.55 points a game, ended by a fall of more than 0.03. Four times.
+  preset: what `azjax train santorini --size 2` does.
+
+    python experiments/santorini_small.py
+
+Some minutes on 2 CPU cores. Runs that are there already are finished or taken as they are. Writes
+experiments/results/santorini_small.json.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.evaluation import (
+    ExactReport,
+    Player,
+    Solution,
+    exact_report,
+    network_player,
+    optimal_player,
+    random_player,
+    search_player,
+    solve,
+)
+from azjax.games.game import Game
+from azjax.search import evaluators
+from azjax.training import Config, Hyper, load_variables
+from azjax.training.metrics import METRICS, TIMING, read_rows
+
+ROOT = Path(__file__).parents[1]
+SIMULATIONS = 32
+
+# 50 games have about 300 positions: 10 batches of 32 are an epoch.
+GATED = Config(
+    iterations=4,
+    network="mlp",
+    width=128,
+    depth=3,
+    num_simulations=1000,
+    num_games=50,
+    steps_per_iteration=8,
+    replay_size=50 * (8 + 12),
+    symmetries=False,
+    updates_per_iteration=1000,
+    batch_size=32,
+    gate_games=1000,
+    gate_rounds=10,
+    checkpoint_every=1,
+    keep_checkpoints=4,
+    hyper=Hyper(dirichlet_fraction=0.0, l2=0.0, gate_threshold=0.55, gate_tolerance=0.03),
+)
+# Of the notebook, in points a game: after each of its four improvements, where it tells.
+NOTEBOOK = {"random": (0.5534, 0.6157, None, 0.6904), "optimal": (0.2391, 0.4400, 0.4979, 0.4990)}
+NOTEBOOK_PLAYERS = {("optimal", "random"): 0.9352, ("random", "optimal"): 0.0599}
+
+
+def main(
+    seed: int = 0,
+    runs: Path = ROOT / "runs" / "santorini_small",
+    output: Path = ROOT / "experiments" / "results" / "santorini_small.json",
+) -> None:
+    """Trains, measures, prints and writes.
+
+    Args:
+      seed: of both runs.
+      runs: where the run folders lie.
+      output: the results.
+    """
+    console = Console()
+    game = azjax.make("santorini", size=2, workers=1)
+    solution = solve(game)
+    rows: list[dict[str, Any]] = [
+        row("random", random_player(game), solution),
+        row("optimal", optimal_player(solution), solution),
+    ]
+    for name, config in (("gated", GATED), ("preset", azjax.preset(game))):
+        config = dataclasses.replace(config, seed=seed)
+        folder = runs / f"{name}-{seed}"
+        azjax.train(game, config, folder, resume=True, console=console)
+        metrics, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
+        steps = range(1, config.iterations + 1) if name == "gated" else [config.iterations]
+        for step in steps:
+            told = f"{name} {step}" if name == "gated" else name
+            seconds = sum(each["seconds"] + each["evaluation_seconds"] for each in timing[:step])
+            gate = {field: value for field, value in metrics[step - 1].items() if field.startswith("gate_")}
+            for label, player in players(game, config, folder, step).items():
+                rows.append(row(f"{told}, {label}", player, solution, seconds=round(seconds, 1), **gate))
+    console.print(table(rows))
+    report = {
+        "command": "python experiments/santorini_small.py",
+        "settings": {"game": "santorini", "options": game.options, "seed": seed},
+        "machine": machine(),
+        "notebook": {
+            "improvements": NOTEBOOK,
+            "players": {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()},
+        },
+        "rows": rows,
+    }
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(report, indent=2) + "\n")
+    console.print(f"written to {output}", soft_wrap=True)
+
+
+def players(game: Game, config: Config, folder: Path, step: int) -> dict[str, Player]:
+    """The trained network as the notebook plays it, at its best move, and with a search."""
+    network, (_, variables) = config.make_network(), load_variables(folder, step)
+    search = search_player(game, evaluators.network(network, game), variables, num_simulations=SIMULATIONS)
+    return {
+        "drawn": network_player(game, network, variables, temperature=1.0),
+        "network": network_player(game, network, variables),
+        f"{SIMULATIONS} simulations": search,
+    }
+
+
+def row(name: str, player: Player, solution: Solution, **more: Any) -> dict[str, Any]:
+    """What is exactly known of a player."""
+    report: ExactReport = exact_report(player, solution, jax.random.key(0))
+    return {
+        "player": name,
+        "against_random": round(report.against_random.alternating.score, 4),
+        "against_optimal": round(report.against_optimal.alternating.score, 4),
+        "mistakes": round(report.mistakes.count, 2),
+        "positions": report.mistakes.states,
+        "mistakes_share": round(report.mistakes.share, 5),
+        **more,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people, the notebook's figures beside ours."""
+    shown = Table("", "against random", "notebook", "against optimal", "notebook", "mistakes", "seconds", "gate")
+    for each in rows:
+        beside = [_of_notebook(each["player"], opponent) for opponent in ("random", "optimal")]
+        gate = f"{each['gate_score']:.3f} in round {each['gate_rounds']:.0f}" if each.get("gate_rounds") else ""
+        shown.add_row(
+            each["player"],
+            f"{each['against_random']:.4f}",
+            beside[0],
+            f"{each['against_optimal']:.4f}",
+            beside[1],
+            f"{each['mistakes']:.0f} ({each['mistakes_share']:.2%})",
+            f"{each['seconds']:.0f}" if "seconds" in each else "",
+            gate,
+        )
+    return shown
+
+
+def _of_notebook(player: str, opponent: str) -> str:
+    name, _, label = player.partition(", ")
+    if label == "drawn" and name.startswith("gated"):
+        score = NOTEBOOK[opponent][int(name.removeprefix("gated ")) - 1]
+    else:
+        score = NOTEBOOK_PLAYERS.get((player, opponent))
+    return "" if score is None else f"{score:.4f}"
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
