@@ -78,8 +78,8 @@ def test_the_speeds_are_those_of_the_committed_file():
         rival = f"{row['rival']} {rates[row['rival']]:,}"
         assert "| " + " | ".join([row["game"], *sizes, f"`{row['evaluator']}`", *own, rival, *ratios]) + " |" in README
     deep = {(row["game"], row["batch"]): round(row["ratio"]) for row in rows if row["evaluator"] == "peaked"}
-    told = re.findall(r"(\d+) times the\s+simulations per second of mctx at 9 actions and (\d+) times", README)
-    assert told == [(str(deep["tictactoe", 1024]), str(deep["brandub", 128]))]
+    told = re.findall(r"(\d+) times the\s+simulations per second of mctx at 9 actions and ([\d,]+) times", README)
+    assert told == [(f"{deep['tictactoe', 1024]:,}", f"{deep['brandub', 128]:,}")]
 
 
 def test_the_speeds_of_the_games_are_those_of_the_committed_file():
