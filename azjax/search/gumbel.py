@@ -6,6 +6,7 @@ that of the root is the training target. Axis letters: see `tree.py`; `J` consid
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 import chex
@@ -148,7 +149,9 @@ def search_from(
 
 def gumbel_noise(key: chex.PRNGKey, shape: tuple[int, ...], scale: chex.Numeric) -> chex.Array:
     """float32 [*shape]: standard Gumbel draws, scaled."""
-    return jnp.asarray(scale, jnp.float32) * jax.random.gumbel(key, shape, jnp.float32)
+    # Drawn along one axis: XLA compiles a draw of two for a second.
+    draws = jax.random.gumbel(key, (math.prod(shape),), jnp.float32).reshape(shape)
+    return jnp.asarray(scale, jnp.float32) * draws
 
 
 class Seen(NamedTuple):

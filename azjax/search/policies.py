@@ -8,6 +8,7 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.games.game import Game
 from azjax.search import evaluators
@@ -18,6 +19,8 @@ from azjax.search.root import judge_root, new_tree
 from azjax.search.selection import Ucb1
 from azjax.search.simulate import search
 from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot, root_statistics
+
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 @functools.partial(
@@ -173,9 +176,33 @@ def add_dirichlet_noise(
     num_legal = jnp.sum(valid, axis=1, keepdims=True)
     concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else jnp.asarray(alpha, jnp.float32)
     # In logarithms: draws at a small alpha underflow.
-    draws = jax.random.loggamma(key, jnp.broadcast_to(concentration, prior.shape))
+    draws = log_gamma_draws(key, jnp.broadcast_to(concentration, prior.shape).reshape(-1)).reshape(prior.shape)
     noise = jax.nn.softmax(jnp.where(valid, draws, -jnp.inf), axis=1)
     return jnp.where(valid, (1 - fraction) * prior + fraction * noise, prior)
+
+
+def log_gamma_draws(key: chex.PRNGKey, alpha: chex.Array) -> chex.Array:
+    """float32 [n]: logarithms of gamma variates of shapes `alpha` [n], above 0.
+
+    Marsaglia and Tsang 2000, with all proposals drawn at once: each of the four is taken with a probability of 0.95 or
+    more, and the last one in any case. `jax.random.loggamma` loops in each element; it took a third of a search's time
+    at 96 slots, and more than a second to compile.
+    """
+    size, proposals = len(alpha), 4
+    normal_key, uniform_key = jax.random.split(key)
+    # One axis: XLA compiles a draw of two for a second.
+    normal = jax.random.normal(normal_key, (proposals * size,)).reshape(proposals, size)
+    uniform = jax.random.uniform(uniform_key, ((proposals + 1) * size,), minval=_TINY).reshape(-1, size)
+    log_uniform = jnp.log(uniform)
+    # Of shape alpha + 1, since the method needs 1 or more.
+    d = alpha + 2 / 3
+    root = 1 + normal * jax.lax.rsqrt(9 * d)[None]
+    log_v = 3 * jnp.log(jnp.where(root > 0, root, 1.0))
+    taken = (root > 0) & (log_uniform[:proposals] < normal**2 / 2 + d[None] * (1 - jnp.exp(log_v) + log_v))
+    chosen = log_v[-1]
+    for proposal in reversed(range(proposals - 1)):
+        chosen = jnp.where(taken[proposal], log_v[proposal], chosen)
+    return jnp.log(d) + chosen + log_uniform[-1] / alpha
 
 
 def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, temperature: chex.Numeric) -> chex.Array:

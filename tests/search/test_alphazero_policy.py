@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from oracles import puct
 from oracles.mnk import MnkRules
 from oracles.table_game import TableGame, node_of, plain_search
@@ -15,6 +16,7 @@ from oracles.table_game import TableGame, node_of, plain_search
 import azjax.games
 from azjax.games.mnk import Mnk
 from azjax.search import alphazero_policy, evaluators
+from azjax.search.policies import log_gamma_draws
 
 KEY_SEED = 0
 NUM_ROWS = 97  # of the table that judges m,n,k positions
@@ -425,6 +427,15 @@ def test_the_noise_is_shared_among_the_legal_actions_alone():
     # 10%, 10% and 10%.
     visits = visits_of_four_cells(dirichlet_fraction=0.4, dirichlet_alpha=1e6)
     assert (np.abs(visits - [10, 70, 10, 10]) <= 3).all()
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.3, 1.0, 5.0])
+def test_the_draws_of_the_noise_are_gamma_variates(alpha):
+    draws = log_gamma_draws(jax.random.key(int(100 * alpha)), jnp.full(100_000, alpha, jnp.float32))
+    assert np.isfinite(draws).all()
+    # In logarithms too, since most of the draws at a small alpha underflow.
+    assert scipy.stats.kstest(np.asarray(draws, float), scipy.stats.loggamma(alpha).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(np.exp(np.asarray(draws, float)), scipy.stats.gamma(alpha).cdf).pvalue > 0.01
 
 
 def test_noise_alone_prefers_each_legal_action_equally_often():
