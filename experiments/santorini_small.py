@@ -5,7 +5,9 @@ positions. Two ways to learn it from self-play alone:
 
   gated: the rounds of the notebook that this replaces. A data set of 50 self-played games with 1,000 simulations a
     move, then up to 10 rounds of 100 epochs on it, each tested in 1,000 games against the network before, whose moves
-    are drawn from the policies; accepted from 0.55 points a game, ended by a fall of more than 0.03. Four times.
+    are drawn from the policies; accepted from 0.55 points a game, ended by a fall of more than 0.03, the old weights
+    restored if none passes. Repeated, with the notebook's weights of exploration and thresholds, until four were
+    accepted, as it tells of four.
   preset: what `azjax train santorini --size 2` does.
 
     python experiments/santorini_small.py
@@ -16,10 +18,12 @@ experiments/results/santorini_small.json.
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -38,16 +42,16 @@ from azjax.evaluation import (
     solve,
 )
 from azjax.games.game import Game
+from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.training import Config, Hyper, load_variables
-from azjax.training.metrics import METRICS, TIMING, read_rows
+from azjax.training import Config, Hyper, init, load_variables, make_iteration
+from azjax.training.metrics import TIMING, read_rows
 
 ROOT = Path(__file__).parents[1]
 SIMULATIONS = 32
 
 # 50 games have about 300 positions: 10 batches of 32 are an epoch.
 GATED = Config(
-    iterations=4,
     network="mlp",
     width=128,
     depth=3,
@@ -60,10 +64,10 @@ GATED = Config(
     batch_size=32,
     gate_games=1000,
     gate_rounds=10,
-    checkpoint_every=1,
-    keep_checkpoints=4,
-    hyper=Hyper(dirichlet_fraction=0.0, l2=0.0, gate_threshold=0.55, gate_tolerance=0.03),
+    hyper=Hyper(dirichlet_fraction=0.0, l2=0.0, gate_tolerance=0.03),
 )
+IMPROVEMENTS = ((0.5, 0.55), (0.8, 0.55), (0.8, 0.55), (1.0, 0.52))  # c_puct and threshold of each
+TRIES = 8  # at most
 # Of the notebook, in points a game: after each of its four improvements, where it tells.
 NOTEBOOK = {"random": (0.5534, 0.6157, None, 0.6904), "optimal": (0.2391, 0.4400, 0.4979, 0.4990)}
 NOTEBOOK_PLAYERS = {("optimal", "random"): 0.9352, ("random", "optimal"): 0.0599}
@@ -81,25 +85,15 @@ def main(
       runs: where the run folders lie.
       output: the results.
     """
-    console = Console()
+    console = Console(width=120)
     game = azjax.make("santorini", size=2, workers=1)
     solution = solve(game)
     rows: list[dict[str, Any]] = [
         row("random", random_player(game), solution),
         row("optimal", optimal_player(solution), solution),
     ]
-    for name, config in (("gated", GATED), ("preset", azjax.preset(game))):
-        config = dataclasses.replace(config, seed=seed)
-        folder = runs / f"{name}-{seed}"
-        azjax.train(game, config, folder, resume=True, console=console)
-        metrics, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
-        steps = range(1, config.iterations + 1) if name == "gated" else [config.iterations]
-        for step in steps:
-            told = f"{name} {step}" if name == "gated" else name
-            seconds = sum(each["seconds"] + each["evaluation_seconds"] for each in timing[:step])
-            gate = {field: value for field, value in metrics[step - 1].items() if field.startswith("gate_")}
-            for label, player in players(game, config, folder, step).items():
-                rows.append(row(f"{told}, {label}", player, solution, seconds=round(seconds, 1), **gate))
+    rows += gated(game, solution, seed)
+    rows += with_preset(game, solution, seed, runs, console)
     console.print(table(rows))
     report = {
         "command": "python experiments/santorini_small.py",
@@ -116,9 +110,44 @@ def main(
     console.print(f"written to {output}", soft_wrap=True)
 
 
-def players(game: Game, config: Config, folder: Path, step: int) -> dict[str, Player]:
-    """The trained network as the notebook plays it, at its best move, and with a search."""
-    network, (_, variables) = config.make_network(), load_variables(folder, step)
+def gated(game: Game, solution: Solution, seed: int) -> list[dict[str, Any]]:
+    """The rows after each improvement that passed the gate."""
+    iterate = jax.jit(make_iteration(game, GATED))
+    state = jax.jit(lambda: init(game, GATED, seed, GATED.hyper))()
+    rows: list[dict[str, Any]] = []
+    seconds, tried, passed = 0.0, 0, 0
+    while passed < len(IMPROVEMENTS) and tried < TRIES:
+        c_puct, threshold = IMPROVEMENTS[passed]
+        hyper = dataclasses.replace(GATED.hyper, c_puct=c_puct, gate_threshold=threshold)
+        began = time.perf_counter()
+        state, metrics = jax.block_until_ready(iterate(state, jax.tree.map(jnp.float32, hyper)))
+        seconds, tried = seconds + time.perf_counter() - began, tried + 1
+        if not metrics["gate_accepted"]:
+            continue
+        passed += 1
+        gate = {name: round(float(metrics[name]), 4) for name in ("gate_rounds", "gate_score")}
+        for label, player in players(game, GATED, state.variables).items():
+            name = f"gated {passed}, {label}"
+            rows.append(row(name, player, solution, seconds=round(seconds, 1), tries=tried, **gate))
+    return rows
+
+
+def with_preset(game: Game, solution: Solution, seed: int, runs: Path, console: Console) -> list[dict[str, Any]]:
+    """The rows after training with the preset."""
+    config = dataclasses.replace(azjax.preset(game), seed=seed)
+    folder = runs / f"preset-{seed}"
+    azjax.train(game, config, folder, resume=True, console=console)
+    seconds = sum(step["seconds"] + step["evaluation_seconds"] for step in read_rows(folder / TIMING))
+    _, variables = load_variables(folder)
+    return [
+        row(f"preset, {label}", player, solution, seconds=round(seconds, 1))
+        for label, player in players(game, config, variables).items()
+    ]
+
+
+def players(game: Game, config: Config, variables: Variables) -> dict[str, Player]:
+    """The network as the notebook plays it, at its best move, and with a search."""
+    network = config.make_network()
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=SIMULATIONS)
     return {
         "drawn": network_player(game, network, variables, temperature=1.0),
@@ -146,7 +175,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
     shown = Table("", "against random", "notebook", "against optimal", "notebook", "mistakes", "seconds", "gate")
     for each in rows:
         beside = [_of_notebook(each["player"], opponent) for opponent in ("random", "optimal")]
-        gate = f"{each['gate_score']:.3f} in round {each['gate_rounds']:.0f}" if each.get("gate_rounds") else ""
+        gate = f"{each['gate_score']:.3f} in round {each['gate_rounds']:.0f}" if "gate_score" in each else ""
         shown.add_row(
             each["player"],
             f"{each['against_random']:.4f}",
