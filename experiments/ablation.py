@@ -6,7 +6,7 @@ with a few seeds until its searches have asked the network as often as all other
 
     python experiments/ablation.py
 
-About 30 minutes on 2 CPU cores; variants that are in the results already are not trained again, unless --anew.
+About 15 minutes on 2 CPU cores; variants that are in the results already are not trained again, unless --anew.
 Writes experiments/results/ablation.json and docs/ablation.png.
 """
 
@@ -66,6 +66,10 @@ GROUPS: dict[str, dict[str, Config]] = {
         "playout cap 32 / 8": variant(num_simulations=32, fast_simulations=8),
         "forced playouts": variant(forced_playouts=2.0),
         "reused tree": variant(reuse_tree=True),
+    },
+    "starts": {
+        "start of the game alone": variant(random_start_plies=0),
+        "the same, no symmetries": variant(random_start_plies=0, symmetries=False),
     },
     "targets": {
         "proven values": variant(solver=True),
@@ -188,13 +192,12 @@ def table(rows: list[dict[str, Any]]) -> Table:
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """One panel a group, with the base in each."""
     (base,) = (row for row in rows if row["name"] == BASE_NAME)
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    figure = Figure(figsize=(14, 3.6), layout="constrained")
     panels = figure.subplots(1, len(GROUPS), sharey=True)
     colours = ["#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c"]
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] == group]
-        if base not in chosen:
-            chosen = [base, *chosen]
+        chosen = [base, *(row for row in chosen if row is not base)]
         for row, colour in zip(chosen, colours, strict=False):
             x = [point["evaluations"] / 1e6 for point in row["curve"]]
             counts = np.array([point["mistakes"] for point in row["curve"]])

@@ -41,8 +41,8 @@ NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
 def main(
     num_simulations: int = 32,
     num_games: int = 256,
-    plies: int = 16,
-    batch_size: int = 1024,
+    plies: int = 8,
+    batch_size: int = 512,
     rounds: int = 3,
     output: Path = ROOT / "experiments" / "results" / "self_play_speed.json",
 ) -> None:
@@ -112,13 +112,15 @@ def azjax_loop(config: Config) -> Callable[[], Any]:
     iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
     state = jax.jit(lambda hyper: init(game, config, 0, hyper))(hyper)
 
+    learns = False
+
     def run() -> None:
-        nonlocal state
-        state, metrics = iterate(state, hyper)
-        jax.block_until_ready((state, metrics))
+        nonlocal state, learns
+        state, metrics = jax.block_until_ready(iterate(state, hyper))
+        learns = bool(jnp.isfinite(metrics["loss"]))
 
     # Until the first games end there is nothing to learn from.
-    for _ in range(-(-game.max_plies // config.steps_per_iteration)):
+    while not learns:
         run()
     return run
 

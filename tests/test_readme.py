@@ -131,3 +131,49 @@ def test_what_it_says_of_tactics_is_what_the_committed_file_says():
     )
     assert {row["simulations"][-1] for row in results["proofs"]} == {counts[2]}
     assert {row["wrong_bounds"] for row in results["proofs"]} == {0}
+
+
+def test_santorini_is_learned_as_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "santorini_small.json").read_text())
+    rows = {row["player"]: row for row in results["rows"]}
+    told = {
+        "first improvement, moves drawn": rows["gated 1, drawn"],
+        "second improvement, moves drawn": rows["gated 2, drawn"],
+        "preset, moves drawn": rows["preset, drawn"],
+        "preset, best moves": rows["preset, network"],
+        "preset, 32 simulations": rows["preset, 32 simulations"],
+    }
+    for name, row in told.items():
+        scores = f"{row['against_random']:.4f} | {row['against_optimal']:.4f}"
+        rest = f"{row['mistakes']:.0f} ({row['mistakes_share']:.2%}) | {row['seconds']:.0f}"
+        assert f"| {name} | {scores} | {rest} |" in README
+    assert rows["preset, network"]["mistakes"] == rows["preset, 32 simulations"]["mistakes"] == 0
+    assert rows["preset, network"]["against_random"] == rows["optimal"]["against_random"] == 0.9375
+
+
+def test_several_leaves_of_a_step_cost_and_bring_what_the_committed_file_says():
+    rows = json.loads((ROOT / "experiments" / "results" / "leaves_per_step.json").read_text())["rows"]
+    by_width = {row["leaves_per_step"]: row for row in rows}
+    eight, one, points = re.search(
+        r"leaves a step take (\d+) milliseconds .*? one leaf (\d+), at\s+(0\.\d\d) points", README, re.S
+    ).groups()
+    assert [int(eight), int(one)] == [round(by_width[width]["network_milliseconds"]) for width in (8, 1)]
+    assert float(points) == round(by_width[8]["score"], 2)
+    assert all(row["uniform_milliseconds"] > by_width[1]["uniform_milliseconds"] for row in rows[1:])
+
+
+def test_what_helps_learning_is_what_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "ablation.json").read_text())
+    mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
+    text = " ".join(README.split())
+    base = mean["PUCT, 16 simulations"]
+    assert f"PUCT with as many at {mean['PUCT, 4 simulations']} of them" in text
+    assert f"with 16 it is {mean['Gumbel, 16 simulations']} and {base}, with 64 no difference" in text
+    assert mean["Gumbel, 4 simulations"] == mean["64 optimiser steps"] == 0
+    assert mean["Gumbel, 64 simulations"] == mean["PUCT, 64 simulations"]
+    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimiser steps']}." in text
+    told = [mean[name] for name in ("playout cap 32 / 8", "forced playouts", "half root value", "reused tree")]
+    assert re.search(r"cap ends at (\d+), .*? at (\d+), .*? at (\d+), .*? at (\d+) instead", text).groups() == tuple(
+        map(str, told)
+    )
+    assert min(mean["proven values"], mean["averaged weights"]) >= base

@@ -9,6 +9,8 @@ import chex
 import jax.numpy as jnp
 from flax import nnx
 
+from azjax.networks.convolution import same_convolution
+
 _COMPUTE_DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
@@ -27,13 +29,26 @@ class NormedConv(nnx.Module):
     """Convolution without a bias, then batch normalisation: [B, R, C, planes_in] to [B, R, C, planes_out]."""
 
     def __init__(self, planes_in: int, planes_out: int, size: int, dtype: Any, rngs: nnx.Rngs):
-        self.conv = nnx.Conv(planes_in, planes_out, (size, size), use_bias=False, dtype=dtype, rngs=rngs)
+        self.conv = nnx.Conv(
+            planes_in,
+            planes_out,
+            (size, size),
+            use_bias=False,
+            dtype=dtype,
+            conv_general_dilated=_without_options,
+            rngs=rngs,
+        )
         # Without a dtype of its own it computes in that of its statistics, float32.
         self.norm = nnx.BatchNorm(planes_out, momentum=0.9, rngs=rngs)
         self.dtype = dtype
 
     def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
         return self.norm(self.conv(planes), use_running_average=not train).astype(self.dtype)
+
+
+def _without_options(planes: chex.Array, kernel: chex.Array, *_: Any, **__: Any) -> chex.Array:
+    """Flax's convolution, whose other options are their defaults above."""
+    return same_convolution(planes, kernel)
 
 
 class PolicyValueHeads(nnx.Module):

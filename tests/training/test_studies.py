@@ -1,0 +1,92 @@
+"""The studies of learning under experiments/: their arithmetic, and in the slow suite each at a tiny size."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from studies import load_study
+
+from azjax.evaluation import random_player
+from azjax.games.game import make
+
+
+@pytest.fixture(scope="module")
+def ablation():
+    return load_study("ablation")
+
+
+def test_network_evaluations_are_those_of_the_roots_and_the_leaves(ablation):
+    count = ablation.evaluations_per_iteration
+    assert count(ablation.BASE) == 256 * 8 * 17
+    # A quarter of the searches is full: 8 + 24 / 4 = 14 simulations on average.
+    assert count(ablation.variant(num_simulations=32, fast_simulations=8)) == 256 * 8 * 15
+
+
+def test_each_variant_changes_one_thing_of_the_base(ablation):
+    base = dataclasses.asdict(ablation.BASE)
+    for variants in ablation.GROUPS.values():
+        for name, config in variants.items():
+            changed = dataclasses.asdict(config)
+            hyper = {field for field in base["hyper"] if changed["hyper"][field] != base["hyper"][field]}
+            fields = {field for field in base if field != "hyper" and changed[field] != base[field]}
+            assert len(hyper | fields) <= 2, name
+            assert (config == ablation.BASE) is (name == ablation.BASE_NAME)
+
+
+def test_the_interval_is_students(ablation):
+    # Mean 2, deviation 1 of three: 4.3027 / sqrt(3)
+    assert ablation.interval([1, 2, 3]) == (2.0, pytest.approx(2.4841, abs=1e-4))
+
+
+def test_random_moves_keep_as_many_wins_as_the_solved_sample_says(golden):
+    study, game = load_study("santorini_3x3"), make("santorini", size=3, workers=1)
+    solved = study.load_sample(game)
+    lines = [line for line in golden("solved/santorini_3_1_public") if line["legal"]]
+    assert len(solved.values) == len(lines)
+    shares = {(line["value"], line["plies"] >= 7): [] for line in lines}
+    for line in lines:
+        right = np.array(line["action_values"]) == line["value"]
+        shares[line["value"], line["plies"] >= 7].append(right.mean())
+    found = study.shares(random_player(game), solved)
+    assert found["wins_kept"] == pytest.approx(np.mean(shares[1, True] + shares[1, False]), abs=1e-4)
+    assert found["long_wins_kept"] == pytest.approx(np.mean(shares[1, True]), abs=1e-4)
+    assert found["signs_right"] == 0  # it has no values
+
+
+@pytest.mark.slow
+def test_the_ablation_runs_through_at_tiny_sizes(ablation, tmp_path, monkeypatch):
+    small = dataclasses.replace(ablation.BASE, width=8, depth=1, num_games=16, replay_size=2048, batch_size=16)
+    groups = {group: {name: small for name in list(variants)[:2]} for group, variants in ablation.GROUPS.items()}
+    monkeypatch.setattr(ablation, "GROUPS", groups)
+    output, plot = tmp_path / "ablation.json", tmp_path / "ablation.png"
+    for _ in range(2):  # the second time all is there
+        ablation.main(evaluations=10_000, seeds=2, points=2, output=output, plot=plot)
+    rows = json.loads(output.read_text())["rows"]
+    assert [row["group"] for row in rows] == [group for group in groups for _ in groups[group]]
+    assert all(len(row["curve"]) == 2 and len(row["mistakes"]) == 2 for row in rows)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_the_speed_of_self_play_is_measured_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("self_play_speed")
+    monkeypatch.setattr(study, "NETWORKS", (("mlp", 8, 1),))
+    output = tmp_path / "speed.json"
+    study.main(num_simulations=2, num_games=64, plies=2, batch_size=64, rounds=1, output=output)
+    (row,) = json.loads(output.read_text())["rows"]
+    assert row["ratio"] > 0
+    assert set(row["positions_per_second"]) == {"azjax", "pgx + mctx"}
+
+
+@pytest.mark.slow
+def test_the_gated_rounds_of_santorini_never_keep_a_network_that_did_not_pass(monkeypatch):
+    study = load_study("santorini_small")
+    monkeypatch.setattr(study, "TRIES", 1)
+    small = dataclasses.replace(
+        study.GATED, num_simulations=8, updates_per_iteration=4, gate_rounds=2, gate_games=20, num_games=8, batch_size=8
+    )
+    monkeypatch.setattr(study, "GATED", small)
+    game = make("santorini", size=2, workers=1)
+    rows = study.gated(game, study.solve(game), seed=0)
+    assert all(row["gate_score"] >= 0.55 for row in rows)
