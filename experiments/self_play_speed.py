@@ -8,7 +8,7 @@ Adam. The rate of the network alone, at the same batch, tells how much of the ti
 
     python experiments/self_play_speed.py
 
-About 10 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+About 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 

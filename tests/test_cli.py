@@ -229,6 +229,7 @@ def test_a_bug_is_told_in_one_line_and_a_file_tells_where(capsys, monkeypatch):
     path.unlink()
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_ends_with_130(tmp_path):
     options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 100_000}.items()]
     folder = tmp_path / "run"

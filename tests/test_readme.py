@@ -177,3 +177,12 @@ def test_what_helps_learning_is_what_the_committed_file_says():
         map(str, told)
     )
     assert min(mean["proven values"], mean["averaged weights"]) >= base
+
+
+def test_the_speed_of_the_whole_loop_is_that_of_the_committed_file():
+    results = json.loads((ROOT / "experiments" / "results" / "self_play_speed.json").read_text())
+    for row in results["rows"]:
+        rates = row["positions_per_second"]
+        cells = [f"{row['network']} {row['depth']} x {row['width']}", *(f"{rate:,.0f}" for rate in rates.values())]
+        cells += [f"{row['ratio']:.2f}", f"{row['network_share']['azjax']:.2f}"]
+        assert "| " + " | ".join(cells) + " |" in README

@@ -161,8 +161,9 @@ class _Run:
                     row = {name: float(value) for name, value in jax.device_get(metrics).items()}
                 seconds = time.perf_counter() - began
                 done += 1
-                state, measured = self.evaluation(done, state)
-                row |= measured
+                if not row["skipped_in_a_row"]:  # else the network may be broken, and learn no more
+                    state, measured = self.evaluation(done, state)
+                    row |= measured
                 times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
                 rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
                 self.log.write(done, row, {**times, **rates})

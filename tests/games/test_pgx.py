@@ -19,6 +19,7 @@ def pgx():
     return pytest.importorskip("pgx", reason="pgx is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pgx")
 def test_tic_tac_toe_of_pgx_keeps_every_law():
     check_game(azjax.make("pgx:tic_tac_toe"), num_games=4)  # the others in tests/slow

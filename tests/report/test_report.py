@@ -73,6 +73,7 @@ def test_the_strength_of_random_play_on_connect2_is_known_exactly():
         assert " ".join(row.split()) in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_a_game_too_large_to_solve_is_measured_in_matches_alone():
     game = make("mnk", columns=5, rows=5, in_a_row=2)
     assert try_solve(game) is None

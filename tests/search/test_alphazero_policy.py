@@ -116,6 +116,7 @@ def test_trees_of_many_slots_equal_those_of_a_plain_python_search(game, num_simu
     puct.assert_equal(search_table_game(game, nodes, num_simulations, c_puct=c_puct), expected)
 
 
+@pytest.mark.slow
 def test_trees_of_real_numbers_equal_those_of_a_plain_python_search():
     game, nodes = real_numbers_of(SOME_SLOTS), np.arange(256)
     puct.assert_equal(search_table_game(game, nodes, 64), plain_search(game, nodes, 64))
@@ -272,6 +273,7 @@ def test_a_win_in_one_is_played():
         assert q_values[action] == 1
 
 
+@pytest.mark.slow
 def test_actions_that_are_all_alike_are_visited_in_order():
     positions, states = random_positions(TICTACTOE)
     assert positions[0] == MnkRules(3, 3, 3).start()

@@ -92,6 +92,7 @@ def test_trees_of_random_games_equal_those_of_a_plain_python_search(game, num_si
     assert_equal_to_oracle(result, plain_search(game, nodes, num_simulations, gumbel_scale))
 
 
+@pytest.mark.slow
 def test_nodes_of_many_children_equal_those_of_a_plain_python_search():
     # All simulations go through one action, and values count for little: the nodes below get more than 8 children.
     nodes, options = np.arange(32), {"max_num_considered_actions": 1, "value_scale": 0.02}

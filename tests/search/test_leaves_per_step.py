@@ -43,7 +43,7 @@ def search_table_game(game, nodes, num_simulations, leaves_per_step, **options):
     ("game", "num_simulations", "num_roots", "leaves_per_step"),
     [
         (SLOTS_OF_A_TABLE, 96, 256, 4),
-        (SLOTS_OF_A_CHAIN, 100, 32, 8),
+        (SLOTS_OF_A_CHAIN, 96, 32, 8),
         pytest.param(SLOTS_OF_A_TABLE, 96, 256, 2, marks=pytest.mark.slow),
         pytest.param(SLOTS_OF_A_TABLE, 96, 256, 32, marks=pytest.mark.slow),
         pytest.param(SLOTS_OF_A_CHAIN, 400, 32, 2, marks=pytest.mark.slow),
@@ -101,6 +101,7 @@ def test_a_full_tree_goes_on_without_new_nodes(game):
     assert ((result.tree.visits > 0).sum(axis=0) <= 17).all()
 
 
+@pytest.mark.slow
 def test_a_tree_goes_on_and_is_kept_below_a_move():
     first = search(TICTACTOE, starts(TICTACTOE), 64, 8, max_nodes=200)
     both = search(TICTACTOE, starts(TICTACTOE), 64, 8, tree=first.tree)

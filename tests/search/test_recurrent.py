@@ -108,7 +108,7 @@ cases = pytest.mark.parametrize(
         pytest.param("gumbel_muzero_policy", 4, {"gumbel_scale": 1.0}, marks=pytest.mark.slow),
         pytest.param("gumbel_muzero_policy", 20, {"gumbel_scale": 0.0}, marks=pytest.mark.slow),
         ("gumbel_muzero_policy", 20, {"gumbel_scale": 1.0}),
-        ("muzero_policy", 20, {"dirichlet_fraction": 0.0, "temperature": 0.0}),
+        pytest.param("muzero_policy", 20, {"dirichlet_fraction": 0.0, "temperature": 0.0}, marks=pytest.mark.slow),
     ],
 )
 def test_visits_actions_weights_and_values_are_those_of_mctx(policy, num_actions, options):

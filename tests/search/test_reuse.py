@@ -48,7 +48,11 @@ def nodes_of(tree, row):
     ]
 
 
-@pytest.fixture(scope="module", params=GAMES, ids=lambda game: f"{game.slots} slots")
+@pytest.fixture(
+    scope="module",
+    params=[GAMES[0], pytest.param(GAMES[1], marks=pytest.mark.slow)],
+    ids=lambda game: f"{game.slots} slots",
+)
 def searched(request):
     """The game, a search, the trees below its actions, and the states there."""
     game = request.param

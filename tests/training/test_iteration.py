@@ -78,6 +78,7 @@ def test_the_policies_stored_sum_to_one_over_the_legal_actions(connect2, begin, 
     assert np.all(np.asarray(steps.policy)[~mask] == 0)
 
 
+@pytest.mark.slow
 def test_a_population_under_vmap_equals_its_members_alone(connect2, begin, iterate):
     seeds = jnp.arange(3)
     hypers = Hyper(*[None if v is None else jnp.full(3, v, jnp.float32) for v in dataclasses.astuple(SMALL.hyper)])
@@ -103,6 +104,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(begin, iterat
     assert not all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[2], strict=True))
 
 
+@pytest.mark.slow
 def test_reused_trees_are_no_part_of_the_state_so_that_it_goes_on_to_the_same_bits(connect2, begin):
     config = dataclasses.replace(SMALL, reuse_tree=True, solver=True)
     iterate = jax.jit(make_iteration(connect2, config))
@@ -152,6 +154,7 @@ def test_an_iteration_of_every_game_lowers_for_accelerators(name, network):
     assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("tictactoe", marks=pytest.mark.slow), "brandub"])
 def test_self_play_with_reused_trees_and_a_solver_lowers_for_accelerators(name):
     game = make(name)

@@ -142,6 +142,7 @@ def test_without_a_schedule_the_learning_rate_stays():
     assert {float(learning_rate(CONFIG, Hyper(learning_rate=0.5), jnp.int32(count))) for count in (0, 7)} == {0.5}
 
 
+@pytest.mark.slow
 def test_networks_of_half_precision_keep_their_weights_in_full():
     config = dataclasses.replace(CONFIG, precision="bfloat16")
     network = make_network("mlp", width=16, depth=1, precision="bfloat16")

@@ -252,6 +252,7 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_what_xla_needs_beside_the_arrays_counts_too(tmp_path, monkeypatch):
     config = _with(batch_size=64)
     like = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
@@ -262,6 +263,7 @@ def test_what_xla_needs_beside_the_arrays_counts_too(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
 
 
+@pytest.mark.slow
 def test_a_first_writing_that_was_cut_off_does_not_block_the_folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()

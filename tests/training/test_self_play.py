@@ -27,6 +27,7 @@ def _play(game, config):
     return jax.device_get(play())
 
 
+@pytest.mark.slow
 def test_a_reused_tree_adds_the_visits_below_the_move_and_a_new_game_begins_anew():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_simulations=6, steps_per_iteration=12, replay_size=128, reuse_tree=True)
@@ -60,6 +61,7 @@ def test_the_solver_gives_all_of_the_policy_to_the_move_that_it_proved():
     np.testing.assert_array_equal(steps.reward, 1)
 
 
+@pytest.mark.slow
 def test_gumbel_self_play_learns_the_improved_policy():
     """It gives something to every legal move, where that of visits gives nothing to what was not tried."""
     game = make("tictactoe")
