@@ -1,13 +1,13 @@
 """Santorini 3x3 with one worker each: does an hour of self-play on 2 cores learn a game of 61 million positions?
 
-Trains with the preset of `azjax train santorini --size 3` and judges 1,200 positions of the solved game, spread over
+Trains with the settings below and judges 1,200 positions of the solved game, spread over
 all plies, whose values, distances and values of every move are known (tests/golden/solved): how many moves keep the
 value where the side to move has a win, how many where that win takes 7 plies or more, and how often the sign of the
 value is right. Beside it stands the same search without a network. Nothing of the solution enters training.
 
     python experiments/santorini_3x3.py
 
-About an hour on 2 CPU cores; a run that is there already is finished or taken as it is. Writes
+Settings, time and result are not measured yet. A run that is there already is finished or taken as it is. Writes
 experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
@@ -30,12 +30,30 @@ from azjax.benchmark.search import machine
 from azjax.evaluation import Player, judge, network_player, search_player
 from azjax.games.game import Game
 from azjax.search import evaluators
-from azjax.training import load_run, load_variables
+from azjax.training import Checkpoints, Config, Hyper, load_run, load_variables
 from azjax.training.metrics import TIMING, read_rows
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "golden" / "solved" / "santorini_3_1_public.jsonl.gz"
 LONG_WIN = 7  # plies
+CONFIG = Config(
+    iterations=3000,
+    network="mlp",
+    width=512,
+    depth=4,
+    policy="gumbel",
+    num_simulations=16,
+    num_games=512,
+    steps_per_iteration=8,
+    random_start_plies=24,
+    replay_size=524_288,
+    updates_per_iteration=16,
+    decay_updates=48_000,
+    batch_size=1024,
+    checkpoint_every=250,
+    keep_checkpoints=12,
+    hyper=Hyper(learning_rate=1e-3, final_learning_rate=1e-5, l2=1e-6, average_decay=0.999),
+)
 
 
 class Solved(NamedTuple):
@@ -64,7 +82,7 @@ def main(
     """Trains, judges, prints, writes and draws.
 
     Args:
-      iterations: of training; the preset's by default.
+      iterations: of training; those of `CONFIG` by default.
       seed: of the run.
       num_simulations: of each search that is judged.
       folder: of the run; runs/santorini_3x3-SEED by default.
@@ -74,7 +92,7 @@ def main(
     console = Console()
     game = azjax.make("santorini", size=3, workers=1)
     solved = load_sample(game)
-    config = dataclasses.replace(azjax.preset(game), seed=seed)
+    config = dataclasses.replace(CONFIG, seed=seed)
     if iterations is not None:
         config = dataclasses.replace(config, iterations=iterations)
     folder = ROOT / "runs" / f"santorini_3x3-{seed}" if folder is None else folder
@@ -84,7 +102,7 @@ def main(
     plain = search_player(game, evaluators.uniform(game), num_simulations=num_simulations)
     rows = [{"player": f"uniform + {num_simulations}", **shares(plain, solved)}]
     seconds = np.cumsum([row["seconds"] for row in read_rows(folder / TIMING)])
-    for step in azjax.training.Checkpoints(folder / "checkpoints").steps():
+    for step in Checkpoints(folder / "checkpoints").steps():
         for name, player in players(game, folder, step, num_simulations).items():
             told = {"player": name, "iteration": step, "seconds": round(float(seconds[step - 1]))}
             rows.append({**told, **shares(player, solved)})

@@ -229,6 +229,14 @@ def test_a_bug_is_told_in_one_line_and_a_file_tells_where(capsys, monkeypatch):
     path.unlink()
 
 
+def test_the_options_of_a_game_choose_the_preset(capsys):
+    for size, iterations in ((2, 400), (3, 200)):
+        with pytest.raises(SystemExit) as stopped:
+            main(["train", "santorini", "--size", str(size), "--help"])
+        assert stopped.value.code == 0
+        assert f"(default: {iterations})" in capsys.readouterr().out.split("--iterations")[1][:400]
+
+
 @pytest.mark.slow
 def test_ctrl_c_saves_and_ends_with_130(tmp_path):
     options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 100_000}.items()]

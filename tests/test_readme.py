@@ -171,7 +171,10 @@ def test_what_helps_learning_is_what_the_committed_file_says():
     assert f"with 16 it is {mean['Gumbel, 16 simulations']} and {base}, with 64 no difference" in text
     assert mean["Gumbel, 4 simulations"] == mean["64 optimiser steps"] == 0
     assert mean["Gumbel, 64 simulations"] == mean["PUCT, 64 simulations"]
-    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimiser steps']}." in text
+    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimiser steps']};" in text
+    seconds = {row["name"]: round(row["seconds_a_seed"]) for row in results["rows"]}
+    steps = [seconds[name] for name in ("64 optimiser steps", "PUCT, 16 simulations", "4 optimiser steps")]
+    assert "a seed takes {}, {} and {} seconds".format(*steps) in text
     told = [mean[name] for name in ("playout cap 32 / 8", "forced playouts", "half root value", "reused tree")]
     assert re.search(r"cap ends at (\d+), .*? at (\d+), .*? at (\d+), .*? at (\d+) instead", text).groups() == tuple(
         map(str, told)

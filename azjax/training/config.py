@@ -63,7 +63,7 @@ class Config:
     Attributes:
       seed: of everything random, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
-      network: `mlp` or `resnet`.
+      network: `mlp`, `resnet` or `se_resnet`.
       width: units (mlp) or channels (resnet).
       depth: hidden layers (mlp) or residual blocks (resnet).
       precision: what the network computes in, `float32` or `bfloat16`; its weights are float32.
