@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 
@@ -32,11 +33,16 @@ class Evaluation:
         if config.ladder_every:
             cost += ladder_cost(game, config) / config.ladder_every
             _check_share(config, cost)
-            self._climb = jax.jit(make_ladder(game, config), donate_argnums=0)
+            self._climb: Any = jax.jit(make_ladder(game, config), donate_argnums=0)
         if config.evaluate_every:
             self._solution = solve(game)
             self._player = network_player(game, config.make_network(), {})
             _check_share(config, cost + self._solution.num_unfinished / config.evaluate_every)
+
+    def compile(self, like: TrainState) -> None:
+        """Compiles the ladder for states of the shapes of `like`, so that its time is that of its matches."""
+        if self._config.ladder_every:
+            self._climb = self._climb.lower(like.ladder, like.averaged, like.key).compile()
 
     def __call__(self, iteration: int, state: TrainState) -> tuple[TrainState, dict[str, float]]:
         """The state after `iteration`, on its ladder, and what was measured if it was time to."""

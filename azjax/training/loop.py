@@ -102,6 +102,7 @@ def train(
             if start < config.iterations:
                 with console.status("compiling"):
                     iterate = jax.jit(make_iteration(game, config), donate_argnums=0).lower(like, hyper).compile()
+                    evaluation.compile(like)
                 need = need.with_rest(iterate)
                 need.check(config, free)
             checkpoints.set_aside_after(start)
