@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "golden" / "solved" / "santorini_3_1_public.jsonl.gz"
 LONG_WIN = 7  # plies
 CONFIG = Config(
-    iterations=3000,
+    iterations=2500,
     network="mlp",
     width=512,
     depth=4,
@@ -48,10 +48,10 @@ CONFIG = Config(
     random_start_plies=24,
     replay_size=524_288,
     updates_per_iteration=16,
-    decay_updates=48_000,
+    decay_updates=40_000,
     batch_size=1024,
     checkpoint_every=250,
-    keep_checkpoints=12,
+    keep_checkpoints=10,
     hyper=Hyper(learning_rate=1e-3, final_learning_rate=1e-5, l2=1e-6, average_decay=0.999),
 )
 

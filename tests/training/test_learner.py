@@ -35,7 +35,7 @@ def _replay(reward):
         learned=jnp.asarray(grid),
     )
     empty = new_replay(GAME, jax.tree.map(lambda leaf: leaf[0], states), 16)
-    return insert(empty, steps, GAME.max_plies)
+    return jax.jit(insert, static_argnums=2)(empty, steps, GAME.max_plies)
 
 
 def _begin(hyper, config=CONFIG, network=NETWORK):
@@ -71,16 +71,19 @@ def test_steps_lower_the_loss_and_leave_the_batch_statistics_of_an_mlp_empty():
 def test_a_step_without_options_is_that_of_adam():
     hyper, replay, key = Hyper(learning_rate=1e-2), _replay(1.0), jax.random.key(0)
     begin = _begin(hyper)
-    sample_key, symmetry_key = jax.random.split(key)
-    examples = sample(replay, count_known(replay), sample_key, CONFIG.batch_size)
-    params = begin.variables["params"]
-    gradient, _ = jax.grad(loss, has_aux=True)(params, {}, CONFIG, hyper, GAME, NETWORK, symmetry_key, examples)
-    adam = optax.adam(1e-2)
-    updates, _ = adam.update(gradient, adam.init(params))
+
+    @jax.jit
+    def adams(params):
+        sample_key, symmetry_key = jax.random.split(key)
+        examples = sample(replay, count_known(replay), sample_key, CONFIG.batch_size)
+        gradient, _ = jax.grad(loss, has_aux=True)(params, {}, CONFIG, hyper, GAME, NETWORK, symmetry_key, examples)
+        adam = optax.adam(1e-2)
+        updates, _ = adam.update(gradient, adam.init(params))
+        return optax.apply_updates(params, updates)
+
     (after, _), *_ = _steps(hyper, replay, begin, 1)
-    for ours, theirs in zip(
-        jax.tree.leaves(after.variables["params"]), jax.tree.leaves(optax.apply_updates(params, updates)), strict=True
-    ):
+    expected = adams(begin.variables["params"])
+    for ours, theirs in zip(jax.tree.leaves(after.variables["params"]), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 

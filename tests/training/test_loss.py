@@ -20,6 +20,11 @@ def _examples():
     return Examples(states, policy.astype(jnp.float32), outcome, value, jnp.array([False, False, True]))
 
 
+def _loss(network, params, hyper, examples):
+    """`azjax.training.loss.loss` with symmetries, jitted."""
+    return jax.jit(lambda params: loss(params, {}, Config(), hyper, GAME, network, jax.random.key(0), examples))(params)
+
+
 class _Fixed:
     """A network of constant logits and values."""
 
@@ -36,7 +41,7 @@ def test_the_loss_of_a_known_network_is_the_sum_of_its_three_parts():
     network = _Fixed(jnp.zeros(9), 0.5)
     params = {"w": jnp.array([1.0, 2.0])}
     hyper = Hyper(l2=0.1)
-    total, (_, metrics) = loss(params, {}, Config(), hyper, GAME, network, jax.random.key(0), _examples())
+    total, (_, metrics) = _loss(network, params, hyper, _examples())
     policy_loss = np.mean(np.log([7, 8, 6]))
     value_loss = np.mean([0.25, 2.25, 2.25])  # the third is proven to be lost
     assert float(metrics["policy_loss"]) == pytest.approx(policy_loss, rel=1e-6)
@@ -56,16 +61,14 @@ def test_logits_of_illegal_actions_do_not_enter_the_loss():
 
         network = _Fixed(None, None)
         network.apply = apply
-        losses.append(
-            float(loss({}, {}, Config(), Hyper(), GAME, network, jax.random.key(0), examples)[1][1]["policy_loss"])
-        )
+        losses.append(float(_loss(network, {}, Hyper(), examples)[1][1]["policy_loss"]))
     assert losses[0] == losses[1] == pytest.approx(np.log(7))
 
 
 def test_a_random_symmetry_moves_the_actions_with_the_board():
     """The square of each slot's action on the turned board is empty exactly where it was before."""
     states = jax.tree.map(lambda leaf: jnp.repeat(leaf, 64, axis=0), _examples().states)
-    turned, actions, valid = random_symmetry(GAME, jax.random.key(0), states)
+    turned, actions, valid = jax.jit(random_symmetry, static_argnums=0)(GAME, jax.random.key(0), states)
     turned_mask = jax.vmap(GAME.legal_action_mask)(turned)
     np.testing.assert_array_equal(jnp.take_along_axis(turned_mask, actions, axis=1), valid)
     texts = {GAME.to_text(jax.tree.map(lambda leaf: leaf[i], turned)) for i in range(64)}

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from azjax.games.game import make
-from azjax.training.replay import Steps, count_known, insert, new_replay, sample
+from azjax.training import replay as replay_module
+from azjax.training.replay import Steps, count_known, new_replay
 
 GAME = make("connect2")
+insert = jax.jit(replay_module.insert, static_argnums=2)
+sample = jax.jit(replay_module.sample, static_argnums=3)
 NUM_ROWS = 12
 NUM_STEPS = 2
 
@@ -77,7 +80,6 @@ def test_the_ring_agrees_with_a_list_over_many_games():
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), num_games)), NUM_ROWS)
     columns = [[] for _ in range(num_games)]  # of [mover, outcome or None], oldest first
     running = [[] for _ in range(num_games)]
-    jitted = jax.jit(insert, static_argnames="longest_game")
     for _ in range(num_inserts):
         movers = rng.integers(0, 2, (NUM_STEPS, num_games))
         ended = rng.random((NUM_STEPS, num_games)) < 0.4
@@ -92,7 +94,7 @@ def test_the_ring_agrees_with_a_list_over_many_games():
         # Rewards come with the end alone; drawn here so that the oracle can use the same.
         rewards = np.where(ended, rng.integers(-1, 2, ended.shape), 0)
         _settle(columns, ended, rewards, len(columns[0]))
-        replay = jitted(replay, _steps(movers, rewards, ended), longest_game=GAME.max_plies)
+        replay = insert(replay, _steps(movers, rewards, ended), GAME.max_plies)
         for g, column in enumerate(columns):
             for back in range(1, min(NUM_ROWS, len(column)) + 1):
                 row = (int(replay.written) - back) % NUM_ROWS
