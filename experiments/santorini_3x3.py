@@ -1,9 +1,8 @@
 """Santorini 3x3 with one worker each: does an hour of self-play on 2 cores learn a game of 61 million positions?
 
-Trains with the settings below and judges 1,200 positions of the solved game, spread over
-all plies, whose values, distances and values of every move are known (tests/golden/solved): how many moves keep the
-value where the side to move has a win, how many where that win takes 7 plies or more, and how often the sign of the
-value is right. Beside it stands the same search without a network. Nothing of the solution enters training.
+Trains with the game's preset and judges 1,200 positions of the solved game, spread over all plies, whose values,
+distances and values of every move are known (tests/golden/solved): how many moves keep the value where the side to move
+has a win, how many where that win takes 7 plies or more, and how often the sign of the value is right. Beside it stands the same search without a network. Nothing of the solution enters training.
 
     python experiments/santorini_3x3.py
 
@@ -30,30 +29,12 @@ from azjax.benchmark.search import machine
 from azjax.evaluation import Player, judge, network_player, search_player
 from azjax.games.game import Game
 from azjax.search import evaluators
-from azjax.training import Checkpoints, Config, Hyper, load_run, load_variables
+from azjax.training import Checkpoints, load_run, load_variables
 from azjax.training.metrics import TIMING, read_rows
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "golden" / "solved" / "santorini_3_1_public.jsonl.gz"
 LONG_WIN = 7  # plies
-CONFIG = Config(
-    iterations=2500,
-    network="mlp",
-    width=512,
-    depth=4,
-    policy="gumbel",
-    num_simulations=16,
-    num_games=512,
-    steps_per_iteration=8,
-    random_start_plies=24,
-    replay_size=524_288,
-    updates_per_iteration=16,
-    decay_updates=40_000,
-    batch_size=1024,
-    checkpoint_every=250,
-    keep_checkpoints=10,
-    hyper=Hyper(learning_rate=1e-3, final_learning_rate=1e-5, l2=1e-6, average_decay=0.999),
-)
 
 
 class Solved(NamedTuple):
@@ -82,7 +63,7 @@ def main(
     """Trains, judges, prints, writes and draws.
 
     Args:
-      iterations: of training; those of `CONFIG` by default.
+      iterations: of training; those of the preset by default.
       seed: of the run.
       num_simulations: of each search that is judged.
       folder: of the run; runs/santorini_3x3-SEED by default.
@@ -92,7 +73,7 @@ def main(
     console = Console()
     game = azjax.make("santorini", size=3, workers=1)
     solved = load_sample(game)
-    config = dataclasses.replace(CONFIG, seed=seed)
+    config = dataclasses.replace(azjax.preset(game), seed=seed)
     if iterations is not None:
         config = dataclasses.replace(config, iterations=iterations)
     folder = ROOT / "runs" / f"santorini_3x3-{seed}" if folder is None else folder

@@ -48,7 +48,10 @@ class SeResnet(Network):
 
 def global_pool(planes: chex.Array) -> chex.Array:
     """Mean and maximum over the board, [B, R, C, F] to [B, 2 F] (Wu 2019, section 3.3)."""
-    return jnp.concatenate([planes.mean(axis=(1, 2)), planes.max(axis=(1, 2))], axis=-1)
+    squares = planes.reshape(len(planes), -1, planes.shape[-1])
+    # The gradient of `max` looks for the maximum again, and is 0 / 0 if its argument, computed again, rounds otherwise.
+    is_top = jnp.arange(squares.shape[1])[None, :, None] == jnp.argmax(squares, axis=1, keepdims=True)
+    return jnp.concatenate([squares.mean(axis=1), jnp.sum(jnp.where(is_top, squares, 0), axis=1)], axis=-1)
 
 
 class GlobalPoolingConv(nnx.Module):

@@ -67,6 +67,28 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             hyper=Hyper(learning_rate=1e-3, l2=1e-5),
         ),
     ),
+    (
+        "santorini",
+        {"size": 3, "workers": 1},
+        Config(
+            iterations=2500,
+            network="mlp",
+            width=512,
+            depth=4,
+            policy="gumbel",
+            num_simulations=16,
+            num_games=512,
+            steps_per_iteration=8,
+            random_start_plies=24,
+            replay_size=524_288,
+            updates_per_iteration=16,
+            decay_updates=40_000,
+            batch_size=1024,
+            checkpoint_every=250,
+            keep_checkpoints=10,
+            hyper=Hyper(learning_rate=1e-3, final_learning_rate=1e-5, l2=1e-6, average_decay=0.999),
+        ),
+    ),
 ]
 
 
