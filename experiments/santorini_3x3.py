@@ -6,7 +6,7 @@ has a win, how many where that win takes 7 plies or more, and how often the sign
 
     python experiments/santorini_3x3.py
 
-Settings, time and result are not measured yet. A run that is there already is finished or taken as it is. Writes
+About an hour. A run that is there already is finished or taken as it is. Writes
 experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 

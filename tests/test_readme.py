@@ -151,6 +151,17 @@ def test_santorini_is_learned_as_the_committed_file_says():
     assert rows["preset, network"]["against_random"] == rows["optimal"]["against_random"] == 0.9375
 
 
+def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
+    rows = json.loads((ROOT / "experiments" / "results" / "santorini_3x3.json").read_text())["rows"]
+    text = " ".join(README.split())
+    minutes = int(re.search(r"After (\d+) minutes the network with 128", text)[1])
+    (found,) = (row for row in rows if row["player"] == "network + 128" and round(row["seconds"] / 60) == minutes)
+    shares = [f"{row[name]:.1%}" for row in (found, rows[0]) for name in ("wins_kept", "long_wins_kept", "signs_right")]
+    told = "keeps {} of the wins, {} of those that take 7 plies or more, and has {} of the values' signs right"
+    assert told.format(*shares[:3]) in text
+    assert "without a network {}, {} and {}.".format(*shares[3:]) in text
+
+
 def test_several_leaves_of_a_step_cost_and_bring_what_the_committed_file_says():
     rows = json.loads((ROOT / "experiments" / "results" / "leaves_per_step.json").read_text())["rows"]
     by_width = {row["leaves_per_step"]: row for row in rows}
