@@ -2,7 +2,8 @@
 
 Trains with the game's preset and judges 1,200 positions of the solved game, spread over all plies, whose values,
 distances and values of every move are known (tests/golden/solved): how many moves keep the value where the side to move
-has a win, how many where that win takes 7 plies or more, and how often the sign of the value is right. Beside it stands the same search without a network. Nothing of the solution enters training.
+has a win, how many where that win takes 7 plies or more, and how often the sign of the value is right. Beside it stands
+the same search without a network. Nothing of the solution enters training.
 
     python experiments/santorini_3x3.py
 
