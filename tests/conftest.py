@@ -13,7 +13,7 @@ from typing import Any
 # Read when jax is first imported; processes that tests start inherit them all.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Most of the time goes into compiling programs that run for milliseconds.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Many tests compile the same programs. The cache begins empty, so that none is older than the code.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="azjax-tests-")
