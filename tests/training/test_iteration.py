@@ -155,7 +155,7 @@ def test_an_iteration_of_every_game_lowers_for_accelerators(name, network):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("tictactoe", marks=pytest.mark.slow), "brandub"])
+@pytest.mark.parametrize("name", ["tictactoe", "brandub"])
 def test_self_play_with_reused_trees_and_a_solver_lowers_for_accelerators(name):
     game = make(name)
     config = dataclasses.replace(SMALL, replay_size=4 * (4 + game.max_plies), reuse_tree=True, solver=True)
