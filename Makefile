@@ -17,8 +17,9 @@ train: $(INSTALLED)  ## train tic-tac-toe, going on from the last run if there i
 test: lint  ## lint, types and the default tests
 	$(BIN)/pytest -n 2
 
+# Programs that run for minutes are compiled in full, unlike those of the default tests; see tests/conftest.py.
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	$(BIN)/pytest -m slow
+	XLA_FLAGS= $(BIN)/pytest -m slow -n 2
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check

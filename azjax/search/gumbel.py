@@ -16,13 +16,14 @@ import numpy as np
 
 from azjax.games.game import Game
 from azjax.search.arrays import places, read, write_rows
+from azjax.search.back_up import LOST
 from azjax.search.descend import FirstStep
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
 from azjax.search.lanes import NO_CHILD
-from azjax.search.policies import check_num_simulations, root_statistics, summarise, to_action, to_actions
+from azjax.search.policies import check_num_simulations, playable, root_statistics, summarise, to_action, to_actions
 from azjax.search.root import Root, judge_root
 from azjax.search.selection import Fold
-from azjax.search.tree import RETURNS, ROOT, VISITS, SearchResult, Tree
+from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot
 from azjax.search.value_search import root_values, search_with_values
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -31,7 +32,9 @@ _HIGHEST_EXPONENT = 80.0  # e^80 is within the range of float32; 1 is nothing be
 _LOWEST_SCORE = -1e9  # of a legal slot, however low its prior: holes are below it
 
 
-@functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "max_num_considered_actions"))
+@functools.partial(
+    jax.jit, static_argnames=("game", "evaluator", "num_simulations", "max_num_considered_actions", "solver")
+)
 def gumbel_policy(
     params: Any,
     key: chex.PRNGKey,
@@ -45,6 +48,7 @@ def gumbel_policy(
     maxvisit_init: chex.Numeric = 50.0,
     value_scale: chex.Numeric = 0.1,
     rescale_values: chex.Numeric = True,
+    solver: bool = False,
 ) -> SearchResult:
     """Gumbel AlphaZero's search (Danihelka et al. 2022) from each state of a batch.
 
@@ -61,10 +65,11 @@ def gumbel_policy(
       evaluator: judges new leaves; see `azjax.search.evaluators` (static).
       num_simulations: new simulations in each tree, at least 1 (static).
       max_num_considered_actions: actions that the root tries at most, at least 1 (static).
-      gumbel_scale: of the noise in the root's logits; 0 for play without chance.
+      gumbel_scale: [] or [B]; of the noise in the root's logits; 0 for play without chance.
       maxvisit_init: c_visit of the paper.
       value_scale: c_scale of the paper.
       rescale_values: stretch the completed Q of a node to 0..1, as mctx does; otherwise take them as they are.
+      solver: see `alphazero_policy`; what is proven of an action stands for its Q (static).
 
     Raises:
       ValueError: num_simulations or max_num_considered_actions below 1.
@@ -77,12 +82,13 @@ def gumbel_policy(
         params,
         loop_key,
         root,
-        gumbel_noise(noise_key, root.prior.shape, gumbel_scale),
+        gumbel_noise(noise_key, root.prior.shape, jnp.broadcast_to(gumbel_scale, len(root.prior))[:, None]),
         num_simulations=num_simulations,
         max_num_considered_actions=max_num_considered_actions,
         maxvisit_init=maxvisit_init,
         value_scale=value_scale,
         rescale_values=rescale_values,
+        solver=solver,
     )
     return dataclasses.replace(
         summarise(game, found.tree, noise_key, 0.0),
@@ -116,6 +122,7 @@ def search_from(
     maxvisit_init: chex.Numeric,
     value_scale: chex.Numeric,
     rescale_values: chex.Numeric,
+    solver: bool = False,
 ) -> Found:
     """The search of `gumbel_policy`, from any roots with `noise` [B, K] in their logits."""
     check_num_simulations(num_simulations)
@@ -135,16 +142,28 @@ def search_from(
         num_actions=dynamics.num_actions,
     )
     halving = SequentialHalving.of(noisy_logits, valid, root.prior, num_considered, num_simulations)
-    tree = search_with_values(dynamics, params, key, root, rule, num_simulations, halving)
+    tree = search_with_values(dynamics, params, key, root, rule, num_simulations, halving, solver)
 
-    visits, q = (statistic.T for statistic in root_statistics(tree))
+    visits, q = root_statistics(tree)
+    standing = playable(tree, visits, root.prior >= 0).T
+    visits, q = visits.T, exact_returns(tree, q).T
     lanes = jnp.where(valid, q, -jnp.inf), root.prior.T, visits.astype(jnp.float32)
     node_visits = 1 + jnp.sum(lanes[2], axis=0)
     scaled_q = rule.scaled_q(rule.seen(node_visits, places(jnp.zeros(batch, jnp.int32), batch), of_lanes(lanes)), lanes)
     scores = jnp.maximum(noisy_logits + scaled_q, _LOWEST_SCORE)
-    winner = jnp.argmax(jnp.where(valid & (visits == jnp.max(visits, axis=0)[None]), scores, -jnp.inf), axis=0)
-    improved = jnp.where(valid, jax.nn.softmax(jnp.where(valid, logits + scaled_q, _LOWEST_SCORE), axis=0), 0.0)
+    most_visits = jnp.max(jnp.where(standing, visits, 0), axis=0)
+    winner = jnp.argmax(jnp.where(standing & (visits == most_visits[None]), scores, -jnp.inf), axis=0)
+    improved = jnp.where(standing, jax.nn.softmax(jnp.where(standing, logits + scaled_q, _LOWEST_SCORE), axis=0), 0.0)
     return Found(tree, winner.astype(jnp.int32), improved.T)
+
+
+def exact_returns(tree: Tree, q: chex.Array) -> chex.Array:
+    """float32 [B, K]: `q` [B, K] of the roots' slots, but for those whose return is proven."""
+    if tree.bounds is None:
+        return q
+    proven = tree.bounds[..., 0] == tree.bounds[..., 1]
+    value = tree.facts[..., REWARD] + tree.facts[..., DISCOUNT] * tree.bounds[..., 0]
+    return jnp.where(by_root_slot(tree, proven.astype(jnp.int32)) > 0, by_root_slot(tree, value), q)
 
 
 def gumbel_noise(key: chex.PRNGKey, shape: tuple[int, ...], scale: chex.Numeric) -> chex.Array:
@@ -211,7 +230,7 @@ class ImprovedPolicy:
         return True
 
     def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
-        return value, prior, visits
+        return jnp.where(value <= LOST, -1.0, value), prior, visits
 
     def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
         return jnp.zeros_like(prior), prior, jnp.zeros_like(prior)
@@ -345,7 +364,13 @@ class SequentialHalving:
         legal = lane < self.num_legal[None]
         sums = tree.sums[2 * batch : 2 * (size + batch)].reshape(-1, batch, 2)
         visits = jnp.where(legal, sums[..., VISITS], 0.0)
-        q = jnp.where(legal, sums[..., RETURNS] / jnp.maximum(visits, 1), -jnp.inf)
+        q = sums[..., RETURNS] / jnp.maximum(visits, 1)
+        if tree.bounds is not None:
+            facts = tree.facts[3 * batch : 3 * (size + batch)].reshape(-1, batch, 3)
+            bounds = tree.bounds[2 * batch : 2 * (size + batch)].reshape(-1, batch, 2)
+            exact = facts[..., REWARD] + facts[..., DISCOUNT] * bounds[..., 0]
+            q = jnp.where(bounds[..., 0] == bounds[..., 1], exact, q)
+        q = jnp.where(legal, q, -jnp.inf)
         lanes = q, self.prior, visits
         roots = places(jnp.zeros(batch, jnp.int32), batch)
         seen = rule.seen(1 + jnp.sum(visits, axis=0), roots, of_lanes(lanes))

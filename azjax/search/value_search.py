@@ -30,14 +30,16 @@ def search_with_values(
     rule: Any,
     num_simulations: int,
     halving: Any = None,
+    solver: bool = False,
 ) -> Tree:
     """The trees of so many simulations, by a rule of selection that reads what the evaluator said of each node.
 
     Args:
       rule: a `Selection` whose field `values` are `root_values`.
       halving: a `SequentialHalving`, which takes the roots' steps; the rule does, where it is None.
+      solver: keep `Tree.bounds`.
     """
-    tree = new_tree(root, rule, num_simulations + 1)
+    tree = new_tree(root, rule, num_simulations + 1, solver=solver)
 
     def one_simulation(simulation: chex.Array, carry: tuple) -> tuple:
         runs, room, values, halving = carry

@@ -26,7 +26,7 @@ class Hyper:
       full_search_fraction: share of the plies with a full search, where there are `fast_simulations`, above 0, to 1.
       gate_threshold: points a game with which new weights pass the gate, 0..1; see `Config.gate_games`.
       gate_tolerance: so much less than the round before ends the rounds.
-      temperature: self-play draws its moves from visits^(1 / temperature).
+      temperature: self-play draws its moves from visits^(1 / temperature); in the Gumbel search it scales the noise.
       temperature_plies: after so many plies of its game a move is drawn with `late_temperature`; infinity for never.
       late_temperature: see there.
     """
@@ -50,7 +50,6 @@ class Hyper:
 
 
 _POLICIES = ("alphazero", "gumbel")
-_PUCT_ALONE = ("reuse_tree", "solver")
 _UP_TO_ONE = ("average_decay", "root_value_fraction", "dirichlet_fraction", "full_search_fraction", "gate_threshold")
 _MAY_BE_INFINITE = ("max_gradient_norm", "temperature", "temperature_plies", "late_temperature")
 _ABOVE_ZERO = ("learning_rate", "max_gradient_norm", "dirichlet_alpha", "full_search_fraction")
@@ -174,11 +173,19 @@ class Config:
                 raise ValueError(f"{name} must be 0..1, got {scalar}")
         if self.hyper.average_decay == 1:
             raise ValueError("average_decay must be below 1, got 1.0: the averaged weights would never change")
-        for name in _PUCT_ALONE:
-            if self.policy == "gumbel" and getattr(self, name):
+        if self.policy == "gumbel":
+            self._check_gumbel()
+
+    def _check_gumbel(self) -> None:
+        for name, asked in (
+            ("reuse_tree", self.reuse_tree),
+            ("forced_playouts", self.hyper.forced_playouts is not None),
+        ):
+            if asked:
                 raise ValueError(f"{name} needs the policy alphazero, got gumbel")
-        if self.policy == "gumbel" and self.hyper.forced_playouts is not None:
-            raise ValueError("forced_playouts needs the policy alphazero, got gumbel")
+        for name in ("temperature", "late_temperature"):
+            if math.isinf(getattr(self.hyper, name)):
+                raise ValueError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
 
     def make_network(self) -> Network:
         """The network that is trained."""

@@ -100,7 +100,8 @@ def make_search(game: Game, network: Network, config: Config) -> Callable[..., S
             options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
             if config.policy == "gumbel":
                 considered = config.max_num_considered_actions
-                options |= {"max_num_considered_actions": considered, "gumbel_scale": float(full)}
+                scale = temperature if full else 0.0
+                options |= {"max_num_considered_actions": considered, "gumbel_scale": scale, "solver": config.solver}
                 result = gumbel_policy(variables, key, states, **options)
             else:
                 options |= {"c_puct": hyper.c_puct, "temperature": temperature, "solver": config.solver, "tree": tree}

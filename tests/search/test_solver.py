@@ -8,16 +8,19 @@ import pytest
 import azjax
 from azjax.evaluation import solve
 from azjax.games.mnk import Mnk
-from azjax.search import alphazero_policy, evaluators, uct_policy
+from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
 
 TICTACTOE = azjax.make("tictactoe")
 KEY = jax.random.key(0)
 
 
-def search(game, states, num_simulations, **options):
+both_searches = pytest.mark.parametrize("policy", [alphazero_policy, gumbel_policy])
+
+
+def search(game, states, num_simulations, policy=alphazero_policy, **options):
     evaluator = evaluators.uniform(game)
     options = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations, **options}
-    return alphazero_policy(None, KEY, states, **options)
+    return policy(None, KEY, states, **options)
 
 
 @pytest.fixture(scope="module")
@@ -45,26 +48,44 @@ def test_every_late_position_is_proven_with_its_value_and_a_best_move(policy, la
     assert (result.visits.sum(axis=1) < 2000).all()
 
 
-def test_the_value_always_lies_within_the_bounds(late):
+@both_searches
+def test_the_value_always_lies_within_the_bounds(policy, late):
     states, values, _ = late
-    result = search(TICTACTOE, states, 20, solver=True)
+    result = search(TICTACTOE, states, 20, policy, solver=True)
     proven = result.bounds[:, 0] == result.bounds[:, 1]
     assert 0 < proven.sum() < len(values)
     assert (result.bounds[:, 0] <= values).all()
     assert (values <= result.bounds[:, 1]).all()
 
 
-def test_a_root_plays_a_best_move_as_soon_as_it_is_proven(late):
+@both_searches
+def test_a_root_plays_a_best_move_as_soon_as_it_is_proven_and_its_policy_is_made_of_such(policy, late):
     states, _, best = late
-    result = search(TICTACTOE, states, 20, solver=True)
+    result = jax.device_get(search(TICTACTOE, states, 20, policy, solver=True))
     proven = np.flatnonzero(result.bounds[:, 0] == result.bounds[:, 1])
-    assert all(int(result.action[row]) in best[row] for row in proven)
+    for row in proven:
+        assert result.action[row] in best[row]
+        assert set(np.flatnonzero(result.policy[row])) <= best[row]
+    np.testing.assert_allclose(result.policy.sum(axis=1), 1, atol=1e-6)
 
 
-def test_before_anything_is_proven_it_changes_nothing():
+def test_a_gumbel_search_gives_no_policy_to_a_move_that_is_proven_lost():
+    # X threatens c3: all other moves of O lose, two plies later.
+    state = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.from_text("XX__O____"))
+    result = jax.device_get(search(TICTACTOE, state, 400, gumbel_policy, solver=True))
+    assert result.action == 2
+    assert np.flatnonzero(result.policy[0]).tolist() == [2]
+    plain = jax.device_get(search(TICTACTOE, state, 400, gumbel_policy))
+    assert np.flatnonzero(plain.policy[0]).tolist() == [2, 3, 5, 6, 7, 8]
+
+
+@both_searches
+def test_before_anything_is_proven_it_changes_nothing(policy):
     states = jax.vmap(TICTACTOE.init)(jax.random.split(KEY, 2))
-    plain, solved = (search(TICTACTOE, states, 60, solver=solver) for solver in (False, True))
+    plain, solved = (search(TICTACTOE, states, 60, policy, solver=solver) for solver in (False, True))
     np.testing.assert_array_equal(plain.visits, solved.visits)
+    np.testing.assert_array_equal(plain.action, solved.action)
+    np.testing.assert_array_equal(plain.policy, solved.policy)
     np.testing.assert_array_equal(plain.value, solved.value)
     assert plain.bounds.tolist() == solved.bounds.tolist() == [[-1, 1], [-1, 1]]
 

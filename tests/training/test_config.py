@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import pytest
 
@@ -25,7 +26,11 @@ from azjax.training import Config, Hyper, preset
         ({"hyper": Hyper(root_value_fraction=1.5)}, r"root_value_fraction must be 0\.\.1, got 1.5"),
         ({"hyper": Hyper(max_gradient_norm=0.0)}, "max_gradient_norm must be above 0, got 0"),
         ({"policy": "muzero"}, "unknown policy 'muzero'; available: alphazero, gumbel"),
-        ({"policy": "gumbel", "solver": True}, "solver needs the policy alphazero, got gumbel"),
+        ({"policy": "gumbel", "reuse_tree": True}, "reuse_tree needs the policy alphazero, got gumbel"),
+        (
+            {"policy": "gumbel", "hyper": Hyper(late_temperature=math.inf)},
+            "late_temperature must be finite with the policy gumbel, whose noise it scales, got inf",
+        ),
         ({"num_simulations": 8, "fast_simulations": 8}, "fast_simulations must be below num_simulations = 8, got 8"),
         ({"precision": "float16"}, "float16"),
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),

@@ -121,11 +121,12 @@ def test_late_moves_are_not_drawn_at_random():
 
 
 @pytest.mark.slow
-def test_what_the_solver_proves_is_marked():
+@pytest.mark.parametrize("policy", ["alphazero", "gumbel"])
+def test_what_the_solver_proves_is_marked(policy):
     game = make("tictactoe")
     # X has one move that wins, on c3.
     config = dataclasses.replace(
-        SMALL, num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",), solver=True
+        SMALL, policy=policy, num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",), solver=True
     )
     steps = _play(game, config)
     assert steps.proven.all()
