@@ -264,13 +264,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _silence_threads() -> None:
-    """Those of Orbax show the tracebacks of errors that it raises too, and of what follows from them."""
+    """Those of Orbax show or log the tracebacks of errors that it raises too, and of what follows from them."""
 
     def show(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
         if threading.current_thread() is threading.main_thread():
             sys.__excepthook__(kind, error, place)
 
-    logging.getLogger("absl").setLevel(logging.CRITICAL)
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     sys.excepthook = show
 
 
