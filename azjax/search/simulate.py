@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from azjax.search.arrays import apart, put, read, tree_of, write_rows
 from azjax.search.back_up import Phase, back_up
-from azjax.search.descend import Leaf, Path, descend
+from azjax.search.descend import FirstStep, Leaf, Path, descend
 from azjax.search.dynamics import Dynamics
 from azjax.search.expand import attach, entry_of, expand, fill, step_from
 from azjax.search.selection import Selection
@@ -35,7 +35,7 @@ def search(
     def one_step(step: chex.Array, carry: tuple[Tree, Path]) -> tuple[Tree, Path]:
         evaluator_key = jax.random.fold_in(key, step)
         if leaves_per_step == 1:
-            return simulate(dynamics, params, evaluator_key, *carry, selection)
+            return simulate(dynamics, params, evaluator_key, *carry, selection)[:2]
         return simulate_together(dynamics, params, evaluator_key, *carry, selection, leaves_per_step)
 
     start = tree.as_runs(), Path.room(tree, dynamics.max_depth)
@@ -44,15 +44,30 @@ def search(
 
 
 def simulate(
-    dynamics: Dynamics, params: Any, key: chex.PRNGKey, tree: Tree, room: Path, selection: Selection
-) -> tuple[Tree, Path]:
-    """One simulation in every tree; the nodes that it makes have the same number in all of them. `room`: for paths."""
+    dynamics: Dynamics,
+    params: Any,
+    key: chex.PRNGKey,
+    tree: Tree,
+    room: Path,
+    selection: Selection,
+    first: FirstStep | None = None,
+) -> tuple[Tree, Path, chex.Array, chex.Array]:
+    """One simulation in every tree; the nodes that it makes have the same number in all of them.
+
+    Args:
+      room: for paths.
+      first: see `descend`.
+
+    Returns:
+      the trees; the paths; the edges [B] to the new nodes; and what the ends of the paths are worth to their players
+      to move, float32 [B].
+    """
     # A full tree writes to a spare row, which nothing leads to.
     node = jnp.minimum(tree.num_made, tree.max_nodes)
-    path, leaf = descend(tree, selection, room, node)
-    tree, edge, made, value = expand(dynamics, params, key, tree, selection, path, leaf, node)
+    path, leaf = descend(tree, selection, room, node, first)
+    tree, edge, made, value = expand(dynamics, params, key, tree, selection, path, leaf, node, first)
     tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
-    return back_up(tree, selection, path, leaf, edge, made, value), path
+    return back_up(tree, selection, path, leaf, edge, made, value), path, edge, value
 
 
 class Claim(NamedTuple):

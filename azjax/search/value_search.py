@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.arrays import write_rows
-from azjax.search.back_up import back_up
-from azjax.search.descend import Path, descend
+from azjax.search.descend import Path
 from azjax.search.dynamics import Dynamics
-from azjax.search.expand import expand
 from azjax.search.root import Root, new_tree
+from azjax.search.simulate import simulate
 from azjax.search.tree import ROOT, Tree
 
 
@@ -43,16 +42,13 @@ def search_with_values(
 
     def one_simulation(simulation: chex.Array, carry: tuple) -> tuple:
         runs, room, values, halving = carry
-        node = simulation + 1
-        selection = dataclasses.replace(rule, values=values)
+        node, selection = runs.num_made, dataclasses.replace(rule, values=values)
         first = None if halving is None else halving.first_step(runs, selection, simulation)
-        path, leaf = descend(runs, selection, room, node, first)
         evaluator_key = jax.random.fold_in(key, simulation)
-        runs, edge, made, value = expand(dynamics, params, evaluator_key, runs, selection, path, leaf, node, first)
-        runs = back_up(runs, selection, path, leaf, edge, made, value)
+        runs, path, edge, value = simulate(dynamics, params, evaluator_key, runs, room, selection, first)
         halving = None if halving is None else halving.with_edge(edge, simulation)
         return runs, path, write_rows(values, value, node), halving
 
     start = tree.as_runs(), Path.room(tree, dynamics.max_depth), rule.values, halving
     runs, *_ = jax.lax.fori_loop(0, num_simulations, one_simulation, start)
-    return dataclasses.replace(runs.shaped_as(tree), num_made=jnp.int32(num_simulations + 1))
+    return runs.shaped_as(tree)
