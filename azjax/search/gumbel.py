@@ -145,8 +145,11 @@ def search_from(
     tree = search_with_values(dynamics, params, key, root, rule, num_simulations, halving, solver)
 
     visits, q = root_statistics(tree)
+    if tree.bounds is not None:
+        means = tree.sums[..., RETURNS] / jnp.maximum(tree.sums[..., VISITS], 1)
+        q = by_root_slot(tree, with_proven(tree.facts, tree.bounds, means))
     standing = playable(tree, visits, root.prior >= 0).T
-    visits, q = visits.T, exact_returns(tree, q).T
+    visits, q = visits.T, q.T
     lanes = jnp.where(valid, q, -jnp.inf), root.prior.T, visits.astype(jnp.float32)
     node_visits = 1 + jnp.sum(lanes[2], axis=0)
     scaled_q = rule.scaled_q(rule.seen(node_visits, places(jnp.zeros(batch, jnp.int32), batch), of_lanes(lanes)), lanes)
@@ -157,13 +160,10 @@ def search_from(
     return Found(tree, winner.astype(jnp.int32), improved.T)
 
 
-def exact_returns(tree: Tree, q: chex.Array) -> chex.Array:
-    """float32 [B, K]: `q` [B, K] of the roots' slots, but for those whose return is proven."""
-    if tree.bounds is None:
-        return q
-    proven = tree.bounds[..., 0] == tree.bounds[..., 1]
-    value = tree.facts[..., REWARD] + tree.facts[..., DISCOUNT] * tree.bounds[..., 0]
-    return jnp.where(by_root_slot(tree, proven.astype(jnp.int32)) > 0, by_root_slot(tree, value), q)
+def with_proven(facts: chex.Array, bounds: chex.Array, returns: chex.Array) -> chex.Array:
+    """float32 [...]: mean `returns` [...] of nodes of `facts` [..., 3] and `bounds` [..., 2], or the proven ones."""
+    lower, upper = bounds[..., 0], bounds[..., 1]
+    return jnp.where(lower == upper, facts[..., REWARD] + facts[..., DISCOUNT] * lower, returns)
 
 
 def gumbel_noise(key: chex.PRNGKey, shape: tuple[int, ...], scale: chex.Numeric) -> chex.Array:
@@ -230,6 +230,7 @@ class ImprovedPolicy:
         return True
 
     def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+        # The range of Q is stretched to 0..1: what stands for a proven loss elsewhere would leave no room in it.
         return jnp.where(value <= LOST, -1.0, value), prior, visits
 
     def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
@@ -368,8 +369,7 @@ class SequentialHalving:
         if tree.bounds is not None:
             facts = tree.facts[3 * batch : 3 * (size + batch)].reshape(-1, batch, 3)
             bounds = tree.bounds[2 * batch : 2 * (size + batch)].reshape(-1, batch, 2)
-            exact = facts[..., REWARD] + facts[..., DISCOUNT] * bounds[..., 0]
-            q = jnp.where(bounds[..., 0] == bounds[..., 1], exact, q)
+            q = with_proven(facts, bounds, q)
         q = jnp.where(legal, q, -jnp.inf)
         lanes = q, self.prior, visits
         roots = places(jnp.zeros(batch, jnp.int32), batch)

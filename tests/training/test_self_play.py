@@ -121,6 +121,21 @@ def test_late_moves_are_not_drawn_at_random():
 
 
 @pytest.mark.slow
+def test_the_temperature_scales_the_noise_of_the_gumbel_search():
+    game = make("tictactoe")
+    hyper = dataclasses.replace(SMALL.hyper, temperature_plies=1.0)
+    config = dataclasses.replace(
+        SMALL, policy="gumbel", num_games=16, num_simulations=16, steps_per_iteration=3, replay_size=256, hyper=hyper
+    )
+    steps = _play(game, config)
+    boards = np.asarray(jax.vmap(jax.vmap(game.observe))(steps.states)).reshape(3, 16, 9, -1).any(axis=3)
+    first, second = (np.argmax(boards[ply + 1] & ~boards[ply], axis=1) for ply in (0, 1))
+    assert 4 < len(set(first)) < 16
+    # After the first move there is no noise: games that began alike go on alike.
+    assert len(set(zip(first, second, strict=True))) == len(set(first))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["alphazero", "gumbel"])
 def test_what_the_solver_proves_is_marked(policy):
     game = make("tictactoe")
