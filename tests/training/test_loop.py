@@ -6,8 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 
 import jax
 import numpy as np
@@ -283,22 +281,20 @@ def test_a_run_from_before_a_field_was_there_goes_on_with_its_default(straight, 
         train(GAME, dataclasses.replace(SMALL, solver=True), folder, resume=True)
 
 
-def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, tmp_path):
+def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, tmp_path, monkeypatch):
     folder = tmp_path / "run"
-    # Sent from another thread as soon as the first rows are there.
-    timing = folder / "timing.jsonl"
+    write = loop.MetricsLog.write
 
-    def interrupt():
-        while not timing.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
+    def write_and_interrupt(log, done, *rows):
+        write(log, done, *rows)
+        if done == 2:
+            signal.raise_signal(signal.SIGTERM)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    result = train(GAME, SMALL, folder)
-    thread.join()
-    assert result.stopped_by == signal.SIGTERM
-    assert Checkpoints(folder / "checkpoints").steps()[-1] == result.iteration < 6
+    with monkeypatch.context() as patched:
+        patched.setattr(loop.MetricsLog, "write", write_and_interrupt)
+        result = train(GAME, SMALL, folder)
+    assert (result.stopped_by, result.iteration) == (signal.SIGTERM, 2)
+    assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None
     assert checkpoint_bits(folder) == checkpoint_bits(straight)
 
