@@ -1,10 +1,11 @@
-"""From what a user types to a player: a run folder, or a spec such as `random`, `optimal` or `rollout:1000`."""
+"""From what a user types to a player: a run folder, a packaged agent, or a spec such as `random` or `uct:1000`."""
 
 from pathlib import Path
 
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
 from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
 from azjax.games.game import Game
+from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.search import evaluators
 from azjax.training import Checkpoints, load_run, load_variables
 from azjax.training.loop import CHECKPOINTS
@@ -13,23 +14,32 @@ LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
 
 _SOLVED = "optimal:"
-_FORMS = "a run folder (RUN, RUN@best or RUN@ITERATION), optimal:SOLUTION_FILE, " + ", ".join(NAMED)
+_FORMS = "; ".join(
+    [
+        "a run folder (RUN, RUN@best or RUN@ITERATION)",
+        f"a packaged agent ({', '.join(packaged())})",
+        "optimal:SOLUTION_FILE",
+        f"with a game {', '.join(NAMED)}",
+    ]
+)
 
 
-def is_run(spec: str) -> bool:
-    """Whether the spec names a folder: a path beats a name."""
-    return Path(spec.rpartition("@")[0] or spec).is_dir() or Path(spec).is_dir()
+def is_trained(spec: str) -> bool:
+    """Whether the spec names a trained agent, which plays at all levels."""
+    return _is_run(spec) or spec in packaged()
 
 
 def game_of(spec: str) -> Game | None:
-    """The game of a run folder or of a solution; None where the spec tells none.
+    """The game of a run folder, a packaged agent or a solution; None where the spec tells none.
 
     Raises:
       RunError: a folder that is not a run's.
       ValueError: a file that is not a solution.
     """
-    if is_run(spec):
+    if _is_run(spec):
         return load_run(_split(spec)[0])[0]
+    if spec in packaged():
+        return game_of_agent(spec)
     return game_of_solution(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
 
 
@@ -45,57 +55,65 @@ def load_player(
     """Makes a player.
 
     Args:
-      spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one),
-        `random`, `optimal` (which solves the game first), `optimal:FILE` (which reads a solution), or a search
-        without a network: `uct:1000`, or with equal priors `uniform:64`, `rollout:1000`, `random:64`.
-      game: what it plays; a run folder and a solution know their own.
+      spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one), the
+        name of a packaged agent (`brandub`), `random`, `optimal` (which solves the game first), `optimal:FILE` (which
+        reads a solution), or a search without a network: `uct:1000`, or with equal priors `uniform:64`,
+        `rollout:1000`, `random:64`.
+      game: what it plays; trained agents and a solution know their own.
       num_simulations: of a trained agent's search.
       level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
         searches.
-      solver: the search proves wins, losses and draws (of a run folder: at level `hard`).
+      solver: the search proves wins, losses and draws (of a trained agent: at level `hard`).
       reuse_tree: the search goes on in the tree below the moves that were played (likewise).
 
     Raises:
-      ValueError: an unknown spec or level, no game, another game than the run's, or an option of a search for a player
-        whose search does not have it.
+      ValueError: an unknown spec or level, no game, another game than the agent's, or an option of a search for a
+        player whose search does not have it.
       RunError: a folder that is not a run's, or one without a sound checkpoint.
     """
     if level not in LEVELS:
         raise ValueError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if num_simulations < 1:
         raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
-    if is_run(spec):
+    if is_trained(spec):
         return _trained(spec, game, num_simulations, level, solver, reuse_tree)
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise ValueError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
-        raise ValueError(f"{spec!r} is no run folder; a player by name needs a game too. Players: {_FORMS}")
+        raise ValueError(f"{spec!r} is no trained agent; a player by name needs a game too. Players: {_FORMS}")
     if not is_named(spec):
         raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
+def _is_run(spec: str) -> bool:
+    """Whether the spec names a folder, which beats a packaged agent of its name."""
+    return Path(spec.rpartition("@")[0] or spec).is_dir() or Path(spec).is_dir()
+
+
 def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
-    folder, step = _split(spec)
-    own_game, config = load_run(folder)
-    if game not in (None, own_game):
-        raise ValueError(f"{folder} was trained on {own_game}, asked to play {game}")
-    _, variables = load_variables(folder, step)
-    network = config.make_network()
+    agent = _of_run(*_split(spec)) if _is_run(spec) else load_agent(spec)
+    if game not in (None, agent.game):
+        raise ValueError(f"{spec} was trained on {agent.game}, asked to play {game}")
     if level == "hard":
         return search_player(
-            own_game,
-            evaluators.network(network, own_game),
-            variables,
+            agent.game,
+            evaluators.network(agent.network, agent.game),
+            agent.variables,
             num_simulations=num_simulations,
-            c_puct=config.hyper.c_puct,
+            c_puct=agent.c_puct,
             solver=solver,
             reuse_tree=reuse_tree,
             name=with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
         )
-    return network_player(own_game, network, variables, temperature=1.0 if level == "easy" else 0.0)
+    return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
+
+
+def _of_run(folder: str, step: int | None) -> Agent:
+    game, config = load_run(folder)
+    return Agent(game, config.make_network(), load_variables(folder, step)[1], config.hyper.c_puct)
 
 
 def _split(spec: str) -> tuple[str, int | None]:

@@ -21,12 +21,13 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of, is_run, load_player
+from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of, is_trained, load_player
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.evaluation import Player, check_can_save, load_solution, perft, save_solution, solve
 from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import Game, available, factory, make
+from azjax.packaged import packaged
 from azjax.play.terminal import play_in_terminal
 from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
 from azjax.training import Config, preset, train
@@ -47,8 +48,9 @@ azjax train ends with exit code 0 when it is done, 130 or 143 after Ctrl-C or SI
 and 1 for all else that stops it.
 
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
-PLAYER is a run folder, random, optimal, optimal:FILE with a file that `azjax solve` wrote, or a search without a
-network such as uct:1000 or uniform:64; random, optimal and searches need --game GAME.
+PLAYER is a run folder, one of the agents that come with azjax ({agents}),
+optimal:FILE with a file that `azjax solve` wrote, or with --game GAME one of random, optimal, and searches without a
+network such as uct:1000 or uniform:64.
 """
 
 
@@ -203,9 +205,9 @@ def solve_command(arguments: list[str]) -> None:
 
 def play_command(arguments: list[str]) -> None:
     options, game, spec = _parse_with_player("play", PlayOptions(), arguments)
-    if options.level is not None and not is_run(spec):
+    if options.level is not None and not is_trained(spec):
         raise ValueError(f"level is for trained agents; {spec} has but one")
-    names = LEVELS if is_run(spec) else LEVELS[-1:]
+    names = LEVELS if is_trained(spec) else LEVELS[-1:]
     levels = {name: _load(spec, game, options, name) for name in names}
     play_in_terminal(
         game,
@@ -238,7 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command. What goes wrong is told in one line; the exit code is 2 for bad input, 1 for the rest."""
     command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
     if command in ("-h", "--help"):
-        _console.print(_USAGE.format(games=", ".join(available())), end="", markup=False, soft_wrap=True)
+        usage = _USAGE.format(games=", ".join(available()), agents=", ".join(packaged()))
+        _console.print(usage, end="", soft_wrap=True)
         return
     if arguments is None:
         _silence_threads()
@@ -316,7 +319,7 @@ def _load(spec: str, game: Game, options: EvaluateOptions | PlayOptions, level: 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
     solution = None if options.solution is None else load_solution(options.solution, game)
-    levels = ("medium", "hard") if is_run(spec) else ("hard",)
+    levels = ("medium", "hard") if is_trained(spec) else ("hard",)
     players = [_load(spec, game, options, level) for level in levels]
     with _console.status("measuring") as status:
         strengths = measure(

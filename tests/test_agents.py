@@ -4,7 +4,7 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import game_of, is_run, load_player
+from azjax.agents import game_of, is_trained, load_player
 from azjax.evaluation import judge, start_memory
 from azjax.games.game import make
 from azjax.training import RunError, train
@@ -25,7 +25,7 @@ def _judge(player, text="____"):
 
 
 def test_a_run_folder_knows_its_game(run):
-    assert is_run(run)
+    assert is_trained(run)
     assert game_of(run) == GAME
     assert game_of("random") is None
 

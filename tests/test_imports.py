@@ -18,7 +18,7 @@ LAYERS: list[list[str]] = [
     ["search"],
     ["networks"],
     ["evaluation"],
-    ["training"],
+    ["training", "packaged"],
     ["agents", "report"],
     ["play", "benchmark", "cli", "__main__"],
 ]

@@ -102,8 +102,9 @@ def test_the_files_that_it_links_to_are_there():
 def test_perfect_play_with_every_seed_is_what_the_committed_file_says():
     results = json.loads((ROOT / "experiments" / "results" / "perfect_play.json").read_text())
     assert {(row["game"], row["seed"]) for row in results["rows"]} == {
-        (game, seed) for game in ("connect2", "tictactoe") for seed in range(3)
+        (game, seed) for game in ("connect2", "tictactoe", "santorini") for seed in range(3)
     }
+    assert {row["network"]["positions"] for row in results["rows"]} == {23, 4520, 1311}
     for row in results["rows"]:
         assert row["network"]["mistakes"] == row["network_and_64_simulations"]["mistakes"] == 0
 
@@ -191,6 +192,9 @@ def test_what_helps_learning_is_what_the_committed_file_says():
         map(str, told)
     )
     assert min(mean["proven values"], mean["averaged weights"]) >= base
+    start, bare = mean["start of the game alone"], mean["the same, no symmetries"]
+    assert f"from the game's start alone it is {start} mistakes instead of {base}" in text
+    assert f"and much without them ({bare})" in text
 
 
 def test_the_speed_of_the_whole_loop_is_that_of_the_committed_file():

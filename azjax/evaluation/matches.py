@@ -3,10 +3,11 @@
 Axis letters: `B` games played side by side.
 """
 
+import collections
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import chex
@@ -59,16 +60,29 @@ class MatchResult:
     Attributes:
       first: name of the first player.
       second: name of the second one.
-      moving_first: games in which the first player was player 0.
-      moving_second: games in which it was player 1.
-      mean_length: plies of a game.
+      rewards: of the first player in each game, which it began if the game's number is even; above 0 is a win.
+      plies: of each game.
     """
 
     first: str
     second: str
-    moving_first: Record
-    moving_second: Record
-    mean_length: float
+    rewards: tuple[float, ...]
+    plies: tuple[int, ...]
+
+    @property
+    def moving_first(self) -> Record:
+        """Games in which the first player was player 0."""
+        return _record(self.rewards[::2])
+
+    @property
+    def moving_second(self) -> Record:
+        """Games in which the first player was player 1."""
+        return _record(self.rewards[1::2])
+
+    @property
+    def mean_length(self) -> float:
+        """Plies of a game."""
+        return sum(self.plies) / len(self.plies)
 
     @property
     def total(self) -> Record:
@@ -152,17 +166,12 @@ def play_match(
         rewards[games], plies[games] = _play_batch(game, (first, second), seat[games], states, batch_key)
         if progress is not None:
             progress(games.stop, num_games)
-    return MatchResult(
-        first=first.name,
-        second=second.name,
-        moving_first=_record(rewards[seat == 0]),
-        moving_second=_record(rewards[seat == 1]),
-        mean_length=float(plies.mean()),
-    )
+    return MatchResult(first.name, second.name, tuple(rewards.tolist()), tuple(plies.tolist()))
 
 
-def _record(rewards: np.ndarray) -> Record:
-    return Record(int((rewards > 0).sum()), int((rewards == 0).sum()), int((rewards < 0).sum()))
+def _record(rewards: Iterable[float]) -> Record:
+    signs = collections.Counter(np.sign(reward) for reward in rewards)
+    return Record(signs[1], signs[0], signs[-1])
 
 
 def _play_batch(

@@ -8,7 +8,7 @@ import pytest
 
 import azjax.games
 from azjax.evaluation import game_of_solution, judge, load_solution, optimal_player, save_solution
-from azjax.evaluation import solution_file as files
+from azjax.games.archive import digest
 
 SANTORINI = azjax.games.make("santorini", size=2)
 
@@ -94,7 +94,8 @@ def test_no_flipped_byte_changes_a_value_silently(saved, solution_of):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "its format is 2, and 1 is known"),
+        ({"format": 2}, "it is of kind solution, format 2, not solution, 1"),
+        ({"kind": "agent"}, "it is of kind agent, format 1, not solution, 1"),
         ({"game": "checkers"}, "is no solution file, or is damaged: unknown game 'checkers'"),
         ({"options": {"wings": 2}}, "is no solution file, or is damaged: santorini has no option 'wings'"),
         ({"sha256": "0" * 64}, "is damaged: its values are not those that were written"),
@@ -111,7 +112,7 @@ def test_values_that_do_not_follow_from_the_rules_are_refused(saved, solution_of
     """As those of a version that numbers positions in another way."""
     table = solution_of(SANTORINI).table
     arrays = {"reached": table.reached, "scores": table.scores[::-1].copy(), "plies": solution_of(SANTORINI).plies}
-    rewrite(saved, lambda manifest: manifest | {"sha256": files._digest(arrays)}, scores=arrays["scores"])
+    rewrite(saved, lambda manifest: manifest | {"sha256": digest(arrays)}, scores=arrays["scores"])
     with pytest.raises(ValueError, match="other rules or position numbers"):
         load_solution(saved)
 

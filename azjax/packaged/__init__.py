@@ -1,0 +1,106 @@
+"""Trained agents that come with the package: `NAME.npz`, an archive of `azjax.games`, and its model card `NAME.md`.
+
+`experiments/packaged_agents.py` made them.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azjax.games.archive import game_of_archive, load_archive, save_archive
+from azjax.games.game import Game
+from azjax.networks import Network, Variables, make_network
+
+FOLDER = Path(__file__).parent
+_KIND = "agent"
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """A trained network and what it was trained for.
+
+    Attributes:
+      game: what it plays.
+      network: its shape.
+      variables: of the network, float32.
+      c_puct: weight of exploration in its searches.
+    """
+
+    game: Game
+    network: Network
+    variables: Variables
+    c_puct: float
+
+
+def packaged() -> list[str]:
+    """The names of the agents, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.npz"))
+
+
+def load_agent(name: str) -> Agent:
+    """Reads an agent, and checks all of its bytes.
+
+    Raises:
+      ValueError: an unknown name, or a damaged file.
+    """
+    game, manifest, arrays = load_archive(FOLDER / f"{name}.npz", _KIND)
+    return Agent(game, make_network(**manifest["network"]), _nested(arrays), manifest["c_puct"])
+
+
+def game_of_agent(name: str) -> Game:
+    """What the agent plays; errors are those of `load_agent`."""
+    return game_of_archive(FOLDER / f"{name}.npz", _KIND)
+
+
+def save_agent(name: str, game: Game, network: dict[str, Any], variables: Variables, c_puct: float) -> Path:
+    """Writes an agent to its file, whole or not at all.
+
+    Args:
+      name: of the agent.
+      game: what it plays.
+      network: `name`, `width` and `depth`, as `azjax.networks.make_network` takes them.
+      variables: of the network. Matrices and kernels are rounded to half precision.
+      c_puct: weight of exploration in its searches.
+
+    Returns:
+      the file.
+
+    Raises:
+      ValueError: a weight that is not finite in half precision.
+      OSError: it could not be written; what stood there before stays.
+    """
+    path = FOLDER / f"{name}.npz"
+    arrays = {leaf: _rounded(leaf, np.asarray(array)) for leaf, array in _flat(variables).items()}
+    save_archive(path, _KIND, game, {"network": network, "c_puct": c_puct}, arrays)
+    return path
+
+
+def _rounded(name: str, array: np.ndarray) -> np.ndarray:
+    """Half precision for what has two axes or more, where nearly all of the bytes are."""
+    with np.errstate(over="ignore"):  # told below
+        small = array.astype(np.float16 if array.ndim > 1 else np.float32)
+    if not np.isfinite(small).all():
+        raise ValueError(f"{name} holds a weight that is not finite, or too large for half precision")
+    return small
+
+
+def _flat(variables: Variables, path: str = "") -> dict[str, Any]:
+    """Leaves by their path, such as `params/policy/kernel`."""
+    leaves: dict[str, Any] = {}
+    for name, value in variables.items():
+        leaves |= _flat(value, f"{path}{name}/") if isinstance(value, dict) else {f"{path}{name}": value}
+    return leaves
+
+
+def _nested(leaves: dict[str, np.ndarray]) -> Variables:
+    """What `_flat` flattened, in single precision."""
+    variables: Variables = {"params": {}, "batch_stats": {}}
+    for path, leaf in leaves.items():
+        *parents, name = path.split("/")
+        inner = variables
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = leaf.astype(np.float32)
+    return variables

@@ -1,0 +1,296 @@
+"""How often does the Connect Four agent give away what there is, and who beats it?
+
+Trains the preset from self-play alone, an hour on 2 CPU cores, and judges the network at each kept checkpoint, alone
+and with 400 simulations, on the positions of `connect_four_positions.py`, of which every move's exact value is known;
+beside it random moves and OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves
+first in 100 games against that MCTS with 1,000 rollouts.
+
+    pip install 'azjax[interop]'
+    python experiments/connect_four.py
+
+A run that is there already goes on or is taken as it is, and what was measured of MCTS is not measured again, unless
+--anew (20 minutes). Writes experiments/results/connect_four.json and docs/connect_four.png.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyspiel
+import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.evaluation import Player, judge, network_player, random_player, search_player
+from azjax.evaluation.players import act
+from azjax.games.game import Game
+from azjax.search import evaluators
+from azjax.training import Checkpoints, load_run, load_variables
+from azjax.training.metrics import TIMING, read_rows
+
+ROOT = Path(__file__).parents[1]
+POSITIONS = ROOT / "experiments" / "results" / "connect_four_positions.json"
+EARLY_PLIES, FEW_MOVES = 12, 2
+BATCH = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Positions:
+    """Judged positions.
+
+    Attributes:
+      moves: n strings of columns 1 to 7.
+      states: after them, NumPy leaves [n, ...].
+      kinds: n words.
+      plies: int [n].
+      keeps: bool [n, 7]; moves that keep the exact value.
+      legal: bool [n, 7].
+    """
+
+    moves: list[str]
+    states: Any
+    kinds: np.ndarray
+    plies: np.ndarray
+    keeps: np.ndarray
+    legal: np.ndarray
+
+    @property
+    def narrow(self) -> np.ndarray:
+        """bool [n]: early positions with few moves that keep the value."""
+        return (self.plies <= EARLY_PLIES) & (self.keeps.sum(axis=1) <= FEW_MOVES)
+
+    @property
+    def open(self) -> np.ndarray:
+        """bool [n]: where a mistake can be made."""
+        return (self.keeps < self.legal).any(axis=1)
+
+
+def main(
+    iterations: int | None = None,
+    seed: int = 0,
+    num_simulations: int = 400,
+    rollouts: tuple[int, ...] = (1_000, 10_000),
+    games: int = 100,
+    anew: bool = False,
+    folder: Path | None = None,
+    output: Path = ROOT / "experiments" / "results" / "connect_four.json",
+    plot: Path = ROOT / "docs" / "connect_four.png",
+) -> None:
+    """Trains, judges, plays, prints, writes and draws.
+
+    Args:
+      iterations: of training; those of the preset by default.
+      seed: of the run.
+      num_simulations: of each search that is judged.
+      rollouts: of OpenSpiel's MCTS, a row each.
+      games: of the match against the first of these.
+      anew: measure MCTS again.
+      folder: of the run; runs/connect_four-SEED by default.
+      output: the results.
+      plot: mistakes against training time and by ply.
+    """
+    console = Console()
+    game = azjax.make("connect_four")
+    config = dataclasses.replace(azjax.preset(game), seed=seed)
+    if iterations is not None:
+        config = dataclasses.replace(config, iterations=iterations)
+    folder = ROOT / "runs" / f"connect_four-{seed}" if folder is None else folder
+    result = azjax.train(game, config, folder, resume=True, console=console)
+    if result.stopped_by is not None:
+        sys.exit(128 + result.stopped_by)
+    positions = load_positions(game)
+    before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
+    rivals = before or rival_rows(game, positions, rollouts)
+    rows = []
+    seconds = np.cumsum([row["seconds"] for row in read_rows(folder / TIMING)])
+    for step in Checkpoints(folder / "checkpoints").steps():
+        for name, player in players(game, folder, step, num_simulations).items():
+            told = {"player": name, "iteration": step, "seconds": round(float(seconds[step - 1]))}
+            rows.append({**told, **mistakes(chosen(player, positions), positions)})
+    match = play_first(game, player, rollouts[0], games)
+    console.print(table([*rivals, *rows[-2:]]))
+    console.print(f"moving first against MCTS, {rollouts[0]:,} rollouts: {match}")
+    report = {
+        "command": "python experiments/connect_four.py",
+        "settings": {"seed": seed, "num_simulations": num_simulations, "config": dataclasses.asdict(config)},
+        "machine": machine(),
+        "positions": {
+            "all": len(positions.moves),
+            "narrow": int(positions.narrow.sum()),
+            "open": int(positions.open.sum()),
+            **{kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())},
+        },
+        "rivals": rivals,
+        "rows": rows,
+        "match": {"rollouts": rollouts[0], **match},
+    }
+    output.write_text(json.dumps(report, indent=2) + "\n")
+    draw(rivals, rows, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def load_positions(game: Game) -> Positions:
+    """Those of the committed file."""
+    lines = json.loads(POSITIONS.read_text())
+    values = np.array([[".-=+".index(value) for value in line["values"]] for line in lines])
+    moves = [line["moves"] for line in lines]
+    plies = np.array([len(text) for text in moves])
+    actions = np.array([[int(move) - 1 for move in text.ljust(plies.max(), "1")] for text in moves])
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), len(moves)))
+    step = jax.jit(jax.vmap(game.step))
+    for ply in range(plies.max()):
+        after = step(states, actions[:, ply])
+        goes_on = plies > ply
+        states = jax.tree.map(
+            lambda new, old: np.where(goes_on.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, states
+        )
+    return Positions(
+        moves=moves,
+        states=jax.device_get(states),
+        kinds=np.array([line["kind"] for line in lines]),
+        plies=plies,
+        keeps=values == values.max(axis=1, keepdims=True),
+        legal=values > 0,
+    )
+
+
+def players(game: Game, folder: Path, step: int, num_simulations: int) -> dict[str, Player]:
+    """The agent at a checkpoint, alone and with a search."""
+    config = load_run(folder)[1]
+    network, (_, variables) = config.make_network(), load_variables(folder, step)
+    search = search_player(
+        game,
+        evaluators.network(network, game),
+        variables,
+        num_simulations=num_simulations,
+        c_puct=config.hyper.c_puct,
+    )
+    return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
+
+
+def chosen(player: Player, positions: Positions) -> np.ndarray:
+    """float [n, 7]: how likely the player takes each move."""
+    n = len(positions.moves)
+    found = []
+    for start in range(0, n, BATCH):
+        rows = np.arange(start, start + BATCH) % n  # full batches: one compilation
+        states = jax.tree.map(lambda leaf: leaf[rows], positions.states)
+        found.append(np.asarray(judge(player, jax.random.key(start), states).probabilities))
+    return np.concatenate(found)[:n]
+
+
+def mistakes(probabilities: np.ndarray, positions: Positions) -> dict[str, Any]:
+    """Shares of the moves that give away what there is: of all positions, and of some."""
+    lost = (probabilities * ~positions.keeps).sum(axis=1)
+
+    def share(rows: np.ndarray) -> float:
+        return round(float(lost[rows].mean()), 4)
+
+    kinds = {kind: share(positions.kinds == kind) for kind in dict.fromkeys(positions.kinds.tolist())}
+    by_ply = [share(positions.plies == ply) for ply in range(positions.plies.max() + 1)]
+    every = share(np.ones(len(lost), bool))
+    return {"all": every, "narrow": share(positions.narrow), "open": share(positions.open), **kinds, "by_ply": by_ply}
+
+
+def rival_rows(game: Game, positions: Positions, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Those who have not learned."""
+    rows = [{"player": "random", **mistakes(chosen(random_player(game), positions), positions)}]
+    for count in rollouts:
+        bot = OpenSpielMcts(count)
+        moves = [bot.move(text) for text in track(positions.moves, f"MCTS, {count:,} rollouts")]
+        rows.append({"player": f"MCTS, {count:,} rollouts", **mistakes(np.eye(7)[moves], positions)})
+    return rows
+
+
+class OpenSpielMcts:
+    """OpenSpiel's MCTS with the settings of its `mcts_example.cc`: UCB 2, solver on, one random rollout a leaf."""
+
+    def __init__(self, rollouts: int, seed: int = 0):
+        self.rules = pyspiel.load_game("connect_four")
+        evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=seed)
+        self.bot = pyspiel.MCTSBot(
+            self.rules,
+            evaluator,
+            uct_c=2.0,
+            max_simulations=rollouts,
+            max_memory_mb=1000,
+            solve=True,
+            seed=seed,
+            verbose=False,
+        )
+
+    def move(self, moves: str) -> int:
+        """The column, 0 to 6, that it plays after moves such as `4453`."""
+        state = self.rules.new_initial_state()
+        for move in moves:
+            state.apply_action(int(move) - 1)
+        return int(self.bot.step(state))
+
+
+def play_first(game: Game, player: Player, rollouts: int, games: int) -> dict[str, int]:
+    """Games that the player begins: how many it won, drew and lost."""
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), games))
+    step = jax.jit(jax.vmap(game.step))
+    bots = [OpenSpielMcts(rollouts, seed) for seed in range(games)]
+    moves, points = [""] * games, np.zeros(games)
+    for ply in track(range(game.max_plies), f"{games} games against MCTS"):
+        running = np.flatnonzero(~np.asarray(states.terminated))
+        if not len(running):
+            break
+        if ply % 2 == 0:
+            actions = np.asarray(act(player, jax.random.key(ply), states)[0])
+        else:
+            actions = np.zeros(games, np.int32)
+            actions[running] = [bots[row].move(moves[row]) for row in running]
+        for row in running:
+            moves[row] += str(actions[row] + 1)
+        states = step(states, actions)
+        points += np.asarray(states.rewards[:, 0])
+    return {name: int((points == result).sum()) for name, result in (("won", 1), ("drawn", 0), ("lost", -1))}
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people."""
+    names = ("all", "random", "search", "balanced", "narrow", "open")
+    heads = (*names[:4], f"to ply {EARLY_PLIES}, at most {FEW_MOVES} right", "where one can err")
+    shown = Table("mistakes", "minutes", *heads)
+    for row in rows:
+        minutes = f"{row['seconds'] / 60:.0f}" if "seconds" in row else ""
+        shown.add_row(row["player"], minutes, *(f"{row[name]:.1%}" for name in names))
+    return shown
+
+
+def draw(rivals: list[dict[str, Any]], rows: list[dict[str, Any]], path: Path) -> None:
+    """Mistakes against training time, and by ply."""
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    time, ply = figure.subplots(1, 2)
+    colours = ("#c8553d", "#2a6fbb")
+    for rival, style in zip(rivals[1:], ("--", ":"), strict=False):
+        time.axhline(rival["all"], color="#9aa0a6", linestyle=style, label=rival["player"])
+        ply.plot(rival["by_ply"], color="#9aa0a6", linestyle=style, label=rival["player"])
+    for player, colour in zip(dict.fromkeys(row["player"] for row in rows), colours, strict=True):
+        of_player = [row for row in rows if row["player"] == player]
+        minutes = [row["seconds"] / 60 for row in of_player]
+        time.plot(minutes, [row["all"] for row in of_player], color=colour, marker="o", markersize=3, label=player)
+        ply.plot(of_player[-1]["by_ply"], color=colour, label=player)
+    for panel, title, axis in ((time, "mistakes on all positions", "minutes of training"), (ply, "by ply", "ply")):
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel(axis)
+        panel.set_ylim(bottom=0)
+        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+        panel.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

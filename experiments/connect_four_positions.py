@@ -1,0 +1,136 @@
+"""Which positions of Connect Four is an agent judged on? Makes them, with the exact value of every move.
+
+Of each ply from 0 to 40, so many positions as there are of each kind, none twice:
+
+- `random`: of games of random moves;
+- `search`: of games between searches without a network (UCT, 100 random rollouts a move), whose moves are drawn by
+  their visits;
+- `balanced`: of games of random moves among those that keep the exact value, after 0 to 8 random plies.
+
+bitbully (https://pypi.org/project/bitbully, an alpha-beta solver with an opening book, by M. Thill) judges each move.
+
+    pip install 'azjax[interop]'
+    python experiments/connect_four_positions.py
+
+Some minutes on 2 CPU cores. Writes experiments/results/connect_four_positions.json: a line a position, with its moves
+as a string of columns 1 to 7, its kind, and for each column `+`, `=` or `-` where the player to move then wins, draws
+or loses with best play, and `.` where the column is full.
+"""
+
+import collections
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+import tyro
+from bitbully import BitBully, Board
+from rich.progress import track
+
+import azjax
+from azjax.evaluation.players import draw
+
+OUTPUT = Path(__file__).parent / "results" / "connect_four_positions.json"
+PLIES = 41  # 0 to 40: at ply 41 one move is left
+COLUMNS = range(7)
+
+
+def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT) -> None:
+    """Plays, chooses, judges and writes.
+
+    Args:
+      each: positions of a ply and a kind, at most.
+      games: of each kind, from which they are taken.
+      seed: of everything random.
+      output: the file.
+    """
+    solver = BitBully(opening_book="12-ply-dist")
+    rng = np.random.default_rng(seed)
+    played = {
+        "random": [random_game(rng) for _ in range(games)],
+        "search": searched_games(games, seed),
+        "balanced": [balanced_game(solver, rng) for _ in track(range(games), "balanced games")],
+    }
+    seen: set[tuple] = set()
+    chosen = []
+    for ply in range(PLIES):
+        for kind, all_games in played.items():
+            left = each
+            for moves in rng.permutation(np.array(all_games, dtype=object)):
+                # A game that ended before has no position there.
+                if left and len(moves) > ply and (key := tuple(map(tuple, board(moves[:ply]).to_array()))) not in seen:
+                    seen.add(key)
+                    chosen.append((kind, moves[:ply]))
+                    left -= 1
+    lines = [
+        json.dumps({"moves": moves, "kind": kind, "values": values(solver, moves)})
+        for kind, moves in track(chosen, "judging")
+    ]
+    output.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    counts = collections.Counter(kind for kind, _ in chosen)
+    print(f"{len(lines)} positions written to {output}: {dict(counts)}")
+
+
+def board(moves: str) -> Board:
+    """bitbully's, after moves such as `4453`."""
+    return Board([int(move) - 1 for move in moves])
+
+
+def values(solver: BitBully, moves: str) -> str:
+    """A character for each column; see above."""
+    position = board(moves)
+    scores = solver.score_all_moves(position)
+    return "".join("." if column not in scores else "-=+"[np.sign(scores[column]) + 1] for column in COLUMNS)
+
+
+def random_game(rng: np.random.Generator, plies: int = 42) -> str:
+    """The moves of a game, or of its first plies."""
+    position, moves = Board(), ""
+    while not position.is_game_over() and len(moves) < plies:
+        column = int(rng.choice(position.legal_moves()))
+        position.play(column)
+        moves += str(column + 1)
+    return moves
+
+
+def balanced_game(solver: BitBully, rng: np.random.Generator) -> str:
+    """The moves of a game in which nobody gives away what there is, after some that are random."""
+    moves = random_game(rng, plies=int(rng.integers(9)))
+    position = board(moves)
+    while not position.is_game_over():
+        now = values(solver, moves)
+        best = max(now, key=".-=+".index)
+        column = int(rng.choice([column for column in COLUMNS if now[column] == best]))
+        position.play(column)
+        moves += str(column + 1)
+    return moves
+
+
+def searched_games(games: int, seed: int) -> list[str]:
+    """The moves of games between searches with random rollouts."""
+    game = azjax.make("connect_four")
+
+    @jax.jit
+    def ply(key: jax.Array, states: object) -> tuple[jax.Array, object]:
+        search_key, draw_key = jax.random.split(key)
+        result = azjax.uct_policy(None, search_key, states, game=game, num_simulations=100)
+        actions = draw(draw_key, result.policy)
+        return actions, jax.vmap(game.step)(states, actions)
+
+    def play() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        states = jax.vmap(game.init)(jax.random.split(jax.random.key(seed), games))
+        for number in track(range(game.max_plies), "searched games"):
+            running = ~np.asarray(states.terminated)
+            actions, states = ply(jax.random.fold_in(jax.random.key(seed), number), states)
+            yield running, np.asarray(actions)
+
+    moves = [""] * games
+    for running, actions in play():
+        for row in np.flatnonzero(running):
+            moves[row] += str(actions[row] + 1)
+    return moves
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
