@@ -1,0 +1,200 @@
+"""Makes the agents that come with azjax: trains them, packs their weights, and writes their model cards.
+
+    python experiments/packaged_agents.py tictactoe connect2 santorini_2x2
+    python experiments/packaged_agents.py            # all: 4.5 hours on 2 CPU cores
+
+Each is trained with the preset of its game, from self-play alone, seed 0, in runs/NAME-0; a run that is there already
+goes on or is taken as it is. Small games are measured here, on all positions. The others are trained and measured by
+their studies, which must have run before (`santorini_3x3.py`, `connect_four.py`, `against_uct.py`); their results are
+what the card tells. Writes azjax/packaged/NAME.npz and NAME.md.
+"""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from rich.console import Console
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.evaluation import exact_report, solve
+from azjax.games.game import Game
+from azjax.packaged import FOLDER, save_agent
+from azjax.training import load_variables
+from azjax.training.metrics import METRICS, TIMING, read_rows
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "experiments" / "results"
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How an agent is made.
+
+    Attributes:
+      game: by name.
+      options: of the game.
+      strength: lines of Markdown on how strong it is, from its name and its game.
+      study: the script that trains and measures it, if it is not this one.
+    """
+
+    game: str
+    options: dict[str, Any]
+    strength: Callable[[str, Game], list[str]]
+    study: str | None = None
+
+
+def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None) -> None:
+    """Trains, packs and writes.
+
+    Args:
+      names: of the agents; all if none is given.
+      commit: of the code that trained them, for the card; HEAD by default.
+    """
+    console = Console(highlight=False)
+    unknown = set(names) - set(RECIPES)
+    if unknown:
+        sys.exit(f"unknown agent {', '.join(sorted(unknown))}; available: {', '.join(RECIPES)}")
+    for name in names or RECIPES:
+        recipe = RECIPES[name]
+        game = azjax.make(recipe.game, **recipe.options)
+        config = azjax.preset(game)
+        folder = ROOT / "runs" / f"{name}-0"
+        result = azjax.train(game, config, folder, resume=True, console=console)
+        if result.stopped_by is not None:
+            sys.exit(128 + result.stopped_by)
+        step, variables = load_variables(folder)
+        network = {"name": config.network, "width": config.width, "depth": config.depth}
+        path = save_agent(name, game, network, variables, config.hyper.c_puct)
+        card = path.with_suffix(".md")
+        card.write_text(model_card(name, recipe, game, folder, step, commit or head()))
+        console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
+
+
+def model_card(name: str, recipe: Recipe, game: Game, folder: Path, step: int, commit: str) -> str:
+    """The card, in Markdown."""
+    config = azjax.preset(game)
+    timing, metrics = read_rows(folder / TIMING)[:step], read_rows(folder / METRICS)[:step]
+    hours = sum(row["seconds"] + row["evaluation_seconds"] for row in timing) / 3600
+    games = sum(row["games"] for row in metrics)
+    positions = step * config.num_games * config.steps_per_iteration
+    on = machine()
+    commands = [f"python experiments/{recipe.study}"] if recipe.study else []
+    commands.append(f"python experiments/packaged_agents.py {name}")
+    rows = {
+        "Command": "; ".join(f"`{command}`" for command in commands),
+        "Commit": commit,
+        "Game": str(game),
+        "Network": str(config.make_network()),
+        "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
+        "Hours": f"{hours:.2f}",
+        "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",
+        "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
+        "Limits": "half-precision weights; no solver value, outside game or heuristic entered training",
+    }
+    lines = [f"# {name}", "", f"Plays at once: `azjax play {name}`.", "", "| | |", "| --- | --- |"]
+    lines += [f"| {what} | {told} |" for what, told in rows.items()]
+    return "\n".join([*lines, "", "## Strength", "", *recipe.strength(name, game), ""])
+
+
+def on_all_positions(name: str, game: Game) -> list[str]:
+    """Mistakes and exact expected scores of the packaged weights."""
+    solution = solve(game)
+    lines = [
+        f"Exact, on all {solution.num_unfinished:,} unfinished positions, of the packaged weights:",
+        "",
+        "| | mistakes | points against random | points against optimal |",
+        "| --- | --- | --- | --- |",
+    ]
+    for level, what in (("medium", "network"), ("hard", "network + 64 simulations")):
+        report = exact_report(azjax.load_player(name, level=level), solution, jax.random.key(0))
+        scores = (versus.alternating.score for versus in (report.against_random, report.against_optimal))
+        told = [f"{report.mistakes.count:.0f}", *(f"{score:.4f}" for score in scores)]
+        lines.append(f"| {what} | {' | '.join(told)} |")
+    return lines
+
+
+def on_3x3(name: str, game: Game) -> list[str]:
+    """Shares that are right on the sample of positions, and mistakes on all."""
+    results = _read("santorini_3x3")
+    lines = [
+        "Share of the won positions whose win is kept, of those won in 7 plies or more, and of the values whose sign is",
+        "right, on 1,200 positions of the solved game (`experiments/results/santorini_3x3.json`):",
+        "",
+        "| | wins kept | long wins kept | signs right |",
+        "| --- | --- | --- | --- |",
+    ]
+    rows = [results["rows"][0], *results["rows"][-2:]]
+    shares = ("wins_kept", "long_wins_kept", "signs_right")
+    return lines + [f"| {row['player']} | {' | '.join(f'{row[share]:.1%}' for share in shares)} |" for row in rows]
+
+
+def on_judged_positions(name: str, game: Game) -> list[str]:
+    """Mistakes in Connect Four, and the match against MCTS."""
+    results = _read("connect_four")
+    match = results["match"]
+    lines = [
+        f"Moves that give away a win or a draw, on {results['positions']['all']:,} positions judged by an exact solver",
+        "(`experiments/results/connect_four.json`; MCTS is OpenSpiel's):",
+        "",
+        "| | all positions | to ply 12, at most 2 right moves |",
+        "| --- | --- | --- |",
+    ]
+    for row in [*results["rivals"], *results["rows"][-2:]]:
+        lines.append(f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |")
+    told = f"{match['won']} won, {match['drawn']} drawn, {match['lost']} lost"
+    return [*lines, "", f"Moving first against MCTS with {match['rollouts']:,} rollouts: {told}."]
+
+
+def in_matches(name: str, game: Game) -> list[str]:
+    """Scores of the last checkpoint."""
+    results = _read(name)
+    last = results["rows"][-1]["iteration"]
+    lines = [
+        f"Points a game, one half of the games on each side (`experiments/results/{name}.json`):",
+        "",
+        "| | against | games | points | 95% | moving first | moving second | drawn | plies |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in results["rows"]:
+        if row["iteration"] == last:
+            low, high = row["interval"]
+            figures = [f"{row['score']:.1%}", f"{low:.1%} to {high:.1%}"]
+            figures += [f"{row['first_score']:.1%}", f"{row['second_score']:.1%}"]
+            figures += [str(row["won_drawn_lost"][1]), f"{row['mean_plies']:.0f}"]
+            lines.append(f"| {row['player']} | {row['rival']} | {row['games']} | {' | '.join(figures)} |")
+    return lines
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        sys.exit(f"{path} is not there: run the study first")
+    return json.loads(path.read_text())
+
+
+def head() -> str:
+    """The commit that is checked out."""
+    done = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+RECIPES = {
+    "tictactoe": Recipe("tictactoe", {}, on_all_positions),
+    "connect2": Recipe("connect2", {}, on_all_positions),
+    "santorini_2x2": Recipe("santorini", {"size": 2, "workers": 1}, on_all_positions),
+    "santorini_3x3": Recipe("santorini", {"size": 3, "workers": 1}, on_3x3, "santorini_3x3.py"),
+    "connect_four": Recipe("connect_four", {}, on_judged_positions, "connect_four.py"),
+    "santorini_5x5": Recipe("santorini", {"size": 5, "workers": 2}, in_matches, "against_uct.py santorini_5x5"),
+    "brandub": Recipe("brandub", {}, in_matches, "against_uct.py brandub"),
+}
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
