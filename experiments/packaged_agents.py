@@ -25,7 +25,7 @@ import azjax
 from azjax.benchmark.search import machine
 from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
-from azjax.packaged import FOLDER, save_agent
+from azjax.packaged import save_agent
 from azjax.training import load_variables
 from azjax.training.metrics import METRICS, TIMING, read_rows
 
@@ -124,8 +124,8 @@ def on_3x3(name: str, game: Game) -> list[str]:
     """Shares that are right on the sample of positions, and mistakes on all."""
     results = _read("santorini_3x3")
     lines = [
-        "Share of the won positions whose win is kept, of those won in 7 plies or more, and of the values whose sign is",
-        "right, on 1,200 positions of the solved game (`experiments/results/santorini_3x3.json`):",
+        "Shares of the won positions whose win is kept, of those won in 7 plies or more, and of the values whose sign",
+        "is right, on 1,200 positions of the solved game (`experiments/results/santorini_3x3.json`):",
         "",
         "| | wins kept | long wins kept | signs right |",
         "| --- | --- | --- | --- |",

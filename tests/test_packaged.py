@@ -9,7 +9,7 @@ import pytest
 import azjax
 from azjax import packaged
 from azjax.agents import game_of, is_trained
-from azjax.evaluation import exact_report, judge
+from azjax.evaluation import exact_report, judge, solve
 from azjax.games import archive
 from azjax.games.game import make
 from azjax.networks import make_network
@@ -97,6 +97,6 @@ def test_all_agents_together_are_small():
 
 
 @pytest.mark.parametrize(("name", "positions"), [("tictactoe", 4520), ("connect2", 23), ("santorini_2x2", 1311)])
-def test_packaged_agents_of_small_games_make_no_mistake(name, positions, solution_of):
-    report = exact_report(azjax.load_player(name, level="medium"), solution_of(game_of(name)), jax.random.key(0))
+def test_packaged_agents_of_small_games_make_no_mistake(name, positions):
+    report = exact_report(azjax.load_player(name, level="medium"), solve(game_of(name)), jax.random.key(0))
     assert (report.mistakes.states, report.mistakes.count) == (positions, 0)

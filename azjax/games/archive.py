@@ -39,7 +39,8 @@ def save_archive(
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
-            np.savez_compressed(file, **{_MANIFEST: np.array(json.dumps(told))}, **arrays)
+            content: dict[str, Any] = {_MANIFEST: np.array(json.dumps(told)), **arrays}
+            np.savez_compressed(file, **content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

@@ -58,7 +58,7 @@ def test_in_a_loop_on_cpu_all_convolutions_are_plain():
     looped = jax.jit(lambda *carry: jax.lax.scan(step, carry, None, length=3)[0])
     text = looped.lower(planes, kernel).compile().as_text()
     convolutions = [line for line in text.splitlines() if " convolution(" in line]
-    assert len(convolutions) == 3
+    assert len(convolutions) == 2  # the gradient of the kernel is matrix products
     assert all("dim_labels=b01f_01io->b01f" in line for line in convolutions)
 
 
