@@ -4,8 +4,8 @@ Of a convolution's two gradients XLA's CPU backend knows the fast form, that of 
 loops; inside it takes nested scalar loops, 20 times slower. Here that of the planes is written as a plain convolution,
 and that of the kernel as matrix products, which are twice as fast as a convolution with a kernel as large as the board.
 
-Axis letters: `B` batch, `P` positions of it at a time, `R` rows, `C` columns, `I` planes in, `O` planes out, `S` size of
-the kernel.
+Axis letters: `B` batch, `P` positions of it at a time, `R` rows, `C` columns, `I` planes in, `O` planes out, `S` size
+of the kernel.
 """
 
 import math
@@ -39,8 +39,8 @@ def _backward(saved: tuple[chex.Array, chex.Array], gradient: chex.Array) -> tup
 
 def _for_cpu(planes: chex.Array, kernel: chex.Array, gradient: chex.Array) -> tuple[chex.Array, chex.Array]:
     of_planes = _convolve(gradient, jnp.swapaxes(kernel[::-1, ::-1], 2, 3))
-    size, batch, rows, columns = len(kernel), *planes.shape[:3]
-    around = size // 2
+    batch, rows, columns, _ = planes.shape
+    size, around = len(kernel), len(kernel) // 2
 
     def add(total: chex.Array, chunk: tuple[chex.Array, chex.Array]) -> tuple[chex.Array, None]:
         of_chunk, gradient = chunk
