@@ -12,7 +12,7 @@ bitbully (https://pypi.org/project/bitbully, an alpha-beta solver with an openin
     pip install 'azjax[interop]'
     python experiments/connect_four_positions.py
 
-Some minutes on 2 CPU cores. Writes experiments/results/connect_four_positions.json: a line a position, with its moves
+Four minutes on 2 CPU cores. Writes experiments/results/connect_four_positions.json: a line a position, with its moves
 as a string of columns 1 to 7, its kind, and for each column `+`, `=` or `-` where the player to move then wins, draws
 or loses with best play, and `.` where the column is full.
 """
@@ -41,15 +41,16 @@ def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT)
 
     Args:
       each: positions of a ply and a kind, at most.
-      games: of each kind, from which they are taken.
+      games: balanced ones, from which they are taken; five times as many of the other kinds.
       seed: of everything random.
       output: the file.
     """
     solver = BitBully(opening_book="12-ply-dist")
     rng = np.random.default_rng(seed)
     played = {
-        "random": [random_game(rng) for _ in range(games)],
-        "search": searched_games(games, seed),
+        # More, since few of these come to the late plies.
+        "random": [random_game(rng) for _ in range(5 * games)],
+        "search": searched_games(5 * games, seed),
         "balanced": [balanced_game(solver, rng) for _ in track(range(games), "balanced games")],
     }
     seen: set[tuple] = set()
