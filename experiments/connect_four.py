@@ -51,6 +51,7 @@ class Positions:
       states: after them, NumPy leaves [n, ...].
       kinds: n words.
       plies: int [n].
+      values: int [n]; exact, -1, 0 or 1 for the player to move.
       keeps: bool [n, 7]; moves that keep the exact value.
       legal: bool [n, 7].
     """
@@ -59,6 +60,7 @@ class Positions:
     states: Any
     kinds: np.ndarray
     plies: np.ndarray
+    values: np.ndarray
     keeps: np.ndarray
     legal: np.ndarray
 
@@ -157,6 +159,7 @@ def load_positions(game: Game) -> Positions:
         states=jax.device_get(states),
         kinds=np.array([line["kind"] for line in lines]),
         plies=plies,
+        values=values.max(axis=1) - 2,
         keeps=values == values.max(axis=1, keepdims=True),
         legal=values > 0,
     )

@@ -11,6 +11,7 @@ import pytest
 import azjax
 from azjax.evaluation import solve
 from azjax.games import game as game_module
+from azjax.packaged import packaged
 from azjax.training import Config, init, make_iteration
 
 ROOT = Path(__file__).parents[1]
@@ -107,6 +108,11 @@ def test_perfect_play_with_every_seed_is_what_the_committed_file_says():
     assert {row["network"]["positions"] for row in results["rows"]} == {23, 4520, 1311}
     for row in results["rows"]:
         assert row["network"]["mistakes"] == row["network_and_64_simulations"]["mistakes"] == 0
+
+
+def test_every_packaged_agent_is_told_with_its_card():
+    named = re.findall(r"^\| \[`(\w+)`\]\(azjax/packaged/(\w+)\.md\) \|", README, re.M)
+    assert sorted(named) == [(name, name) for name in packaged()]
 
 
 def test_what_it_says_of_tactics_is_what_the_committed_file_says():

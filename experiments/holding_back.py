@@ -1,0 +1,272 @@
+"""What holds learning back, at equal time?
+
+Trains Connect Four from self-play for five minutes on 2 CPU cores with the preset, and with one thing of it changed:
+the network's size and kind, the simulations of a move, how often a position is learned from, where games begin, what
+the value target is. Every network is judged on the positions of `connect_four_positions.py`. Of the preset it also
+tells where the time goes, and by ply how wrong the network's value is and how sure its policy.
+
+    python experiments/holding_back.py
+
+About 100 minutes; variants that are in the results already are not trained again, unless --anew. Run it on a quiet
+machine: all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
+"""
+
+import dataclasses
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import azjax
+from azjax.benchmark.search import machine
+from azjax.evaluation import judge, network_player, search_player
+from azjax.networks import Variables
+from azjax.search import evaluators
+from azjax.training import Config, Hyper, TrainState, init, make_iteration
+from azjax.training.learner import update
+from azjax.training.replay import count_known
+from azjax.training.self_play import self_play
+
+sys.path.insert(0, str(Path(__file__).parent))
+import connect_four as judged
+
+ROOT = Path(__file__).parents[1]
+GAME = azjax.make("connect_four")
+# The rate does not fall: every variant stops at another iteration.
+BASE = dataclasses.replace(azjax.preset(GAME), iterations=1, decay_updates=0)
+
+
+def variant(**changes: Any) -> Config:
+    """The base with other values of fields of `Config` and `Hyper`."""
+    of_hyper = {field.name for field in dataclasses.fields(Hyper)}
+    hyper = {name: changes.pop(name) for name in [*changes] if name in of_hyper}
+    return dataclasses.replace(BASE, hyper=dataclasses.replace(BASE.hyper, **hyper), **changes)
+
+
+GROUPS: dict[str, dict[str, Config]] = {
+    "network": {
+        "mlp 4 x 256": variant(width=256),
+        "mlp 4 x 1024": variant(width=1024),
+        "mlp 2 x 512": variant(depth=2),
+        "resnet 4 x 32": variant(network="resnet", width=32, depth=4),
+    },
+    "simulations": {
+        "4 simulations": variant(num_simulations=4),
+        "8 simulations": variant(num_simulations=8),
+        "32 simulations": variant(num_simulations=32),
+        "PUCT, 16 simulations": variant(policy="alphazero"),
+    },
+    "replay": {
+        "learned from once": variant(updates_per_iteration=BASE.updates_per_iteration // 4),
+        "learned from 16 times": variant(updates_per_iteration=BASE.updates_per_iteration * 4),
+        "an eighth of the replay": variant(replay_size=BASE.replay_size // 8),
+    },
+    "starts and targets": {
+        "from the start alone": variant(random_start_plies=0),
+        "no symmetries": variant(symmetries=False),
+        "targets not proven": variant(solver=False),
+        "games' results alone": variant(root_value_fraction=0.0),
+    },
+}
+BASE_NAME = "preset"
+
+
+def main(
+    seconds: float = 300.0,
+    points: int = 5,
+    num_simulations: int = 400,
+    anew: bool = False,
+    output: Path = ROOT / "experiments" / "results" / "holding_back.json",
+    plot: Path = ROOT / "docs" / "holding_back.png",
+) -> None:
+    """Trains, judges, writes and draws.
+
+    Args:
+      seconds: of each variant, without compiling.
+      points: of a curve.
+      num_simulations: of the searches that are judged at the end.
+      anew: train all variants, also those in the results.
+      output: the results.
+      plot: the curves.
+    """
+    console = Console()
+    positions = judged.load_positions(GAME)
+    settings = {"seconds": seconds, "points": points, "num_simulations": num_simulations}
+    rows, base = [], None
+    if output.exists() and not anew:
+        before = json.loads(output.read_text())
+        if before["settings"] == settings:
+            rows, base = before["rows"], before["base"]
+    wanted = [("", BASE_NAME, BASE), *((g, n, config) for g, of in GROUPS.items() for n, config in of.items())]
+    for group, name, config in track(wanted, "variants", console=console):
+        described = json.loads(json.dumps(dataclasses.asdict(config)))
+        if any((row["name"], row["config"]) == (name, described) for row in rows):
+            continue
+        state, row = train_for(config, seconds, points, num_simulations, positions)
+        rows = [*(other for other in rows if other["name"] != name), {"group": group, "name": name, **row}]
+        rows[-1]["config"] = described
+        if name == BASE_NAME:
+            base = {"time": shares_of_time(config, state), "by_ply": by_ply(config, state.averaged, positions)}
+        report = {"command": "python experiments/holding_back.py", "settings": settings, "machine": machine()}
+        output.write_text(json.dumps({**report, "base": base, "rows": rows}, indent=2) + "\n")
+    order = [name for _, name, _ in wanted]
+    rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
+    console.print(table(rows))
+    console.print(base["time"] if base else "")
+    draw(rows, base, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def train_for(
+    config: Config, seconds: float, points: int, num_simulations: int, positions: judged.Positions
+) -> tuple[TrainState, dict[str, Any]]:
+    """Trains for so long, and judges on the way; judging takes no time."""
+    hyper = jax.tree.map(jnp.float32, config.hyper)
+    state = jax.jit(lambda: init(GAME, config, 0, hyper))()
+    iterate = jax.jit(make_iteration(GAME, config), donate_argnums=0).lower(state, hyper).compile()
+    network, taken, iterations, ended, curve = config.make_network(), 0.0, 0, 0.0, []
+    metrics: dict[str, Any] = {}
+    for point in range(1, points + 1):
+        while taken < seconds * point / points:
+            began = time.perf_counter()
+            state, metrics = jax.block_until_ready(iterate(state, hyper))
+            taken += time.perf_counter() - began
+            iterations, ended = iterations + 1, ended + float(metrics["games"])
+        player = network_player(GAME, network, state.averaged)
+        errors = judged.mistakes(judged.chosen(player, positions), positions)
+        curve.append({"seconds": round(taken, 1), "mistakes": errors["all"], "narrow": errors["narrow"]})
+    evaluator = evaluators.network(network, GAME)
+    search = search_player(GAME, evaluator, state.averaged, num_simulations=num_simulations)
+    errors = judged.mistakes(judged.chosen(search, positions), positions)
+    played = iterations * config.num_games * config.steps_per_iteration
+    return state, {
+        "iterations": iterations,
+        "positions": played,
+        "positions_per_game": round(played / max(ended, 1), 1),
+        "target_entropy": round(float(metrics["target_entropy"]), 3),
+        "network": curve[-1],
+        "search": {"mistakes": errors["all"], "narrow": errors["narrow"]},
+        "curve": curve,
+    }
+
+
+def shares_of_time(config: Config, state: TrainState) -> dict[str, float]:
+    """Of an iteration: the network in self-play, the rest of self-play (tree and rules), and optimiser steps."""
+    network, hyper = config.make_network(), jax.tree.map(jnp.float32, config.hyper)
+    key = jax.random.key(0)
+
+    @jax.jit
+    def play(state: TrainState) -> Any:
+        return self_play(GAME, network, config, state.variables, hyper, key, state.games)
+
+    @jax.jit
+    def learn(state: TrainState) -> Any:
+        known = count_known(state.replay)
+
+        def step(learner: Any, key: jax.Array) -> Any:
+            return update(learner, config, hyper, GAME, network, state.replay, known, key)
+
+        return jax.lax.scan(step, state.learner, jax.random.split(key, config.updates_per_iteration))
+
+    @jax.jit
+    def evaluate(variables: Variables, observations: jax.Array) -> Any:
+        calls = config.steps_per_iteration * (config.num_simulations + 1)
+
+        def call(_: Any, total: jax.Array) -> jax.Array:
+            # Each call waits for the one before.
+            logits, value, _ = network.apply(variables, observations + 0 * total, train=False)
+            return total + jnp.sum(value) + jnp.sum(logits)
+
+        return jax.lax.fori_loop(0, calls, call, jnp.float32(0))
+
+    observations = jax.vmap(GAME.observe)(state.games.states)
+    self_playing = seconds_of(lambda: play(state))
+    learning = seconds_of(lambda: learn(state))
+    evaluating = seconds_of(lambda: evaluate(state.variables, observations))
+    total = self_playing + learning
+    parts = {"network": evaluating, "tree and rules": self_playing - evaluating, "optimiser steps": learning}
+    return {name: round(part / total, 3) for name, part in parts.items()}
+
+
+def seconds_of(run: Callable[[], Any], rounds: int = 5) -> float:
+    """Median, without the first, which compiles."""
+    jax.block_until_ready(run())
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        jax.block_until_ready(run())
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def by_ply(config: Config, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:
+    """Mean absolute error of the network's value, entropy of its policy in nats, and mistakes: for each ply."""
+    player = network_player(GAME, config.make_network(), variables, temperature=1.0)
+    judgement = jax.device_get(judge(player, jax.random.key(0), positions.states))
+    error = np.abs(judgement.value - positions.values)
+    policy = judgement.preferences
+    entropy = -np.sum(policy * np.log(np.where(policy > 0, policy, 1.0)), axis=1)
+    best = np.argmax(policy, axis=1)
+    wrong = ~positions.keeps[np.arange(len(best)), best]
+    parts = {"value_error": error, "policy_entropy": entropy, "mistakes": wrong}
+    plies = range(positions.plies.max() + 1)
+    return {
+        name: [round(float(part[positions.plies == ply].mean()), 4) for ply in plies] for name, part in parts.items()
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people."""
+    heads = ("positions", "a game", "entropy of targets", "network", "narrow", "with search", "narrow")
+    shown = Table("", *heads)
+    for row in rows:
+        shares = [row[player][kind] for player in ("network", "search") for kind in ("mistakes", "narrow")]
+        figures = [f"{row['positions']:,}", f"{row['positions_per_game']:.1f}", f"{row['target_entropy']:.2f}"]
+        shown.add_row(row["name"], *figures, *(f"{share:.1%}" for share in shares))
+    return shown
+
+
+def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, path: Path) -> None:
+    """A panel of curves for each group, with the preset in each; and the preset by ply."""
+    figure = Figure(figsize=(16, 3.6), layout="constrained")
+    *panels, last = figure.subplots(1, len(GROUPS) + 1)
+    colours = ["#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195"]
+    for panel, group in zip(panels, GROUPS, strict=True):
+        chosen = [row for row in rows if row["group"] in ("", group)]
+        for row, colour in zip(chosen, colours, strict=False):
+            minutes = [point["seconds"] / 60 for point in row["curve"]]
+            panel.plot(minutes, [point["mistakes"] for point in row["curve"]], color=colour, label=row["name"])
+        panel.set_title(group, fontsize=10)
+        panel.set_xlabel("minutes")
+        panel.sharey(panels[0])
+    panels[0].set_ylabel("mistakes of the network alone")
+    panels[0].set_ylim(bottom=0)
+    for panel in panels:
+        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    if base:
+        for (name, values), colour in zip(base["by_ply"].items(), colours, strict=False):
+            last.plot(values, color=colour, label=name.replace("_", " "))
+    last.set_title("preset, by ply", fontsize=10)
+    last.set_xlabel("ply")
+    last.set_ylim(bottom=0)
+    for panel in (*panels, last):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+        panel.legend(frameon=False, fontsize=7.5)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
