@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from studies import load_study
 
-from azjax.evaluation import random_player
+from azjax import packaged
+from azjax.evaluation import MatchResult, random_player
 from azjax.games.game import make
+from azjax.training import preset
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +25,17 @@ def test_network_evaluations_are_those_of_the_roots_and_the_leaves(ablation):
     assert count(ablation.variant(num_simulations=32, fast_simulations=8)) == 256 * 8 * 15
 
 
-def test_each_variant_changes_one_thing_of_the_base(ablation):
-    base = dataclasses.asdict(ablation.BASE)
-    for variants in ablation.GROUPS.values():
+@pytest.mark.parametrize(("name", "most"), [("ablation", 2), ("holding_back", 3)])
+def test_each_variant_changes_one_thing_of_the_base(name, most):
+    study = load_study(name)
+    base = dataclasses.asdict(study.BASE)
+    for variants in study.GROUPS.values():
         for name, config in variants.items():
             changed = dataclasses.asdict(config)
             hyper = {field for field in base["hyper"] if changed["hyper"][field] != base["hyper"][field]}
             fields = {field for field in base if field != "hyper" and changed[field] != base[field]}
-            assert len(hyper | fields) <= 2, name
-            assert (config == ablation.BASE) is (name == ablation.BASE_NAME)
+            assert len(hyper | fields) <= most, name
+            assert (config == study.BASE) is (name == study.BASE_NAME)
 
 
 def test_the_interval_is_students(ablation):
@@ -52,6 +56,72 @@ def test_random_moves_keep_as_many_wins_as_the_solved_sample_says(golden):
     assert found["wins_kept"] == pytest.approx(np.mean(shares[1, True] + shares[1, False]), abs=1e-4)
     assert found["long_wins_kept"] == pytest.approx(np.mean(shares[1, True]), abs=1e-4)
     assert found["signs_right"] == 0  # it has no values
+
+
+def test_draws_before_the_last_ply_are_told_apart():
+    study = load_study("against_uct")
+    match = MatchResult("agent", "uct:10", rewards=(0.0, 0.0, 1.0, -1.0), plies=(30, 512, 40, 50))
+    assert study.early_draws(match, 512) == 1
+
+
+@pytest.mark.slow
+def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp_path, monkeypatch):
+    study, packing = load_study("against_uct"), load_study("packaged_agents")
+    game = make("santorini", size=2, workers=1)
+    small = dataclasses.replace(preset(game), iterations=2, checkpoint_every=1, num_games=16, batch_size=16)
+    for module in (study.azjax, packing.azjax):
+        monkeypatch.setattr(module, "preset", lambda game: small)
+    monkeypatch.setitem(study.GAMES, "brandub", ("santorini", {"size": 2, "workers": 1}))
+    folder, output, plot = tmp_path / "runs" / "brandub-0", tmp_path / "brandub.json", tmp_path / "brandub.png"
+    for _ in range(2):  # the second time the run is there
+        study.main(
+            "brandub",
+            rival="uct:4",
+            num_simulations=4,
+            other_simulations=(8,),
+            games=4,
+            games_on_the_way=2,
+            folder=folder,
+            output=output,
+            plot=plot,
+        )
+    rows = json.loads(output.read_text())["rows"]
+    assert [(row["iteration"], row["rival"], row["games"]) for row in rows] == [
+        (1, "uct:4", 2),
+        (2, "uct:4", 4),
+        (2, "uct:4", 4),
+        (2, "random", 4),
+        (2, "uct:4", 4),
+    ]
+    assert all(sum(row["won_drawn_lost"]) == row["games"] for row in rows)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+    monkeypatch.setattr(packaged, "FOLDER", tmp_path)
+    monkeypatch.setattr(packing, "ROOT", tmp_path)
+    monkeypatch.setattr(packing, "RESULTS", tmp_path)
+    recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, "against_uct.py")
+    monkeypatch.setitem(packing.RECIPES, "brandub", recipe)
+    packing.main(("brandub",), commit="abc")
+    card = (tmp_path / "brandub.md").read_text()
+    assert "| Commit | abc |" in card
+    assert card.count("| uct:4 | 4 |") == 3
+    assert packaged.load_agent("brandub").game == game
+
+
+@pytest.mark.slow
+def test_the_study_of_what_holds_back_runs_through_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("holding_back")
+    small = dataclasses.replace(study.BASE, width=8, depth=1, num_games=64, num_simulations=2, batch_size=16)
+    monkeypatch.setattr(study, "BASE", small)
+    monkeypatch.setattr(study, "GROUPS", {"replay": {"once": dataclasses.replace(small, updates_per_iteration=1)}})
+    output, plot = tmp_path / "holding_back.json", tmp_path / "holding_back.png"
+    for _ in range(2):  # the second time all is there
+        study.main(seconds=2.0, points=2, num_simulations=2, output=output, plot=plot)
+    results = json.loads(output.read_text())
+    assert [row["name"] for row in results["rows"]] == ["base", "once"]
+    assert sum(results["base"]["time"].values()) == pytest.approx(1, abs=0.01)
+    assert {len(values) for values in results["base"]["by_ply"].values()} == {41}
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
