@@ -56,7 +56,7 @@ def load_player(
 
     Args:
       spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one), the
-        name of a packaged agent (`brandub`), `random`, `optimal` (which solves the game first), `optimal:FILE` (which
+        name of a packaged agent (`tictactoe`), `random`, `optimal` (which solves the game first), `optimal:FILE` (which
         reads a solution), or a search without a network: `uct:1000`, or with equal priors `uniform:64`,
         `rollout:1000`, `random:64`.
       game: what it plays; trained agents and a solution know their own.

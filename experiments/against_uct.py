@@ -1,6 +1,6 @@
 """How strong is the agent of a game that nobody has solved, and what made it so: time, or simulations?
 
-Trains the preset of Brandub, or of Santorini on 5x5 with two workers, from self-play alone, an hour on 2 CPU cores.
+Trains the preset of Brandub, or of Santorini on 5x5 with two workers, from self-play alone.
 Then it plays matches, one half of the games on each side, against UCT with random rollouts and against random moves:
 
 - each kept checkpoint with 100 simulations against `uct:1000`: strength against training time;

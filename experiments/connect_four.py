@@ -1,6 +1,6 @@
 """How often does the Connect Four agent give away what there is, and who beats it?
 
-Trains the preset from self-play alone, an hour on 2 CPU cores, and judges the network at each kept checkpoint, alone
+Trains the preset from self-play alone, and judges the network at each kept checkpoint, alone
 and with 400 simulations, on the positions of `connect_four_positions.py`, of which every move's exact value is known;
 beside it random moves and OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves
 first in 100 games against that MCTS with 1,000 rollouts.
@@ -9,7 +9,7 @@ first in 100 games against that MCTS with 1,000 rollouts.
     python experiments/connect_four.py
 
 A run that is there already goes on or is taken as it is, and what was measured of MCTS is not measured again, unless
---anew (20 minutes). Writes experiments/results/connect_four.json and docs/connect_four.png.
+--anew. Writes experiments/results/connect_four.json and docs/connect_four.png.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Makes the agents that come with azjax: trains them, packs their weights, and writes their model cards.
 
     python experiments/packaged_agents.py tictactoe connect2 santorini_2x2
-    python experiments/packaged_agents.py            # all: 4.5 hours on 2 CPU cores
+    python experiments/packaged_agents.py            # all
 
 Each is trained with the preset of its game, from self-play alone, seed 0, in runs/NAME-0; a run that is there already
 goes on or is taken as it is. Small games are measured here, on all positions. The others are trained and measured by
@@ -93,7 +93,7 @@ def model_card(name: str, recipe: Recipe, game: Game, folder: Path, step: int, c
         "Game": str(game),
         "Network": str(config.make_network()),
         "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
-        "Hours": f"{hours:.2f}",
+        "Hours": f"{hours:.2g}",
         "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
         "Limits": "half-precision weights; no solver value, outside game or heuristic entered training",
