@@ -47,36 +47,28 @@ BASE = Config(
     hyper=Hyper(learning_rate=1e-3, l2=1e-5),
 )
 
-
-def variant(**changes: Any) -> Config:
-    """The base with other values of fields of `Config` and `Hyper`."""
-    of_hyper = {field.name for field in dataclasses.fields(Hyper)}
-    hyper = {name: changes.pop(name) for name in [*changes] if name in of_hyper}
-    return dataclasses.replace(BASE, hyper=dataclasses.replace(BASE.hyper, **hyper), **changes)
-
-
 GROUPS: dict[str, dict[str, Config]] = {
     "search": {
-        f"{name}, {simulations} simulations": variant(policy=policy, num_simulations=simulations)
+        f"{name}, {simulations} simulations": BASE.replace(policy=policy, num_simulations=simulations)
         for name, policy in (("PUCT", "alphazero"), ("Gumbel", "gumbel"))
         for simulations in (4, 16, 64)
     },
     "self-play": {
-        "no symmetries": variant(symmetries=False),
-        "playout cap 32 / 8": variant(num_simulations=32, fast_simulations=8),
-        "forced playouts": variant(forced_playouts=2.0),
-        "reused tree": variant(reuse_tree=True),
+        "no symmetries": BASE.replace(symmetries=False),
+        "playout cap 32 / 8": BASE.replace(num_simulations=32, fast_simulations=8),
+        "forced playouts": BASE.replace(forced_playouts=2.0),
+        "reused tree": BASE.replace(reuse_tree=True),
     },
     "starts": {
-        "start of the game alone": variant(random_start_plies=0),
-        "the same, no symmetries": variant(random_start_plies=0, symmetries=False),
+        "start of the game alone": BASE.replace(random_start_plies=0),
+        "the same, no symmetries": BASE.replace(random_start_plies=0, symmetries=False),
     },
     "targets": {
-        "proven values": variant(solver=True),
-        "half root value": variant(root_value_fraction=0.5),
-        "averaged weights": variant(average_decay=0.99),
+        "proven values": BASE.replace(solver=True),
+        "half root value": BASE.replace(root_value_fraction=0.5),
+        "averaged weights": BASE.replace(average_decay=0.99),
     },
-    "replay": {f"{updates} optimiser steps": variant(updates_per_iteration=updates) for updates in (4, 64)},
+    "replay": {f"{updates} optimiser steps": BASE.replace(updates_per_iteration=updates) for updates in (4, 64)},
 }
 BASE_NAME = "PUCT, 16 simulations"
 

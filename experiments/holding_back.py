@@ -61,37 +61,29 @@ BASE = Config(
     hyper=Hyper(learning_rate=1e-3, l2=1e-6, average_decay=0.999, root_value_fraction=0.5),
 )
 
-
-def variant(**changes: Any) -> Config:
-    """The base with other values of fields of `Config` and `Hyper`."""
-    of_hyper = {field.name for field in dataclasses.fields(Hyper)}
-    hyper = {name: changes.pop(name) for name in [*changes] if name in of_hyper}
-    return dataclasses.replace(BASE, hyper=dataclasses.replace(BASE.hyper, **hyper), **changes)
-
-
 GROUPS: dict[str, dict[str, Config]] = {
     "starts and targets": {
-        "0 to 14 random plies": variant(random_start_plies=14),
-        "from the start alone": variant(random_start_plies=0),
-        "targets not proven": variant(solver=False),
-        "games' results alone": variant(root_value_fraction=0.0),
+        "0 to 14 random plies": BASE.replace(random_start_plies=14),
+        "from the start alone": BASE.replace(random_start_plies=0),
+        "targets not proven": BASE.replace(solver=False),
+        "games' results alone": BASE.replace(root_value_fraction=0.0),
     },
     "simulations": {
-        "8 simulations": variant(num_simulations=8),
-        "32 simulations": variant(num_simulations=32),
-        "PUCT, 16 simulations": variant(policy="alphazero"),
-        "PUCT, 64 simulations": variant(policy="alphazero", num_simulations=64),
+        "8 simulations": BASE.replace(num_simulations=8),
+        "32 simulations": BASE.replace(num_simulations=32),
+        "PUCT, 16 simulations": BASE.replace(policy="alphazero"),
+        "PUCT, 64 simulations": BASE.replace(policy="alphazero", num_simulations=64),
     },
     "network": {
-        "mlp 4 x 256": variant(width=256),
-        "mlp 4 x 1024": variant(width=1024),
-        "mlp 2 x 512": variant(depth=2),
-        "resnet 4 x 32": variant(network="resnet", width=32, depth=4),
+        "mlp 4 x 256": BASE.replace(width=256),
+        "mlp 4 x 1024": BASE.replace(width=1024),
+        "mlp 2 x 512": BASE.replace(depth=2),
+        "resnet 4 x 32": BASE.replace(network="resnet", width=32, depth=4),
     },
     "replay": {
-        "learned from once": variant(updates_per_iteration=BASE.updates_per_iteration // 4),
-        "learned from 16 times": variant(updates_per_iteration=BASE.updates_per_iteration * 4),
-        "an eighth of the replay": variant(replay_size=BASE.replay_size // 8),
+        "learned from once": BASE.replace(updates_per_iteration=BASE.updates_per_iteration // 4),
+        "learned from 16 times": BASE.replace(updates_per_iteration=BASE.updates_per_iteration * 4),
+        "an eighth of the replay": BASE.replace(replay_size=BASE.replay_size // 8),
     },
 }
 BASE_NAME = "base"

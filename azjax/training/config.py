@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 from azjax.games.game import Game, state_dataclass
 from azjax.networks import Network, make_network
@@ -49,6 +50,7 @@ class Hyper:
     late_temperature: float = 0.0
 
 
+_HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 _UP_TO_ONE = ("average_decay", "root_value_fraction", "dirichlet_fraction", "full_search_fraction", "gate_threshold")
 _MAY_BE_INFINITE = ("max_gradient_norm", "temperature", "temperature_plies", "late_temperature")
@@ -186,6 +188,16 @@ class Config:
         for name in ("temperature", "late_temperature"):
             if math.isinf(getattr(self.hyper, name)):
                 raise ValueError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
+
+    def replace(self, **changes: Any) -> "Config":
+        """With other values of fields, of its own or of `hyper`.
+
+        Raises:
+          TypeError: an unknown field.
+          ValueError: a value that is refused.
+        """
+        of_hyper = {name: changes.pop(name) for name in _HYPER_FIELDS & changes.keys()}
+        return dataclasses.replace(self, hyper=dataclasses.replace(self.hyper, **of_hyper), **changes)
 
     def make_network(self) -> Network:
         """The network that is trained."""

@@ -63,3 +63,13 @@ def test_a_preset_is_that_of_the_options():
 
 def test_a_game_without_a_preset_trains_with_the_defaults():
     assert preset("mnk") == Config()
+
+
+def test_fields_of_its_own_and_of_hyper_are_replaced_together():
+    changed = Config().replace(width=8, c_puct=2.0)
+    assert (changed.width, changed.hyper.c_puct) == (8, 2.0)
+    assert changed.replace(width=Config().width, c_puct=Config().hyper.c_puct) == Config()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
+        Config().replace(wings=2)
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        Config().replace(batch_size=0)

@@ -20,7 +20,6 @@ from azjax.training.memory import memory_need
 SMALL = dataclasses.replace(small_run.SMALL, iterations=6)
 
 GAME = make("connect2")
-HYPER_FIELDS = {field.name for field in dataclasses.fields(SMALL.hyper)}
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +27,6 @@ def straight(tmp_path_factory):
     folder = tmp_path_factory.mktemp("straight") / "run"
     train(GAME, SMALL, folder)
     return folder
-
-
-def _with(**changes):
-    """SMALL with other values of fields of `Config` and `Hyper`."""
-    hyper = {name: changes.pop(name) for name in [*changes] if name in HYPER_FIELDS}
-    return dataclasses.replace(SMALL, hyper=dataclasses.replace(SMALL.hyper, **hyper), **changes)
 
 
 def test_a_run_in_two_halves_equals_a_straight_one_to_the_bit(straight, tmp_path):
@@ -67,7 +60,7 @@ SIZES |= {"replay_size", "updates_per_iteration", "evaluate_every", "checkpoint_
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(options, tmp_path):
-    config = dataclasses.replace(_with(**options), iterations=4)
+    config = dataclasses.replace(SMALL.replace(**options), iterations=4)
     train(GAME, config, tmp_path / "straight")
     train(GAME, dataclasses.replace(config, iterations=3), tmp_path / "halves")
     train(GAME, config, tmp_path / "halves", resume=True)
@@ -75,7 +68,7 @@ def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(opt
 
 
 def test_every_option_has_its_line():
-    fields = {field.name for field in dataclasses.fields(SMALL)} | HYPER_FIELDS
+    fields = {field.name for part in (SMALL, SMALL.hyper) for field in dataclasses.fields(part)}
     assert fields - SIZES - {"hyper", "max_skipped_updates"} == {name for options in OPTIONS for name in options}
 
 
@@ -108,7 +101,7 @@ def test_another_configuration_stops_naming_the_field(straight, changes, message
 def test_all_that_differs_is_named_and_can_be_accepted(straight, tmp_path):
     folder = shutil.copytree(straight, tmp_path / "run")
     before = (folder / "config.json").read_bytes()
-    changed = _with(solver=True, c_puct=2.0)
+    changed = SMALL.replace(solver=True, c_puct=2.0)
     told = r"was made with solver = False, asked for True; c_puct = 1\.25, asked for 2\.0"
     with pytest.raises(RunError, match=told + r"; nothing was changed; --accept-changes goes on"):
         train(GAME, changed, folder, resume=True)
@@ -125,7 +118,7 @@ def test_changes_of_shape_cannot_be_accepted(straight, tmp_path):
         pytest.warns(UserWarning, match="width = 16, asked for 8"),
         pytest.raises(RunError, match=r"\['bias'\] was saved as float32 \[.*16\], asked for float32 \[.*8\]"),
     ):
-        train(GAME, _with(width=8), folder, resume=True, accept_changes=True)
+        train(GAME, SMALL.replace(width=8), folder, resume=True, accept_changes=True)
     assert (folder / "config.json").read_bytes() == before
 
 
@@ -226,7 +219,7 @@ def test_a_second_trainer_is_refused_and_a_dead_ones_lock_is_reclaimed(straight)
 
 def test_updates_that_are_skipped_in_a_row_stop_the_run_and_leave_their_batch(tmp_path):
     folder = tmp_path / "run"
-    wild = _with(learning_rate=1e30, max_skipped_updates=3)
+    wild = SMALL.replace(learning_rate=1e30, max_skipped_updates=3)
     with pytest.raises(RunError, match=r"updates in a row were skipped .* their gradient was not finite") as told:
         train(GAME, wild, folder)
     (path,) = folder.glob("skipped_batch_*.npz")
@@ -252,7 +245,7 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
 
 @pytest.mark.slow
 def test_what_xla_needs_beside_the_arrays_counts_too(tmp_path, monkeypatch):
-    config = _with(batch_size=64)
+    config = SMALL.replace(batch_size=64)
     like = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
     monkeypatch.setattr(loop, "free_memory", lambda device: memory_need(GAME, config, like).total)
     with pytest.raises(RunError, match=r"the rest of an iteration .* kB \(batch_size = 64\)"):
