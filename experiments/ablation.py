@@ -21,18 +21,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from scipy import stats
+from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
 from azjax.training import Config, Hyper, init, make_iteration
 
-ROOT = Path(__file__).parents[1]
 BASE = Config(
     network="mlp",
     width=128,
@@ -78,8 +76,8 @@ def main(
     seeds: int = 3,
     points: int = 10,
     anew: bool = False,
-    output: Path = ROOT / "experiments" / "results" / "ablation.json",
-    plot: Path = ROOT / "docs" / "ablation.png",
+    output: Path = RESULTS / "ablation.json",
+    plot: Path = DOCS / "ablation.png",
 ) -> None:
     """Trains, counts, writes and draws.
 
@@ -93,7 +91,6 @@ def main(
     """
     console = Console()
     settings = {"game": "tictactoe", "evaluations": evaluations, "seeds": seeds, "points": points}
-    report: dict[str, Any] = {"command": "python experiments/ablation.py", "settings": settings, "machine": machine()}
     rows = []
     if output.exists() and not anew:
         before = json.loads(output.read_text())
@@ -106,8 +103,7 @@ def main(
             continue
         row = {"group": group, "name": name, **train_all(config, evaluations, seeds, points, solution)}
         rows = [*(row for row in rows if row["name"] != name), {**row, "config": described}]
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps({**report, "rows": rows}, indent=2) + "\n")
+        write_results(output, "ablation.py", settings, rows=rows)
     order = [name for _, name, _ in wanted]
     rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
     console.print(table(rows))
@@ -184,28 +180,21 @@ def table(rows: list[dict[str, Any]]) -> Table:
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """One panel a group, with the base in each."""
     (base,) = (row for row in rows if row["name"] == BASE_NAME)
-    figure = Figure(figsize=(14, 3.6), layout="constrained")
-    panels = figure.subplots(1, len(GROUPS), sharey=True)
-    colours = ["#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c"]
+    figure, panels = wide_figure(len(GROUPS), width=14, sharey=True)
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] == group]
         chosen = [base, *(row for row in chosen if row is not base)]
-        for row, colour in zip(chosen, colours, strict=False):
+        for row, colour in zip(chosen, COLOURS, strict=False):
             x = [point["evaluations"] / 1e6 for point in row["curve"]]
             counts = np.array([point["mistakes"] for point in row["curve"]])
             panel.plot(x, counts.mean(axis=1), color=colour, linewidth=1.6, label=row["name"])
             panel.fill_between(x, counts.min(axis=1), counts.max(axis=1), color=colour, alpha=0.12, linewidth=0)
         panel.set_yscale("symlog", linthresh=10)
         panel.set_ylim(bottom=0)
-        panel.set_title(group, fontsize=10)
-        panel.set_xlabel("million network evaluations")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
         panel.yaxis.set_major_formatter("{x:,.0f}")
-        panel.legend(frameon=False, fontsize=7.5)
+        style(panel, group, "million network evaluations")
     panels[0].set_ylabel("mistakes of the raw network, of 4,520")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

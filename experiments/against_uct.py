@@ -13,27 +13,21 @@ A run that is there already goes on or is taken as it is. Writes experiments/res
 """
 
 import dataclasses
-import json
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import numpy as np
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from study import COLOURS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import MatchResult, Player, Record, play_match
 from azjax.games.game import Game
-from azjax.training import Checkpoints
-from azjax.training.metrics import TIMING, read_rows
 
-ROOT = Path(__file__).parents[1]
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "brandub": ("brandub", {}),
     "santorini_5x5": ("santorini", {"size": 5, "workers": 2}),
@@ -72,52 +66,38 @@ def main(
     console = Console()
     game_name, options = GAMES[name]
     game = azjax.make(game_name, **options)
-    config = dataclasses.replace(azjax.preset(game), seed=seed)
-    if iterations is not None:
-        config = dataclasses.replace(config, iterations=iterations)
-    folder = ROOT / "runs" / f"{name}-{seed}" if folder is None else folder
-    result = azjax.train(game, config, folder, resume=True, console=console)
-    if result.stopped_by is not None:
-        sys.exit(128 + result.stopped_by)
-
-    seconds = np.cumsum([row["seconds"] for row in read_rows(folder / TIMING)])
-    *steps, last = Checkpoints(folder / "checkpoints").steps()
+    run = trained(game, folder or RUNS / f"{name}-{seed}", console, seed=seed, iterations=iterations)
+    *steps, last = run.steps
     against = azjax.load_player(rival, game)
     rows = []
     for step in track(steps, "checkpoints"):
-        agent = azjax.load_player(f"{folder}@{step}", num_simulations=num_simulations)
-        rows.append(row_of(game, agent, against, games_on_the_way, step, seconds))
-    contests = [(azjax.load_player(f"{folder}@{last}", level="medium"), against)]
+        agent = azjax.load_player(f"{run.folder}@{step}", num_simulations=num_simulations)
+        rows.append(row_of(game, agent, against, games_on_the_way, run, step))
+    contests = [(azjax.load_player(f"{run.folder}@{last}", level="medium"), against)]
     for count in sorted({num_simulations, *other_simulations}):
-        agent = azjax.load_player(f"{folder}@{last}", num_simulations=count)
+        agent = azjax.load_player(f"{run.folder}@{last}", num_simulations=count)
         contests.append((agent, against))
         if count == num_simulations:
             contests.append((agent, azjax.load_player("random", game)))
     for agent, other in track(contests, "last checkpoint"):
-        rows.append(row_of(game, agent, other, games, last, seconds))
+        rows.append(row_of(game, agent, other, games, run, last))
 
     console.print(table(name, rows))
-    report = {
-        "command": f"python experiments/against_uct.py {name}",
-        "settings": {"game": game_name, "options": game.options, "seed": seed, "config": dataclasses.asdict(config)},
-        "machine": machine(),
-        "rows": rows,
-    }
-    output = output or ROOT / "experiments" / "results" / f"{name}.json"
-    plot = plot or ROOT / "docs" / f"{name}.png"
-    output.write_text(json.dumps(report, indent=2) + "\n")
+    output, plot = output or RESULTS / f"{name}.json", plot or DOCS / f"{name}.png"
+    settings = {"game": game_name, "options": game.options, "config": dataclasses.asdict(run.config)}
+    write_results(output, f"against_uct.py {name}", settings, rows=rows)
     draw(rows, f"network + {num_simulations} simulations", plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
-def row_of(game: Game, agent: Player, other: Player, games: int, step: int, seconds: np.ndarray) -> dict[str, Any]:
+def row_of(game: Game, agent: Player, other: Player, games: int, run: Run, step: int) -> dict[str, Any]:
     """A match, told."""
     match = play_match(game, agent, other, games, jax.random.key(step))
     return {
         "player": agent.name,
         "rival": other.name,
         "iteration": step,
-        "seconds": round(float(seconds[step - 1])),
+        "seconds": run.seconds(step),
         "games": match.games,
         **told("", match.total),
         **told("first_", match.moving_first),
@@ -162,30 +142,24 @@ def table(name: str, rows: list[dict[str, Any]]) -> Table:
 
 def draw(rows: list[dict[str, Any]], agent: str, path: Path) -> None:
     """Scores against time and against simulations."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    time, simulations = figure.subplots(1, 2, sharey=True)
+    figure, (time, simulations) = wide_figure(2, sharey=True)
     last = rows[-1]["iteration"]
     against_uct = [row for row in rows if row["rival"] != "random"]
     on_the_way = [row for row in against_uct if row["player"] == agent]
     deeper = [row for row in against_uct if row["iteration"] == last]
     counts = [1 if row["player"] == "network" else int(row["player"].split()[2]) for row in deeper]
-    for panel, chosen, places in (
-        (time, on_the_way, [row["seconds"] / 60 for row in on_the_way]),
-        (simulations, deeper, counts),
+    simulations.set_xscale("log")
+    title = f"points of {agent} against {against_uct[0]['rival']}"
+    for panel, chosen, places, told, x in (
+        (time, on_the_way, [row["seconds"] / 60 for row in on_the_way], title, "minutes of training"),
+        (simulations, deeper, counts, "points of the last network", "simulations a move (the network alone at 1)"),
     ):
         scores = np.array([row["score"] for row in chosen])
         ends = np.array([row["interval"] for row in chosen])
-        panel.errorbar(places, scores, [scores - ends[:, 0], ends[:, 1] - scores], color="#2a6fbb", marker="o", ms=3)
+        panel.errorbar(places, scores, [scores - ends[:, 0], ends[:, 1] - scores], color=COLOURS[0], marker="o", ms=3)
         panel.set_ylim(0, 1.02)
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-    time.set_title(f"points of {agent} against {against_uct[0]['rival']}", fontsize=10)
-    time.set_xlabel("minutes of training")
-    simulations.set_title("points of the last network", fontsize=10)
-    simulations.set_xlabel("simulations a move (the network alone at 1)")
-    simulations.set_xscale("log")
-    figure.savefig(path, dpi=150)
+        style(panel, told, x, shares=True, legend=False)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ A run that is there already goes on or is taken as it is, and what was measured 
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,20 @@ import jax
 import numpy as np
 import pyspiel
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from study import COLOURS, DOCS, GREY, RESULTS, RUNS, save_figure, trained, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import Player, judge, network_player, random_player, search_player
 from azjax.evaluation.players import act
 from azjax.games.game import Game
+from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.training import Checkpoints, load_run, load_variables
-from azjax.training.metrics import TIMING, read_rows
+from azjax.training import Config, load_variables
 
-ROOT = Path(__file__).parents[1]
-POSITIONS = ROOT / "experiments" / "results" / "connect_four_positions.json"
+POSITIONS = RESULTS / "connect_four_positions.json"
 EARLY_PLIES, FEW_MOVES = 12, 2
 BATCH = 256
 
@@ -83,8 +80,8 @@ def main(
     games: int = 100,
     anew: bool = False,
     folder: Path | None = None,
-    output: Path = ROOT / "experiments" / "results" / "connect_four.json",
-    plot: Path = ROOT / "docs" / "connect_four.png",
+    output: Path = RESULTS / "connect_four.json",
+    plot: Path = DOCS / "connect_four.png",
 ) -> None:
     """Trains, judges, plays, prints, writes and draws.
 
@@ -101,40 +98,34 @@ def main(
     """
     console = Console()
     game = azjax.make("connect_four")
-    config = dataclasses.replace(azjax.preset(game), seed=seed)
-    if iterations is not None:
-        config = dataclasses.replace(config, iterations=iterations)
-    folder = ROOT / "runs" / f"connect_four-{seed}" if folder is None else folder
-    result = azjax.train(game, config, folder, resume=True, console=console)
-    if result.stopped_by is not None:
-        sys.exit(128 + result.stopped_by)
+    run = trained(game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations)
     positions = load_positions(game)
     before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
     rivals = before or rival_rows(game, positions, rollouts)
     rows = []
-    seconds = np.cumsum([row["seconds"] for row in read_rows(folder / TIMING)])
-    for step in Checkpoints(folder / "checkpoints").steps():
-        for name, player in players(game, folder, step, num_simulations).items():
-            told = {"player": name, "iteration": step, "seconds": round(float(seconds[step - 1]))}
+    for step in run.steps:
+        _, variables = load_variables(run.folder, step)
+        for name, player in players(game, run.config, variables, num_simulations).items():
+            told = {"player": name, "iteration": step, "seconds": run.seconds(step)}
             rows.append({**told, **mistakes(chosen(player, positions), positions)})
     match = play_first(game, player, rollouts[0], games)
     console.print(table([*rivals, *rows[-2:]]))
     console.print(f"moving first against MCTS, {rollouts[0]:,} rollouts: {match}")
-    report = {
-        "command": "python experiments/connect_four.py",
-        "settings": {"seed": seed, "num_simulations": num_simulations, "config": dataclasses.asdict(config)},
-        "machine": machine(),
-        "positions": {
+    sizes = {kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())}
+    write_results(
+        output,
+        "connect_four.py",
+        {"num_simulations": num_simulations, "config": dataclasses.asdict(run.config)},
+        positions={
             "all": len(positions.moves),
             "narrow": int(positions.narrow.sum()),
             "open": int(positions.open.sum()),
-            **{kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())},
+            **sizes,
         },
-        "rivals": rivals,
-        "rows": rows,
-        "match": {"rollouts": rollouts[0], **match},
-    }
-    output.write_text(json.dumps(report, indent=2) + "\n")
+        rivals=rivals,
+        rows=rows,
+        match={"rollouts": rollouts[0], **match},
+    )
     draw(rivals, rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
@@ -165,10 +156,9 @@ def load_positions(game: Game) -> Positions:
     )
 
 
-def players(game: Game, folder: Path, step: int, num_simulations: int) -> dict[str, Player]:
-    """The agent at a checkpoint, alone and with a search."""
-    config = load_run(folder)[1]
-    network, (_, variables) = config.make_network(), load_variables(folder, step)
+def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
+    """A network alone, and with a search."""
+    network = config.make_network()
     search = search_player(
         game,
         evaluators.network(network, game),
@@ -273,26 +263,19 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 def draw(rivals: list[dict[str, Any]], rows: list[dict[str, Any]], path: Path) -> None:
     """Mistakes against training time, and by ply."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    time, ply = figure.subplots(1, 2)
-    colours = ("#c8553d", "#2a6fbb")
+    figure, (time, ply) = wide_figure(2)
     for rival, style in zip(rivals[1:], ("--", ":"), strict=False):
-        time.axhline(rival["all"], color="#9aa0a6", linestyle=style, label=rival["player"])
-        ply.plot(rival["by_ply"], color="#9aa0a6", linestyle=style, label=rival["player"])
-    for player, colour in zip(dict.fromkeys(row["player"] for row in rows), colours, strict=True):
+        time.axhline(rival["all"], color=GREY, linestyle=style, label=rival["player"])
+        ply.plot(rival["by_ply"], color=GREY, linestyle=style, label=rival["player"])
+    for player, colour in zip(dict.fromkeys(row["player"] for row in rows), COLOURS, strict=False):
         of_player = [row for row in rows if row["player"] == player]
         minutes = [row["seconds"] / 60 for row in of_player]
         time.plot(minutes, [row["all"] for row in of_player], color=colour, marker="o", markersize=3, label=player)
         ply.plot(of_player[-1]["by_ply"], color=colour, label=player)
     for panel, title, axis in ((time, "mistakes on all positions", "minutes of training"), (ply, "by ply", "ply")):
-        panel.set_title(title, fontsize=10)
-        panel.set_xlabel(axis)
         panel.set_ylim(bottom=0)
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-        panel.legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=150)
+        style(panel, title, axis, shares=True)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

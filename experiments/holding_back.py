@@ -15,23 +15,22 @@ machine: all variants have equal time. Writes experiments/results/holding_back.j
 import dataclasses
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import connect_four as judged
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import judge, network_player, search_player
 from azjax.networks import Variables
 from azjax.search import evaluators
@@ -40,10 +39,6 @@ from azjax.training.learner import update
 from azjax.training.replay import count_known
 from azjax.training.self_play import self_play
 
-sys.path.insert(0, str(Path(__file__).parent))
-import connect_four as judged
-
-ROOT = Path(__file__).parents[1]
 GAME = azjax.make("connect_four")
 BASE = Config(
     network="mlp",
@@ -94,8 +89,8 @@ def main(
     points: int = 5,
     num_simulations: int = 400,
     anew: bool = False,
-    output: Path = ROOT / "experiments" / "results" / "holding_back.json",
-    plot: Path = ROOT / "docs" / "holding_back.png",
+    output: Path = RESULTS / "holding_back.json",
+    plot: Path = DOCS / "holding_back.png",
 ) -> None:
     """Trains, judges, writes and draws.
 
@@ -125,8 +120,7 @@ def main(
         rows[-1]["config"] = described
         if name == BASE_NAME:
             base = {"time": shares_of_time(config, state), "by_ply": by_ply(config, state.averaged, positions)}
-        report = {"command": "python experiments/holding_back.py", "settings": settings, "machine": machine()}
-        output.write_text(json.dumps({**report, "base": base, "rows": rows}, indent=2) + "\n")
+        write_results(output, "holding_back.py", settings, base=base, rows=rows)
     order = [name for _, name, _ in wanted]
     rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
     console.print(table(rows))
@@ -246,32 +240,22 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, path: Path) -> None:
     """A panel of curves for each group, with the base in each; and the base by ply."""
-    figure = Figure(figsize=(16, 3.6), layout="constrained")
-    *panels, last = figure.subplots(1, len(GROUPS) + 1)
-    colours = ["#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195"]
+    figure, (*panels, last) = wide_figure(len(GROUPS) + 1, width=16)
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] in ("", group)]
-        for row, colour in zip(chosen, colours, strict=False):
+        for row, colour in zip(chosen, COLOURS, strict=False):
             minutes = [point["seconds"] / 60 for point in row["curve"]]
             panel.plot(minutes, [point["mistakes"] for point in row["curve"]], color=colour, label=row["name"])
-        panel.set_title(group, fontsize=10)
-        panel.set_xlabel("minutes")
         panel.sharey(panels[0])
+        style(panel, group, "minutes", shares=True)
     panels[0].set_ylabel("mistakes of the network alone")
     panels[0].set_ylim(bottom=0)
-    for panel in panels:
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     if base:
-        for (name, values), colour in zip(base["by_ply"].items(), colours, strict=False):
+        for (name, values), colour in zip(base["by_ply"].items(), COLOURS, strict=False):
             last.plot(values, color=colour, label=name.replace("_", " "))
-    last.set_title("base, by ply", fontsize=10)
-    last.set_xlabel("ply")
+        style(last, "base, by ply", "ply")
     last.set_ylim(bottom=0)
-    for panel in (*panels, last):
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-        panel.legend(frameon=False, fontsize=7.5)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -12,25 +12,23 @@ Some minutes on 2 CPU cores. Writes experiments/results/leaves_per_step.json and
 letters: `W` leaves of a step, `N` simulations.
 """
 
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 import jax
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
+from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine, time_in_turn
+from azjax.benchmark.search import time_in_turn
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.evaluation import play_match, search_player
 from azjax.networks import make_network
 from azjax.search import evaluators
 
-ROOT = Path(__file__).parents[1]
 WIDTHS = (1, 2, 4, 8, 16)
 REPEATS = 31
 SECONDS = 60.0  # no round begins later
@@ -39,8 +37,8 @@ SECONDS = 60.0  # no round begins later
 def main(
     num_simulations: int = 256,
     games: int = 512,
-    output: Path = ROOT / "experiments" / "results" / "leaves_per_step.json",
-    plot: Path = ROOT / "docs" / "leaves_per_step.png",
+    output: Path = RESULTS / "leaves_per_step.json",
+    plot: Path = DOCS / "leaves_per_step.png",
 ) -> None:
     """Measures, writes and draws.
 
@@ -58,15 +56,8 @@ def main(
     ]
     for row in rows:
         console.print(row)
-    report: dict[str, Any] = {
-        "command": "python experiments/leaves_per_step.py",
-        "settings": {"game": "connect_four", "num_simulations": num_simulations, "games": games},
-        "machine": machine(),
-        "rows": rows,
-    }
-    for path in (output, plot):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
+    settings = {"game": "connect_four", "num_simulations": num_simulations, "games": games}
+    write_results(output, "leaves_per_step.py", settings, rows=rows)
     draw(rows, num_simulations, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
@@ -102,28 +93,23 @@ def speed(num_simulations: int) -> dict[int, dict[str, float]]:
 
 def draw(rows: list[dict[str, Any]], num_simulations: int, path: Path) -> None:
     """Score, and speed beside W = 1."""
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = wide_figure(2, width=8, height=3.4)
     widths = [row["leaves_per_step"] for row in rows]
     scores = [row["score"] for row in rows]
     spread = [[row["score"] - row["interval"][0], row["interval"][1] - row["score"]] for row in rows]
-    left.errorbar(widths, scores, yerr=list(zip(*spread, strict=True)), fmt="o-", color="#2a6fbb", capsize=3)
+    left.errorbar(widths, scores, yerr=list(zip(*spread, strict=True)), fmt="o-", color=COLOURS[0], capsize=3)
     left.axhline(0.5, color="#999999", linewidth=0.8)
-    left.set_title(f"points a game against W = 1, N = {num_simulations}", loc="left", fontsize=10)
     left.set_ylim(0.2, 0.8)
-    for name, colour in (("network", "#2a6fbb"), ("uniform", "#e0a458")):
+    for name, colour in zip(("network", "uniform"), COLOURS, strict=False):
         times = [row[f"{name}_milliseconds"] for row in rows]
         right.plot(widths, [times[0] / time for time in times], "o-", color=colour, label=f"{name} evaluator")
-    right.set_title("speed beside W = 1, one position", loc="left", fontsize=10)
-    right.legend(frameon=False)
-    for panel in (left, right):
+    titles = (f"points a game against W = 1, N = {num_simulations}", "speed beside W = 1, one position")
+    for panel, title in zip((left, right), titles, strict=True):
         panel.set_xscale("log", base=2)
         panel.set_xticks(widths, [str(width) for width in widths])
         panel.minorticks_off()
-        panel.set_xlabel("leaves of a step W")
-        panel.grid(axis="y", color="#e5e5e5", linewidth=0.8)
-        panel.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+        style(panel, title, "leaves of a step W", legend=panel is right)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

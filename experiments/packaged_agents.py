@@ -14,12 +14,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import tyro
 from rich.console import Console
+from study import RESULTS, ROOT, RUNS, Run, trained
 
 import azjax
 from azjax.benchmark.search import machine
@@ -27,10 +27,7 @@ from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
 from azjax.packaged import save_agent
 from azjax.training import load_variables
-from azjax.training.metrics import METRICS, TIMING, read_rows
-
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "experiments" / "results"
+from azjax.training.metrics import METRICS, read_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,25 +61,19 @@ def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None =
     for name in names or RECIPES:
         recipe = RECIPES[name]
         game = azjax.make(recipe.game, **recipe.options)
-        config = azjax.preset(game)
-        folder = ROOT / "runs" / f"{name}-0"
-        result = azjax.train(game, config, folder, resume=True, console=console)
-        if result.stopped_by is not None:
-            sys.exit(128 + result.stopped_by)
-        step, variables = load_variables(folder)
-        network = {"name": config.network, "width": config.width, "depth": config.depth}
-        path = save_agent(name, game, network, variables, config.hyper.c_puct)
+        run = trained(game, RUNS / f"{name}-0", console)
+        network = {"name": run.config.network, "width": run.config.width, "depth": run.config.depth}
+        step, variables = load_variables(run.folder)
+        path = save_agent(name, game, network, variables, run.config.hyper.c_puct)
         card = path.with_suffix(".md")
-        card.write_text(model_card(name, recipe, game, folder, step, commit or head()))
+        card.write_text(model_card(name, recipe, game, run, step, commit or head()))
         console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
 
 
-def model_card(name: str, recipe: Recipe, game: Game, folder: Path, step: int, commit: str) -> str:
+def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str) -> str:
     """The card, in Markdown."""
-    config = azjax.preset(game)
-    timing, metrics = read_rows(folder / TIMING)[:step], read_rows(folder / METRICS)[:step]
-    hours = sum(row["seconds"] + row["evaluation_seconds"] for row in timing) / 3600
-    games = sum(row["games"] for row in metrics)
+    config = run.config
+    games = sum(row["games"] for row in read_rows(run.folder / METRICS)[:step])
     positions = step * config.num_games * config.steps_per_iteration
     on = machine()
     commands = [f"python experiments/{recipe.study}"] if recipe.study else []
@@ -93,7 +84,7 @@ def model_card(name: str, recipe: Recipe, game: Game, folder: Path, step: int, c
         "Game": str(game),
         "Network": str(config.make_network()),
         "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
-        "Hours": f"{hours:.2g}",
+        "Hours": f"{run.seconds(step) / 3600:.2g}",
         "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
         "Limits": "half-precision weights; no solver value, outside game or heuristic entered training",
@@ -132,7 +123,10 @@ def on_3x3(name: str, game: Game) -> list[str]:
     ]
     rows = [results["rows"][0], *results["rows"][-2:]]
     shares = ("wins_kept", "long_wins_kept", "signs_right")
-    return lines + [f"| {row['player']} | {' | '.join(f'{row[share]:.1%}' for share in shares)} |" for row in rows]
+    lines += [f"| {row['player']} | {' | '.join(f'{row[share]:.1%}' for share in shares)} |" for row in rows]
+    found = results["all_positions"]
+    told = f"{found['mistakes']:,.0f} ({found['share']:.2%})"
+    return [*lines, "", f"Mistakes of the network alone on all {found['positions']:,} unfinished positions: {told}."]
 
 
 def on_judged_positions(name: str, game: Game) -> list[str]:

@@ -3,26 +3,21 @@
 Trains `tictactoe`, `connect2` and Santorini on 2x2 with their presets and a few seeds each, and counts the mistakes of
 the last network, alone and with 64 simulations, on all positions. About a minute a seed on 2 CPU cores.
 
-    python experiments/perfect_play.py [--seeds 3] [--runs runs/perfect_play]
+    python experiments/perfect_play.py
 
 Runs that are there already are finished or taken as they are. Writes experiments/results/perfect_play.json.
 """
 
-import dataclasses
-import json
-import sys
 from pathlib import Path
 
 import jax
 import tyro
 from rich.console import Console
+from study import RESULTS, RUNS, trained, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import exact_report, solve
-from azjax.training.metrics import TIMING, read_rows
 
-RESULTS = Path(__file__).parent / "results" / "perfect_play.json"
 GAMES: tuple[tuple[str, dict[str, int]], ...] = (
     ("connect2", {}),
     ("tictactoe", {}),
@@ -30,12 +25,13 @@ GAMES: tuple[tuple[str, dict[str, int]], ...] = (
 )
 
 
-def main(seeds: int = 3, runs: Path = Path("runs/perfect_play")) -> None:
-    """Trains and measures.
+def main(seeds: int = 3, runs: Path = RUNS / "perfect_play", output: Path = RESULTS / "perfect_play.json") -> None:
+    """Trains, measures and writes.
 
     Args:
       seeds: how many of each game, from 0.
       runs: where the run folders lie.
+      output: the results.
     """
     console = Console()
     rows = []
@@ -43,17 +39,11 @@ def main(seeds: int = 3, runs: Path = Path("runs/perfect_play")) -> None:
         game = azjax.make(name, **options)
         solution = solve(game)
         for seed in range(seeds):
-            folder = runs / f"{name}-{seed}"
-            config = dataclasses.replace(azjax.preset(game), seed=seed)
-            result = azjax.train(game, config, folder, resume=True, console=console)
-            if result.stopped_by is not None:
-                sys.exit(128 + result.stopped_by)
-            row = {"game": name, "seed": seed, "iterations": config.iterations}
-            row["seconds"] = round(
-                sum(step["seconds"] + step["evaluation_seconds"] for step in read_rows(folder / TIMING)), 1
-            )
+            run = trained(game, runs / f"{name}-{seed}", console, seed=seed)
+            last = run.steps[-1]
+            row = {"game": name, "seed": seed, "iterations": last, "seconds": run.seconds(last)}
             for level, label in (("medium", "network"), ("hard", "network_and_64_simulations")):
-                player = azjax.load_player(str(folder), level=level)
+                player = azjax.load_player(str(run.folder), level=level)
                 report = exact_report(player, solution, jax.random.key(0))
                 row[label] = {
                     "positions": report.mistakes.states,
@@ -66,9 +56,8 @@ def main(seeds: int = 3, runs: Path = Path("runs/perfect_play")) -> None:
                 }
             console.print(row)
             rows.append(row)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=2) + "\n")
-    console.print(f"written to {RESULTS}")
+    write_results(output, "perfect_play.py", {"seeds": seeds}, rows=rows)
+    console.print(f"written to {output}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -3,37 +3,34 @@
 Trains with the game's preset and judges 1,200 positions of the solved game, spread over all plies, whose values,
 distances and values of every move are known (tests/golden/solved): how many moves keep the value where the side to move
 has a win, how many where that win takes 7 plies or more, and how often the sign of the value is right. Beside it stands
-the same search without a network. Nothing of the solution enters training.
+the same search without a network. Then the last network alone is asked about all 44 million unfinished positions.
+Nothing of the solution enters training.
 
     python experiments/santorini_3x3.py
 
-About an hour. A run that is there already is finished or taken as it is. Writes
+About an hour and a half. A run that is there already is finished or taken as it is. Writes
 experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
-import dataclasses
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
+from study import COLOURS, DOCS, GREY, RESULTS, ROOT, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
-from azjax.evaluation import Player, judge, network_player, search_player
+from azjax.evaluation import Player, judge, mistakes, network_player, search_player, solve, tabulate
 from azjax.games.game import Game
+from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.training import Checkpoints, load_run, load_variables
-from azjax.training.metrics import TIMING, read_rows
+from azjax.training import Config, load_variables
 
-ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "golden" / "solved" / "santorini_3_1_public.jsonl.gz"
 LONG_WIN = 7  # plies
 
@@ -58,8 +55,8 @@ def main(
     seed: int = 0,
     num_simulations: int = 128,
     folder: Path | None = None,
-    output: Path = ROOT / "experiments" / "results" / "santorini_3x3.json",
-    plot: Path = ROOT / "docs" / "santorini_3x3.png",
+    output: Path = RESULTS / "santorini_3x3.json",
+    plot: Path = DOCS / "santorini_3x3.png",
 ) -> None:
     """Trains, judges, prints, writes and draws.
 
@@ -74,29 +71,20 @@ def main(
     console = Console()
     game = azjax.make("santorini", size=3, workers=1)
     solved = load_sample(game)
-    config = dataclasses.replace(azjax.preset(game), seed=seed)
-    if iterations is not None:
-        config = dataclasses.replace(config, iterations=iterations)
-    folder = ROOT / "runs" / f"santorini_3x3-{seed}" if folder is None else folder
-    result = azjax.train(game, config, folder, resume=True, console=console)
-    if result.stopped_by is not None:
-        sys.exit(128 + result.stopped_by)
+    run = trained(game, folder or RUNS / f"santorini_3x3-{seed}", console, seed=seed, iterations=iterations)
     plain = search_player(game, evaluators.uniform(game), num_simulations=num_simulations)
     rows = [{"player": f"uniform + {num_simulations}", **shares(plain, solved)}]
-    seconds = np.cumsum([row["seconds"] for row in read_rows(folder / TIMING)])
-    for step in Checkpoints(folder / "checkpoints").steps():
-        for name, player in players(game, folder, step, num_simulations).items():
-            told = {"player": name, "iteration": step, "seconds": round(float(seconds[step - 1]))}
+    for step in run.steps:
+        _, variables = load_variables(run.folder, step)
+        for name, player in players(game, run.config, variables, num_simulations).items():
+            told = {"player": name, "iteration": step, "seconds": run.seconds(step)}
             rows.append({**told, **shares(player, solved)})
     console.print(table(rows))
-    report = {
-        "command": "python experiments/santorini_3x3.py",
-        "settings": {"game": "santorini", "options": game.options, "seed": seed, "num_simulations": num_simulations},
-        "machine": machine(),
-        "rows": rows,
-    }
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
+    console.print("solving the game, to count the mistakes of the last network on all of its positions")
+    found = on_all_positions(network_player(game, run.config.make_network(), variables), game)
+    console.print(f"{found['mistakes']:,.0f} mistakes on {found['positions']:,} positions: {found['share']:.2%}")
+    settings = {"game": "santorini", "options": game.options, "seed": seed, "num_simulations": num_simulations}
+    write_results(output, "santorini_3x3.py", settings, rows=rows, all_positions=found)
     draw(rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
@@ -117,9 +105,9 @@ def load_sample(game: Game) -> Solved:
     )
 
 
-def players(game: Game, folder: Path, step: int, num_simulations: int) -> dict[str, Player]:
-    """The agent at a checkpoint, alone and with a search."""
-    network, (_, variables) = load_run(folder)[1].make_network(), load_variables(folder, step)
+def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
+    """A network alone, and with a search."""
+    network = config.make_network()
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=num_simulations)
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
@@ -136,6 +124,13 @@ def shares(player: Player, solved: Solved) -> dict[str, float]:
     }
 
 
+def on_all_positions(player: Player, game: Game) -> dict[str, float]:
+    """Mistakes on every position that the start leads to."""
+    solution = solve(game)
+    counted = mistakes(solution, tabulate(player, solution, jax.random.key(0), batch_size=4096))
+    return {"positions": counted.states, "mistakes": counted.count, "share": round(counted.share, 5)}
+
+
 def table(rows: list[dict[str, Any]]) -> Table:
     """For people."""
     shown = Table("", "iteration", "minutes", "wins kept", f"of {LONG_WIN} plies or more", "sign of the value right")
@@ -148,24 +143,18 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Shares that are wrong against training time."""
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
     names = {"wins_kept": "wins given away", "long_wins_kept": "long wins given away", "signs_right": "wrong signs"}
-    for panel, (name, title) in zip(figure.subplots(1, 3), names.items(), strict=True):
-        (plain, *trained) = rows
-        panel.axhline(1 - plain[name], color="#9aa0a6", linestyle="--", label=plain["player"])
-        for player, colour in zip(dict.fromkeys(row["player"] for row in trained), ("#c8553d", "#2a6fbb"), strict=True):
-            chosen = [row for row in trained if row["player"] == player]
+    figure, panels = wide_figure(len(names), height=3.4)
+    for panel, (name, title) in zip(panels, names.items(), strict=True):
+        plain, *of_run = rows
+        panel.axhline(1 - plain[name], color=GREY, linestyle="--", label=plain["player"])
+        for player, colour in zip(dict.fromkeys(row["player"] for row in of_run), COLOURS, strict=False):
+            chosen = [row for row in of_run if row["player"] == player]
             minutes = [row["seconds"] / 60 for row in chosen]
             panel.plot(minutes, [1 - row[name] for row in chosen], color=colour, marker="o", markersize=3, label=player)
-        panel.set_title(title, fontsize=10)
-        panel.set_xlabel("minutes")
         panel.set_ylim(bottom=0)
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-        panel.legend(frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+        style(panel, title, "minutes of training", shares=True)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ experiments/results/santorini_small.json.
 """
 
 import dataclasses
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ import jax.numpy as jnp
 import tyro
 from rich.console import Console
 from rich.table import Table
+from study import RESULTS, RUNS, trained, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import (
     ExactReport,
     Player,
@@ -45,9 +44,7 @@ from azjax.games.game import Game
 from azjax.networks import Variables
 from azjax.search import evaluators
 from azjax.training import Config, Hyper, init, load_variables, make_iteration
-from azjax.training.metrics import TIMING, read_rows
 
-ROOT = Path(__file__).parents[1]
 SIMULATIONS = 32
 
 # 50 games have about 300 positions: 10 batches of 32 are an epoch.
@@ -75,8 +72,8 @@ NOTEBOOK_PLAYERS = {("optimal", "random"): 0.9352, ("random", "optimal"): 0.0599
 
 def main(
     seed: int = 0,
-    runs: Path = ROOT / "runs" / "santorini_small",
-    output: Path = ROOT / "experiments" / "results" / "santorini_small.json",
+    runs: Path = RUNS / "santorini_small",
+    output: Path = RESULTS / "santorini_small.json",
 ) -> None:
     """Trains, measures, prints and writes.
 
@@ -95,18 +92,10 @@ def main(
     rows += gated(game, solution, seed)
     rows += with_preset(game, solution, seed, runs, console)
     console.print(table(rows))
-    report = {
-        "command": "python experiments/santorini_small.py",
-        "settings": {"game": "santorini", "options": game.options, "seed": seed},
-        "machine": machine(),
-        "notebook": {
-            "improvements": NOTEBOOK,
-            "players": {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()},
-        },
-        "rows": rows,
-    }
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
+    settings = {"game": "santorini", "options": game.options, "seed": seed}
+    told = {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()}
+    notebook = {"improvements": NOTEBOOK, "players": told}
+    write_results(output, "santorini_small.py", settings, notebook=notebook, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
 
 
@@ -134,14 +123,11 @@ def gated(game: Game, solution: Solution, seed: int) -> list[dict[str, Any]]:
 
 def with_preset(game: Game, solution: Solution, seed: int, runs: Path, console: Console) -> list[dict[str, Any]]:
     """The rows after training with the preset."""
-    config = dataclasses.replace(azjax.preset(game), seed=seed)
-    folder = runs / f"preset-{seed}"
-    azjax.train(game, config, folder, resume=True, console=console)
-    seconds = sum(step["seconds"] + step["evaluation_seconds"] for step in read_rows(folder / TIMING))
-    _, variables = load_variables(folder)
+    run = trained(game, runs / f"preset-{seed}", console, seed=seed)
+    step, variables = load_variables(run.folder)
     return [
-        row(f"preset, {label}", player, solution, seconds=round(seconds, 1))
-        for label, player in players(game, config, variables).items()
+        row(f"preset, {label}", player, solution, seconds=run.seconds(step))
+        for label, player in players(game, run.config, variables).items()
     ]
 
 

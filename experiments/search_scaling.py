@@ -15,7 +15,6 @@ letters: `A` actions, `B` batch, `N` simulations of each search.
 
 import dataclasses
 import functools
-import json
 import os
 import statistics
 from collections.abc import Callable
@@ -24,19 +23,18 @@ from typing import Any
 
 import jax
 import tyro
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import Progress
+from study import DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import STAND_INS, machine, time_in_turn
+from azjax.benchmark.search import STAND_INS, time_in_turn
 from azjax.benchmark.searches import Search, azjax_search, mctx_search, openings
 from azjax.benchmark.stand_ins import with_generic_compaction
 from azjax.benchmark.table_game import TableGame
 from azjax.networks import make_network
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
 
-ROOT = Path(__file__).parents[1]
 POLICIES = {"alphazero": alphazero_policy, "gumbel": gumbel_policy, "uct": uct_policy}
 SANTORINI = {"size": 5, "workers": 2}
 SLOW_CALL = 6.0  # seconds; mctx is not measured on larger sizes than one that took so long
@@ -76,8 +74,8 @@ QUICK = Sizes((4, 5), 2, (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (8, 16), (8
 
 def main(
     quick: bool = False,
-    output: Path = ROOT / "experiments" / "results" / "search_scaling.json",
-    plot: Path = ROOT / "docs" / "search_scaling.png",
+    output: Path = RESULTS / "search_scaling.json",
+    plot: Path = DOCS / "search_scaling.png",
 ) -> None:
     """Measures, writes and draws.
 
@@ -95,21 +93,15 @@ def main(
         "compile": compile_seconds,
         "memory": memory,
     }
-    report: dict[str, Any] = {
-        "command": "python experiments/search_scaling.py",
-        "settings": dataclasses.asdict(sizes),
-        "machine": machine() | {"load_average": round(os.getloadavg()[0], 2)},
-    }
+    found: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 2)}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("", total=len(parts))
         for name, measure in parts.items():
             progress.update(task, description=name)
-            report[name] = measure(sizes, console)
+            found[name] = measure(sizes, console)
             progress.advance(task)
-    for path in (output, plot):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
-    draw(report["throughput"], plot)
+    write_results(output, "search_scaling.py", dataclasses.asdict(sizes), **found)
+    draw(found["throughput"], plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
@@ -256,8 +248,7 @@ def memory(sizes: Sizes, console: Console) -> dict[str, Any]:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Throughput against B, N and A, all axes logarithmic."""
-    figure = Figure(figsize=(12, 4.2), layout="constrained")
-    panels = figure.subplots(1, 3, sharey=True)
+    figure, panels = wide_figure(3, width=12, height=4.2, sharey=True)
     fields = {"B": "batch", "N": "num_simulations", "A": "actions"}
     titles = {
         "B": ("batch B", "tic-tac-toe, N={num_simulations}"),
@@ -283,13 +274,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         panel.set_yscale("log")
         panel.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlabel(label)
-        panel.set_title(title.format(**of_axis[0]), loc="left", fontsize=10)
-        panel.grid(axis="y", color="#e5e5e5", linewidth=0.8)
-        panel.spines[["top", "right"]].set_visible(False)
+        style(panel, title.format(**of_axis[0]), label, legend=False)
     panels[0].set_ylabel("simulations per second")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ iteration, `G` games, `A` actions.
 """
 
 import functools
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -29,12 +28,11 @@ import pgx
 import tyro
 from pgx.experimental import auto_reset
 from rich.console import Console
+from study import RESULTS, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.training import Config, Hyper, init, make_iteration
 
-ROOT = Path(__file__).parents[1]
 NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
 
 
@@ -44,7 +42,7 @@ def main(
     plies: int = 8,
     batch_size: int = 512,
     rounds: int = 3,
-    output: Path = ROOT / "experiments" / "results" / "self_play_speed.json",
+    output: Path = RESULTS / "self_play_speed.json",
 ) -> None:
     """Measures and writes.
 
@@ -94,14 +92,7 @@ def main(
         console.print(row)
         rows.append(row)
     settings = {"num_simulations": num_simulations, "num_games": num_games, "plies": plies, "batch_size": batch_size}
-    report = {
-        "command": "python experiments/self_play_speed.py",
-        "settings": {"game": "connect_four", **settings},
-        "machine": machine(),
-        "rows": rows,
-    }
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(report, indent=2) + "\n")
+    write_results(output, "self_play_speed.py", {"game": "connect_four", **settings}, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
 
 

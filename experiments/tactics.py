@@ -17,7 +17,6 @@ Writes experiments/results/tactics.json and docs/tactics.png.
 
 import functools
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+from study import DOCS, RESULTS, save_figure, wide_figure, write_results
 
 import azjax
-from azjax.benchmark.search import machine
 from azjax.evaluation import solve
 from azjax.evaluation.positions import batches
 from azjax.games.game import Game, random_legal_action
 from azjax.search import SearchResult, alphazero_policy, evaluators
-
-RESULTS = Path(__file__).parent / "results" / "tactics.json"
-PICTURE = Path(__file__).parents[1] / "docs" / "tactics.png"
 
 SEED = 0
 GAMES = {
@@ -248,44 +244,40 @@ def unfinished(game: Game) -> tuple[Any, np.ndarray]:
     return everything.states, everything.values
 
 
-def draw(results: dict[str, Any]) -> None:
-    """Draws the picture."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    panels = figure.subplots(1, 3)
+def draw(mates: list[dict[str, Any]], proofs: list[dict[str, Any]], path: Path) -> None:
+    """Shares against simulations."""
+    figure, panels = wide_figure(3, width=12, height=3.8)
     for panel, moves in zip(panels, (1, 2), strict=False):
-        rows = [row for row in results["mates"] if row["moves"] == moves]
+        rows = [row for row in mates if row["moves"] == moves]
         for row, colour in zip(rows, ("#2a6fbb", "#c8553d", "#3f8f5b"), strict=True):
             for solver, style in (("solver_off", "--"), ("solver_on", "-")):
                 share = 100 * np.array(row["found"][solver]) / row["positions"]
                 label = row["game"] if solver == "solver_on" else None
                 panel.plot(row["simulations"], share, style, color=colour, label=label, marker="o", markersize=3)
-        panel.set_title(f"mate in {('one', 'two')[moves - 1]} found", fontsize=11)
         panel.plot([], [], "-", color="#777777", label="solver on")
         panel.plot([], [], "--", color="#777777", label="solver off")
-    for row, colour in zip(results["proofs"], ("#7a5195", "#e0a458"), strict=True):
+    for row, colour in zip(proofs, ("#7a5195", "#e0a458"), strict=True):
         share = 100 * np.array(row["proven"]) / row["positions"]
         panels[2].plot(row["simulations"], share, color=colour, label=row["game"], marker="o", markersize=3)
-    panels[2].set_title("all positions: value proven", fontsize=11)
-    for panel in panels:
+    titles = ("mate in one found", "mate in two found", "all positions: value proven")
+    for panel, title in zip(panels, titles, strict=True):
         panel.set_xscale("log")
-        panel.set_xlabel("simulations")
         panel.set_ylim(0, 103)
         panel.yaxis.set_major_formatter("{x:.0f}%")
-        panel.legend(frameon=False, fontsize=8, loc="best")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-        panel.set_axisbelow(True)
+        style(panel, title, "simulations")
     # Five budgets need no powers of ten.
     panels[0].set_xticks(BUDGETS[1], map(str, BUDGETS[1]))
     panels[0].minorticks_off()
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(PICTURE, dpi=150)
+    save_figure(figure, path)
 
 
-def main() -> None:
-    """Measures, writes the results and draws the picture."""
+def main(output: Path = RESULTS / "tactics.json", plot: Path = DOCS / "tactics.png") -> None:
+    """Measures, writes the results and draws the picture.
+
+    Args:
+      output: the results.
+      plot: shares against simulations.
+    """
     mates, proofs = [], []
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
         for moves, name in itertools.product(BUDGETS, GAMES):
@@ -297,11 +289,9 @@ def main() -> None:
             progress.console.print(row)
             proofs.append(row)
     settings = {"seed": SEED, "evaluator": "uniform", "policy": "alphazero_policy", "c_puct": "default"}
-    results = {"settings": settings, "machine": machine(), "mates": mates, "proofs": proofs}
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    draw(results)
-    progress.console.print(f"written to {RESULTS} and {PICTURE}")
+    write_results(output, "tactics.py", settings, mates=mates, proofs=proofs)
+    draw(mates, proofs, plot)
+    progress.console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+sys.path.append(str(EXPERIMENTS))  # as for a script that lies there
+
 
 def load_study(name: str) -> ModuleType:
     """The module of experiments/NAME.py."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "experiments" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, EXPERIMENTS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     study = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""What the networks' modules share: the precision, the convolution, and the last layers of both heads.
+"""What the networks' modules share: the precision, linear layers, the convolution, and the last layers of both heads.
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
 """
@@ -10,12 +10,13 @@ import jax.numpy as jnp
 from flax import nnx
 
 from azjax.networks.convolution import same_convolution
+from azjax.networks.product import mixed_product
 
 _COMPUTE_DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
 def compute_dtype(precision: str) -> Any:
-    """The dtype that hidden layers compute in. Parameters, batch statistics and last layers are float32 in each.
+    """The dtype of products. Parameters, batch statistics and the value's last layer are float32 in each.
 
     Raises:
       ValueError: an unknown precision (the message lists the allowed ones).
@@ -23,6 +24,17 @@ def compute_dtype(precision: str) -> Any:
     if precision not in _COMPUTE_DTYPES:
         raise ValueError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
     return _COMPUTE_DTYPES[precision]
+
+
+def linear(features_in: int, features_out: int, dtype: Any, rngs: nnx.Rngs, use_bias: bool = True) -> nnx.Linear:
+    """A linear layer, [B, features_in] to float32 [B, features_out]; in bfloat16 by `mixed_product`."""
+    options: dict[str, Any] = {} if dtype == jnp.float32 else {"dot_general": _mixed}
+    return nnx.Linear(features_in, features_out, use_bias=use_bias, dtype=jnp.float32, rngs=rngs, **options)
+
+
+def _mixed(features: chex.Array, kernel: chex.Array, *_: Any, **__: Any) -> chex.Array:
+    """Flax's product, whose options are their defaults above."""
+    return mixed_product(features, kernel)
 
 
 class NormedConv(nnx.Module):
@@ -52,11 +64,11 @@ def _without_options(planes: chex.Array, kernel: chex.Array, *_: Any, **__: Any)
 
 
 class PolicyValueHeads(nnx.Module):
-    """Base of the modules: the last layers of both heads, in float32, on flat features [B, F] of any precision."""
+    """Base of the modules: the last layers of both heads, on flat features [B, F] of any precision."""
 
-    def __init__(self, policy_features: int, value_features: int, num_actions: int, rngs: nnx.Rngs):
-        self.policy = nnx.Linear(policy_features, num_actions, dtype=jnp.float32, rngs=rngs)
-        self.value = nnx.Linear(value_features, 1, dtype=jnp.float32, rngs=rngs)
+    def __init__(self, policy_features: int, value_features: int, num_actions: int, dtype: Any, rngs: nnx.Rngs):
+        self.policy = linear(policy_features, num_actions, dtype, rngs)
+        self.value = linear(value_features, 1, jnp.float32, rngs)
 
     def heads(self, policy_features: chex.Array, value_features: chex.Array) -> tuple[chex.Array, chex.Array]:
         """Prior logits, float32 [B, A], and value, float32 [B]."""

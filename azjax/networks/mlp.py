@@ -7,7 +7,7 @@ import chex
 import jax
 from flax import nnx
 
-from azjax.networks.layers import PolicyValueHeads, compute_dtype
+from azjax.networks.layers import PolicyValueHeads, compute_dtype, linear
 from azjax.networks.network import Network
 
 
@@ -25,12 +25,12 @@ class Mlp(Network):
 
 class _MlpModule(PolicyValueHeads):
     def __init__(self, config: Mlp, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
-        super().__init__(config.width, config.width, num_actions, rngs)
-        self.depth = config.depth
         dtype = compute_dtype(config.precision)
+        super().__init__(config.width, config.width, num_actions, dtype, rngs)
+        self.depth = config.depth
         sizes = [math.prod(observation_shape), *[config.width] * config.depth]
         for layer in range(config.depth):
-            setattr(self, f"hidden_{layer}", nnx.Linear(sizes[layer], sizes[layer + 1], dtype=dtype, rngs=rngs))
+            setattr(self, f"hidden_{layer}", linear(sizes[layer], sizes[layer + 1], dtype, rngs))
 
     def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
         del train

@@ -7,7 +7,7 @@ import chex
 import jax
 from flax import nnx
 
-from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype
+from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
 from azjax.networks.network import Network
 
 _POLICY_PLANES = 2
@@ -31,16 +31,16 @@ class Resnet(Network):
 class _ResnetModule(PolicyValueHeads):
     def __init__(self, config: Resnet, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
         squares = math.prod(observation_shape[:2])
-        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, rngs)
-        self.depth = config.depth
         dtype = compute_dtype(config.precision)
+        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, dtype, rngs)
+        self.depth = config.depth
         self.stem = NormedConv(observation_shape[2], config.width, 3, dtype, rngs)
         for block in range(config.depth):
             setattr(self, f"block_{block}_first", NormedConv(config.width, config.width, 3, dtype, rngs))
             setattr(self, f"block_{block}_second", NormedConv(config.width, config.width, 3, dtype, rngs))
         self.policy_conv = NormedConv(config.width, _POLICY_PLANES, 1, dtype, rngs)
         self.value_conv = NormedConv(config.width, _VALUE_PLANES, 1, dtype, rngs)
-        self.value_hidden = nnx.Linear(_VALUE_PLANES * squares, config.width, dtype=dtype, rngs=rngs)
+        self.value_hidden = linear(_VALUE_PLANES * squares, config.width, dtype, rngs)
 
     def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
         planes = jax.nn.relu(self.stem(observations, train))

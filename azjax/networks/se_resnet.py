@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype
+from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
 from azjax.networks.network import Network
 
 _POLICY_PLANES = 2
@@ -64,13 +64,13 @@ class GlobalPoolingConv(nnx.Module):
         self.pooled = pooled
         self.conv = NormedConv(planes_in, pooled + planes_out, size, dtype, rngs)
         # The normalisation before has a bias already.
-        self.pooled_bias = nnx.Linear(2 * pooled, planes_out, use_bias=False, dtype=dtype, rngs=rngs)
+        self.pooled_bias = linear(2 * pooled, planes_out, dtype, rngs, use_bias=False)
 
     def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
         planes = self.conv(planes, train)
         pooled, planes = planes[..., : self.pooled], planes[..., self.pooled :]
         bias = self.pooled_bias(global_pool(jax.nn.relu(pooled)))
-        return jax.nn.relu(planes + bias[:, None, None])
+        return jax.nn.relu(planes + bias[:, None, None].astype(planes.dtype))
 
 
 class SqueezeExcitation(nnx.Module):
@@ -80,11 +80,11 @@ class SqueezeExcitation(nnx.Module):
     """
 
     def __init__(self, planes: int, squeezed: int, dtype: Any, rngs: nnx.Rngs):
-        self.squeeze = nnx.Linear(planes, squeezed, dtype=dtype, rngs=rngs)
-        self.excite = nnx.Linear(squeezed, 2 * planes, dtype=dtype, rngs=rngs)
+        self.squeeze = linear(planes, squeezed, dtype, rngs)
+        self.excite = linear(squeezed, 2 * planes, dtype, rngs)
 
     def __call__(self, planes: chex.Array) -> chex.Array:
-        excitation = self.excite(jax.nn.relu(self.squeeze(planes.mean(axis=(1, 2)))))
+        excitation = self.excite(jax.nn.relu(self.squeeze(planes.mean(axis=(1, 2))))).astype(planes.dtype)
         scale, bias = jnp.split(excitation[:, None, None], 2, axis=-1)
         return jax.nn.sigmoid(scale) * planes + bias
 
@@ -105,16 +105,16 @@ class _Block(nnx.Module):
 class _SeResnetModule(PolicyValueHeads):
     def __init__(self, config: SeResnet, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
         squares = math.prod(observation_shape[:2])
-        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, rngs)
-        self.depth = config.depth
         dtype = compute_dtype(config.precision)
+        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, dtype, rngs)
+        self.depth = config.depth
         width, quarter = config.width, max(1, config.width // 4)
         self.stem = NormedConv(observation_shape[2], width, 3, dtype, rngs)
         for block in range(config.depth):
             setattr(self, f"block_{block}", _Block(width, quarter, dtype, rngs))
         self.policy_conv = GlobalPoolingConv(width, _POLICY_PLANES, quarter, 1, dtype, rngs)
         self.value_conv = NormedConv(width, quarter, 1, dtype, rngs)
-        self.value_hidden = nnx.Linear(2 * quarter, width, dtype=dtype, rngs=rngs)
+        self.value_hidden = linear(2 * quarter, width, dtype, rngs)
 
     def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
         planes = jax.nn.relu(self.stem(observations, train))

@@ -89,6 +89,35 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             hyper=Hyper(learning_rate=1e-3, final_learning_rate=1e-5, l2=1e-6, average_decay=0.999),
         ),
     ),
+    (
+        "connect_four",
+        {},
+        Config(
+            iterations=2600,
+            network="mlp",
+            width=512,
+            depth=4,
+            policy="gumbel",
+            num_simulations=8,
+            solver=True,
+            num_games=512,
+            steps_per_iteration=8,
+            random_start_plies=20,
+            replay_size=524_288,
+            updates_per_iteration=16,
+            decay_updates=41_600,
+            batch_size=1024,
+            checkpoint_every=260,
+            keep_checkpoints=10,
+            hyper=Hyper(
+                learning_rate=1e-3,
+                final_learning_rate=1e-5,
+                l2=1e-6,
+                average_decay=0.999,
+                root_value_fraction=0.25,
+            ),
+        ),
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
 """float32 is what it always was; bfloat16 stays close to it and keeps float32 variables and results."""
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -65,17 +66,25 @@ def test_bfloat16_begins_with_the_same_variables_and_judges_nearly_the_same(trai
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_bfloat16_products_are_all_but_the_last_layers(game, observations, name):
+def test_bfloat16_products_are_all_but_the_last_layer_of_the_value(game, observations, name):
     network = _make(name, "bfloat16")
     variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
     traced = jax.jit(lambda variables: network.apply(variables, observations, train=False)[:2]).trace(variables)
     products = [
-        equation.outvars[0].aval.dtype.name
-        for equation in traced.jaxpr.jaxpr.eqns
+        {variable.aval.dtype.name for variable in equation.invars}
+        for equation in equations(traced.jaxpr.jaxpr)
         if equation.primitive.name in ("dot_general", "conv_general_dilated")
     ]
-    assert products[-2:] == ["float32", "float32"]
-    assert set(products[:-2]) == {"bfloat16"}
+    assert products[-1] == {"float32"}
+    assert all(product == {"bfloat16"} for product in products[:-1])
+
+
+def equations(jaxpr):
+    """Of a program and what it calls, in order."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for called in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from equations(called)
 
 
 def test_the_running_averages_gain_what_bfloat16_cannot_hold():

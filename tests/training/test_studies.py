@@ -8,7 +8,8 @@ import pytest
 from studies import load_study
 
 from azjax import packaged
-from azjax.evaluation import MatchResult, random_player
+from azjax.evaluation import MatchResult, mistakes, random_player, solve
+from azjax.evaluation.exact import random_table
 from azjax.games.game import make
 from azjax.training import preset
 
@@ -58,6 +59,16 @@ def test_random_moves_keep_as_many_wins_as_the_solved_sample_says(golden):
     assert found["signs_right"] == 0  # it has no values
 
 
+def test_mistakes_on_all_positions_of_a_solved_game_are_counted():
+    study = load_study("santorini_3x3")
+    game = make("tictactoe")
+    found = study.on_all_positions(random_player(game), game)
+    expected = mistakes(solve(game), random_table)
+    assert found["positions"] == 4520
+    assert found["mistakes"] == pytest.approx(expected.count, rel=1e-5)
+    assert found["share"] == pytest.approx(expected.share, abs=1e-5)
+
+
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
     match = MatchResult("agent", "uct:10", rewards=(0.0, 0.0, 1.0, -1.0), plies=(30, 512, 40, 50))
@@ -97,7 +108,7 @@ def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp
     assert plot.read_bytes().startswith(b"\x89PNG")
 
     monkeypatch.setattr(packaged, "FOLDER", tmp_path)
-    monkeypatch.setattr(packing, "ROOT", tmp_path)
+    monkeypatch.setattr(packing, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(packing, "RESULTS", tmp_path)
     recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, "against_uct.py")
     monkeypatch.setitem(packing.RECIPES, "brandub", recipe)
