@@ -1,14 +1,15 @@
 """What holds learning back, at equal time?
 
-Trains Connect Four from self-play for five minutes on 2 CPU cores with a base (an mlp of 4 layers of 512 units, Gumbel
-with 16 simulations, each position learned from four times), and with one thing of it changed: where games begin, what
-the value target is, the simulations of a move, the network's size and kind, how often a position is learned from. Every
+Trains Connect Four from self-play for two minutes on 2 CPU cores with a base (an mlp of 4 layers of 512 units in
+bfloat16, Gumbel with 16 simulations, each position learned from four times), and with one thing of it changed: where
+games begin, what the value target is, the simulations of a move, the network's precision, size and kind, how often a
+position is learned from. Every
 network is judged on the positions of `connect_four_positions.py`. Of the base it also tells where the time goes, and by
 ply how wrong the network's value is and how sure its policy.
 
     python experiments/holding_back.py
 
-About 100 minutes; variants that are in the results already are not trained again, unless --anew. Run it on a quiet
+About an hour; variants that are in the results already are not trained again, unless --anew. Run it on a quiet
 machine: all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
 """
 
@@ -44,6 +45,7 @@ BASE = Config(
     network="mlp",
     width=512,
     depth=4,
+    precision="bfloat16",
     policy="gumbel",
     num_simulations=16,
     solver=True,
@@ -70,6 +72,7 @@ GROUPS: dict[str, dict[str, Config]] = {
         "PUCT, 64 simulations": BASE.replace(policy="alphazero", num_simulations=64),
     },
     "network": {
+        "float32": BASE.replace(precision="float32"),
         "mlp 4 x 256": BASE.replace(width=256),
         "mlp 4 x 1024": BASE.replace(width=1024),
         "mlp 2 x 512": BASE.replace(depth=2),
@@ -85,7 +88,7 @@ BASE_NAME = "base"
 
 
 def main(
-    seconds: float = 300.0,
+    seconds: float = 120.0,
     points: int = 5,
     num_simulations: int = 400,
     anew: bool = False,

@@ -1,8 +1,29 @@
 import jax
+import pytest
 
 from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.games.game import make
-from azjax.training import load_variables, preset, train
+from azjax.training import Config, load_variables, preset, train
+
+GAMES = [
+    ("connect2", {}),
+    ("tictactoe", {}),
+    ("connect_four", {}),
+    ("brandub", {}),
+    *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (5, 2))),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES)
+def test_a_preset_is_the_game_s_own_and_a_whole_game_fits_into_its_replay(name, options):
+    game = make(name, **options)
+    config = preset(game)
+    assert config != Config()
+    assert config.replay_rows(game) * config.num_games >= config.replay_size
+
+
+def test_other_options_of_a_game_have_no_preset():
+    assert preset(make("santorini", size=4, workers=1)) == Config()
 
 
 def test_the_preset_of_connect2_learns_to_make_no_mistake_on_any_position(tmp_path):
