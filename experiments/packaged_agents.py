@@ -87,7 +87,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Hours": f"{run.seconds(step) / 3600:.2g}",
         "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
-        "Limits": "half-precision weights; no solver value, outside game or heuristic entered training",
+        "Limits": "weights in bfloat16; no solver value, outside game or heuristic entered training",
     }
     lines = [f"# {name}", "", f"Plays at once: `azjax play {name}`.", "", "| | |", "| --- | --- |"]
     lines += [f"| {what} | {told} |" for what, told in rows.items()]

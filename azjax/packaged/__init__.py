@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.archive import game_of_archive, load_archive, save_archive
@@ -61,29 +62,39 @@ def save_agent(name: str, game: Game, network: dict[str, Any], variables: Variab
       name: of the agent.
       game: what it plays.
       network: `name`, `width` and `depth`, as `azjax.networks.make_network` takes them.
-      variables: of the network. Matrices and kernels are rounded to half precision.
+      variables: of the network. Matrices and kernels are rounded to bfloat16, as products in that precision do too.
       c_puct: weight of exploration in its searches.
 
     Returns:
       the file.
 
     Raises:
-      ValueError: a weight that is not finite in half precision.
+      ValueError: a weight that is not finite.
       OSError: it could not be written; what stood there before stays.
     """
     path = FOLDER / f"{name}.npz"
-    arrays = {leaf: _rounded(leaf, np.asarray(array)) for leaf, array in _flat(variables).items()}
+    arrays = {leaf: _packed(leaf, np.asarray(array, np.float32)) for leaf, array in _flat(variables).items()}
     save_archive(path, _KIND, game, {"network": network, "c_puct": c_puct}, arrays)
     return path
 
 
-def _rounded(name: str, array: np.ndarray) -> np.ndarray:
-    """Half precision for what has two axes or more, where nearly all of the bytes are."""
-    with np.errstate(over="ignore"):  # told below
-        small = array.astype(np.float16 if array.ndim > 1 else np.float32)
-    if not np.isfinite(small).all():
-        raise ValueError(f"{name} holds a weight that is not finite, or too large for half precision")
-    return small
+def _packed(name: str, array: np.ndarray) -> np.ndarray:
+    """In bfloat16 what has two axes or more, where nearly all of the bytes are: uint8 [2, ...], low bytes and high ones.
+
+    High bytes are much alike, so that apart from the others they are compressed well.
+    """
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds a weight that is not finite")
+    if array.ndim < 2:
+        return array
+    return np.moveaxis(array.astype(jnp.bfloat16)[..., None].view(np.uint8), -1, 0)
+
+
+def _unpacked(array: np.ndarray) -> np.ndarray:
+    """float32: what `_packed` packed."""
+    if array.dtype == np.float32:
+        return array
+    return np.ascontiguousarray(np.moveaxis(array, 0, -1)).view(jnp.bfloat16)[..., 0].astype(np.float32)
 
 
 def _flat(variables: Variables, path: str = "") -> dict[str, Any]:
@@ -102,5 +113,5 @@ def _nested(leaves: dict[str, np.ndarray]) -> Variables:
         inner = variables
         for parent in parents:
             inner = inner.setdefault(parent, {})
-        inner[name] = leaf.astype(np.float32)
+        inner[name] = _unpacked(leaf)
     return variables
