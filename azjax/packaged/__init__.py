@@ -79,7 +79,7 @@ def save_agent(name: str, game: Game, network: dict[str, Any], variables: Variab
 
 
 def _packed(name: str, array: np.ndarray) -> np.ndarray:
-    """In bfloat16 what has two axes or more, where nearly all of the bytes are: uint8 [2, ...], low bytes and high ones.
+    """In bfloat16 what has two or more axes, nearly all of the bytes: uint8 [2, ...], low bytes and high ones.
 
     High bytes are much alike, so that apart from the others they are compressed well.
     """
