@@ -1,11 +1,10 @@
 """What holds learning back, at equal time?
 
-Trains Connect Four from self-play for two minutes on 2 CPU cores with a base (an mlp of 4 layers of 512 units in
-bfloat16, Gumbel with 16 simulations, each position learned from four times), and with one thing of it changed: where
-games begin, what the value target is, the simulations of a move, the network's precision, size and kind, how often a
-position is learned from. Every
-network is judged on the positions of `connect_four_positions.py`. Of the base it also tells where the time goes, and by
-ply how wrong the network's value is and how sure its policy.
+Trains Connect Four from self-play for two minutes on 2 CPU cores with a base (the game's preset with a smaller network
+and replay, and without a schedule of the learning rate), and with one thing of it changed: where games begin, what the
+value target is, the simulations of a move, the network's precision, size and kind, how often a position is learned
+from. Every network is judged on the positions of `connect_four_positions.py`. Of the base it also tells where the time
+goes, and by ply how wrong the network's value is and how sure its policy.
 
     python experiments/holding_back.py
 
@@ -35,35 +34,21 @@ import azjax
 from azjax.evaluation import judge, network_player, search_player
 from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.training import Config, Hyper, TrainState, init, make_iteration
+from azjax.training import Config, TrainState, init, make_iteration
 from azjax.training.learner import update
 from azjax.training.replay import count_known
 from azjax.training.self_play import self_play
 
 GAME = azjax.make("connect_four")
-BASE = Config(
-    network="mlp",
-    width=512,
-    depth=4,
-    precision="bfloat16",
-    policy="gumbel",
-    num_simulations=16,
-    solver=True,
-    num_games=512,
-    steps_per_iteration=8,
-    random_start_plies=30,
-    replay_size=524_288,
-    updates_per_iteration=16,
-    batch_size=1024,
-    hyper=Hyper(learning_rate=1e-3, l2=1e-6, average_decay=0.999, root_value_fraction=0.5),
-)
+BASE = azjax.preset(GAME).replace(width=512, replay_size=524_288, decay_updates=0)
 
 GROUPS: dict[str, dict[str, Config]] = {
     "starts and targets": {
-        "0 to 14 random plies": BASE.replace(random_start_plies=14),
+        "0 to 30 random plies": BASE.replace(random_start_plies=30),
         "from the start alone": BASE.replace(random_start_plies=0),
         "targets not proven": BASE.replace(solver=False),
         "games' results alone": BASE.replace(root_value_fraction=0.0),
+        "no noise in self-play": BASE.replace(temperature=0.0),
     },
     "simulations": {
         "8 simulations": BASE.replace(num_simulations=8),
