@@ -5,8 +5,11 @@ and with 400 simulations, on the positions of `connect_four_positions.py`, of wh
 beside it random moves and OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves
 first in 100 games against that MCTS with 1,000 rollouts.
 
+With --sets it is judged on Pascal Pons' six test sets too, beside what AlphaZero.jl publishes of its agent on them;
+they lie in games/connect-four/benchmark of https://github.com/jonathan-laurent/AlphaZero.jl.
+
     pip install 'azjax[interop]'
-    python experiments/connect_four.py
+    python experiments/connect_four.py [--sets FOLDER]
 
 A run that is there already goes on or is taken as it is, and what was measured of MCTS is not measured again, unless
 --anew. Writes experiments/results/connect_four.json and docs/connect_four.png.
@@ -37,6 +40,18 @@ from azjax.training import Config, load_variables
 POSITIONS = RESULTS / "connect_four_positions.json"
 EARLY_PLIES, FEW_MOVES = 12, 2
 BATCH = 256
+
+# Pons' sets, of 1,000 positions each: begin is up to 14 plies, end after 28; easy is under 14 more plies with best
+# play, hard from 28. So often AlphaZero.jl's agent errs after its 15 iterations, with 600 simulations a move; read off
+# its plot (docs/src/assets/img/connect-four/pons-benchmark-results.png).
+SETS = {
+    "Test_L3_R1": ("end, easy", 0.0),
+    "Test_L2_R1": ("middle, easy", 0.0),
+    "Test_L2_R2": ("middle, medium", 0.027),
+    "Test_L1_R1": ("begin, easy", 0.0),
+    "Test_L1_R2": ("begin, medium", 0.02),
+    "Test_L1_R3": ("begin, hard", 0.075),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +94,7 @@ def main(
     rollouts: tuple[int, ...] = (1_000, 10_000),
     games: int = 100,
     anew: bool = False,
+    sets: Path | None = None,
     folder: Path | None = None,
     output: Path = RESULTS / "connect_four.json",
     plot: Path = DOCS / "connect_four.png",
@@ -92,6 +108,7 @@ def main(
       rollouts: of OpenSpiel's MCTS, a row each.
       games: of the match against the first of these.
       anew: measure MCTS again.
+      sets: folder of Pons' test sets.
       folder: of the run; runs/connect_four-SEED by default.
       output: the results.
       plot: mistakes against training time and by ply.
@@ -99,17 +116,21 @@ def main(
     console = Console()
     game = azjax.make("connect_four")
     run = trained(game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations)
-    positions = load_positions(game)
+    positions = load_positions(game, json.loads(POSITIONS.read_text()))
     before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
     rivals = before or rival_rows(game, positions, rollouts)
     rows = []
-    for step in run.steps:
+    for step in track(run.steps, "checkpoints", console=console):
         _, variables = load_variables(run.folder, step)
-        for name, player in players(game, run.config, variables, num_simulations).items():
+        agents = players(game, run.config, variables, num_simulations)
+        for name, player in agents.items():
             told = {"player": name, "iteration": step, "seconds": run.seconds(step)}
             rows.append({**told, **mistakes(chosen(player, positions), positions)})
-    match = play_first(game, player, rollouts[0], games)
     console.print(table([*rivals, *rows[-2:]]))
+    beside = on_sets(game, agents, sets) if sets else {}
+    for name, shares in beside.items():
+        console.print(f"{name}: {', '.join(f'{told} {share:.1%}' for told, share in shares.items())}")
+    match = play_first(game, player, rollouts[0], games)
     console.print(f"moving first against MCTS, {rollouts[0]:,} rollouts: {match}")
     sizes = {kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())}
     write_results(
@@ -125,14 +146,36 @@ def main(
         rivals=rivals,
         rows=rows,
         match={"rollouts": rollouts[0], **match},
+        sets=beside,
     )
     draw(rivals, rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
-def load_positions(game: Game) -> Positions:
-    """Those of the committed file."""
-    lines = json.loads(POSITIONS.read_text())
+def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, dict[str, float]]:
+    """Shares of mistakes on each of Pons' sets, AlphaZero.jl's first. Judging the moves takes some minutes, once."""
+    judged = RUNS / "pons_sets.json"
+    if not judged.exists():
+        from connect_four_positions import BitBully, values
+
+        solver = BitBully(opening_book="12-ply-dist")
+        moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
+        lines = [
+            {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
+            for name, text in track(moves, "judging Pons' sets")
+        ]
+        judged.write_text(json.dumps(lines))
+    positions = load_positions(game, json.loads(judged.read_text()))
+    kinds = [name for name, _ in SETS.values()]
+    shares = {"AlphaZero.jl": dict(SETS.values())}
+    for name, player in agents.items():
+        lost = (chosen(player, positions) * ~positions.keeps).sum(axis=1)
+        shares[name] = {kind: round(float(lost[positions.kinds == kind].mean()), 4) for kind in kinds}
+    return shares
+
+
+def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
+    """Those of a file such as the committed one."""
     values = np.array([[".-=+".index(value) for value in line["values"]] for line in lines])
     moves = [line["moves"] for line in lines]
     plies = np.array([len(text) for text in moves])

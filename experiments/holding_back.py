@@ -91,7 +91,7 @@ def main(
       plot: the curves.
     """
     console = Console()
-    positions = judged.load_positions(GAME)
+    positions = judged.load_positions(GAME, json.loads(judged.POSITIONS.read_text()))
     settings = {"seconds": seconds, "points": points, "num_simulations": num_simulations}
     rows, base = [], None
     if output.exists() and not anew:

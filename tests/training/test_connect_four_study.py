@@ -22,7 +22,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def positions(study):
-    return study.load_positions(GAME)
+    return study.load_positions(GAME, json.loads(study.POSITIONS.read_text()))
 
 
 def bits(moves):
@@ -91,6 +91,21 @@ def test_the_states_are_those_after_the_moves(positions):
             np.testing.assert_array_equal([word[row] for word in ours], list(theirs))
     legal = np.array([GAME.legal_action_mask(GAME.from_text(moves)) for moves in positions.moves[-3:]])
     np.testing.assert_array_equal(legal, positions.legal[-3:])
+
+
+def test_test_sets_of_others_are_judged_by_themselves(study, monkeypatch, tmp_path):
+    """Of 2 + 1 positions, in whose first X takes the middle: `--=+=--` is the start's."""
+    monkeypatch.setattr(study, "RUNS", tmp_path)
+    monkeypatch.setattr(study, "SETS", {"one": ("easy", 0.0), "other": ("hard", 0.5)})
+    lines = [
+        {"kind": "easy", "moves": "", "values": "--=+=--"},
+        {"kind": "easy", "moves": "112233", "values": "---+---"},
+        {"kind": "hard", "moves": "", "values": "--=+=--"},
+    ]
+    (tmp_path / "pons_sets.json").write_text(json.dumps(lines))
+    found = study.on_sets(GAME, {"random": random_player(GAME)}, tmp_path)
+    assert found["AlphaZero.jl"] == {"easy": 0.0, "hard": 0.5}
+    assert found["random"] == pytest.approx({"easy": 6 / 7, "hard": 6 / 7}, abs=1e-4)
 
 
 def test_random_moves_err_as_often_as_there_are_wrong_ones(study, positions):
