@@ -27,7 +27,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, GREY, RESULTS, RUNS, save_figure, trained, wide_figure, write_results
+from study import COLOURS, DOCS, GREY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Player, judge, network_player, random_player, search_player
@@ -307,9 +307,9 @@ def table(rows: list[dict[str, Any]]) -> Table:
 def draw(rivals: list[dict[str, Any]], rows: list[dict[str, Any]], path: Path) -> None:
     """Mistakes against training time, and by ply."""
     figure, (time, ply) = wide_figure(2)
-    for rival, style in zip(rivals[1:], ("--", ":"), strict=False):
-        time.axhline(rival["all"], color=GREY, linestyle=style, label=rival["player"])
-        ply.plot(rival["by_ply"], color=GREY, linestyle=style, label=rival["player"])
+    for rival, line in zip(rivals[1:], ("--", ":"), strict=False):
+        time.axhline(rival["all"], color=GREY, linestyle=line, label=rival["player"])
+        ply.plot(rival["by_ply"], color=GREY, linestyle=line, label=rival["player"])
     for player, colour in zip(dict.fromkeys(row["player"] for row in rows), COLOURS, strict=False):
         of_player = [row for row in rows if row["player"] == player]
         minutes = [row["seconds"] / 60 for row in of_player]

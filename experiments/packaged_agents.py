@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import tyro
 from rich.console import Console
+from scipy import stats
 from study import RESULTS, ROOT, RUNS, Run, trained
 
 import azjax
@@ -141,9 +142,16 @@ def on_judged_positions(name: str, game: Game) -> list[str]:
         "| --- | --- | --- |",
     ]
     for row in [*results["rivals"], *results["rows"][-2:]]:
-        lines.append(f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |")
+        told = [with_interval(row[kind], results["positions"][kind]) for kind in ("all", "narrow")]
+        lines.append(f"| {row['player']} | {' | '.join(told)} |")
     told = f"{match['won']} won, {match['drawn']} drawn, {match['lost']} lost"
     return [*lines, "", f"Moving first against MCTS with {match['rollouts']:,} rollouts: {told}."]
+
+
+def with_interval(share: float, count: int) -> str:
+    """A share of so many positions, with its 95% interval (Wilson's)."""
+    low, high = stats.binomtest(round(share * count), count).proportion_ci(method="wilson")
+    return f"{share:.1%} ({low:.1%} to {high:.1%})"
 
 
 def in_matches(name: str, game: Game) -> list[str]:

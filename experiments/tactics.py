@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
-from study import DOCS, RESULTS, save_figure, wide_figure, write_results
+from study import DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import solve
@@ -250,10 +250,10 @@ def draw(mates: list[dict[str, Any]], proofs: list[dict[str, Any]], path: Path) 
     for panel, moves in zip(panels, (1, 2), strict=False):
         rows = [row for row in mates if row["moves"] == moves]
         for row, colour in zip(rows, ("#2a6fbb", "#c8553d", "#3f8f5b"), strict=True):
-            for solver, style in (("solver_off", "--"), ("solver_on", "-")):
+            for solver, line in (("solver_off", "--"), ("solver_on", "-")):
                 share = 100 * np.array(row["found"][solver]) / row["positions"]
                 label = row["game"] if solver == "solver_on" else None
-                panel.plot(row["simulations"], share, style, color=colour, label=label, marker="o", markersize=3)
+                panel.plot(row["simulations"], share, line, color=colour, label=label, marker="o", markersize=3)
         panel.plot([], [], "-", color="#777777", label="solver on")
         panel.plot([], [], "--", color="#777777", label="solver off")
     for row, colour in zip(proofs, ("#7a5195", "#e0a458"), strict=True):

@@ -169,6 +169,26 @@ def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
     assert "without a network {}, {} and {}.".format(*shares[3:]) in text
 
 
+def test_connect_four_is_learned_as_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "connect_four.json").read_text())
+    text = " ".join(README.split())
+    rows = [*results["rivals"], *results["rows"][-2:]]
+    for row in rows:
+        assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in README
+    assert f"every move of {results['positions']['all']:,} of them" in text
+    assert f"the run of `azjax train connect_four`, {rows[-1]['seconds'] / 60:.0f} minutes".lower() in text.lower()
+    match = results["match"]
+    assert (match["drawn"], match["lost"]) == (0, 0)
+    assert f"wins {match['won']} of {match['won']} games moving first, at {match['rollouts']:,} rollouts" in text
+    agents = list(results["sets"])
+    assert "| moves that give away a win or a draw | " + " | ".join(agents) + " |" in README
+    for name in results["sets"]["network"]:
+        assert f"| {name} | " + " | ".join(f"{results['sets'][agent][name]:.1%}" for agent in agents) + " |" in README
+    with_search, alone = rows[-1], rows[-2]
+    told = f"{with_search['all']:.1%} mistakes with 400 simulations, {alone['all']:.1%} without"
+    assert told in README
+
+
 def test_several_leaves_of_a_step_cost_and_bring_what_the_committed_file_says():
     rows = json.loads((ROOT / "experiments" / "results" / "leaves_per_step.json").read_text())["rows"]
     by_width = {row["leaves_per_step"]: row for row in rows}

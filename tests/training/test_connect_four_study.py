@@ -108,6 +108,14 @@ def test_test_sets_of_others_are_judged_by_themselves(study, monkeypatch, tmp_pa
     assert found["random"] == pytest.approx({"easy": 6 / 7, "hard": 6 / 7}, abs=1e-4)
 
 
+def test_the_packaged_agent_errs_as_the_results_say(study, positions):
+    """The results are of a network in bfloat16, the packaged one plays in float32."""
+    (told,) = [row for row in json.loads((study.RESULTS / "connect_four.json").read_text())["rows"][-2:-1]]
+    assert told["player"] == "network"
+    found = study.mistakes(study.chosen(azjax.load_player("connect_four", level="medium"), positions), positions)
+    assert found["all"] == pytest.approx(told["all"], abs=0.003)
+
+
 def test_random_moves_err_as_often_as_there_are_wrong_ones(study, positions):
     found = study.mistakes(study.chosen(random_player(GAME), positions), positions)
     wrong = 1 - positions.keeps.sum(axis=1) / positions.legal.sum(axis=1)

@@ -69,6 +69,28 @@ def test_mistakes_on_all_positions_of_a_solved_game_are_counted():
     assert found["share"] == pytest.approx(expected.share, abs=1e-5)
 
 
+def test_shares_are_told_with_wilsons_interval():
+    # 0 of 100: 0 to 3.84 / (100 + 3.84)
+    assert load_study("packaged_agents").with_interval(0.0, 100) == "0.0% (0.0% to 3.7%)"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("ablation", ("rows",)),
+        ("connect_four", ("rivals", "rows")),
+        ("search_scaling", ("throughput",)),
+        ("santorini_3x3", ("rows",)),
+        ("tactics", ("mates", "proofs")),
+    ],
+)
+def test_committed_results_are_drawn(name, parts, tmp_path):
+    study = load_study(name)
+    results = json.loads((study.RESULTS / f"{name}.json").read_text())
+    study.draw(*(results[part] for part in parts), tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
     match = MatchResult("agent", "uct:10", rewards=(0.0, 0.0, 1.0, -1.0), plies=(30, 512, 40, 50))
