@@ -126,7 +126,7 @@ def shares(player: Player, solved: Solved) -> dict[str, float]:
 
 def on_all_positions(player: Player, game: Game) -> dict[str, float]:
     """Mistakes on every position that the start leads to."""
-    solution = solve(game)
+    solution = solve(game, max_states=None)
     counted = mistakes(solution, tabulate(player, solution, jax.random.key(0), batch_size=4096))
     return {"positions": counted.states, "mistakes": counted.count, "share": round(counted.share, 5)}
 
