@@ -159,7 +159,8 @@ def test_santorini_is_learned_as_the_committed_file_says():
 
 
 def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
-    rows = json.loads((ROOT / "experiments" / "results" / "santorini_3x3.json").read_text())["rows"]
+    results = json.loads((ROOT / "experiments" / "results" / "santorini_3x3.json").read_text())
+    rows = results["rows"]
     text = " ".join(README.split())
     minutes = int(re.search(r"After (\d+) minutes the network with 128", text)[1])
     (found,) = (row for row in rows if row["player"] == "network + 128" and round(row["seconds"] / 60) == minutes)
@@ -167,6 +168,10 @@ def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
     told = "keeps {} of the wins, {} of those that take 7 plies or more, and has {} of the values' signs right"
     assert told.format(*shares[:3]) in text
     assert "without a network {}, {} and {}.".format(*shares[3:]) in text
+    found = results["all_positions"]
+    told = f"On all {found['positions']:,} positions the network alone makes {found['mistakes']:,.0f} mistakes"
+    assert f"{told}, {found['share']:.2%}." in text
+    assert f"{found['share']:.2%} mistakes on all {found['positions']:,} positions, without search" in text
 
 
 def test_connect_four_is_learned_as_the_committed_file_says():
