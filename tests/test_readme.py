@@ -83,6 +83,15 @@ def test_the_speeds_are_those_of_the_committed_file():
     assert told == [(f"{deep['tictactoe', 1024]:,}", f"{deep['brandub', 128]:,}")]
 
 
+def test_the_ratios_on_a_second_machine_are_those_of_the_committed_file():
+    rows = json.loads((ROOT / "experiments" / "results" / "search_second_machine.json").read_text())["rows"]
+    for row in rows:
+        sizes = [f"{row[field]:,}" for field in ("batch", "num_simulations")]
+        ratios = [f"{row[name]:,.1f}" if name in row else "" for name in ("ratio", "ratio_on_all_devices")]
+        cells = [row["game"], *sizes, f"`{row['evaluator']}`", row["rival"], *ratios]
+        assert "| " + " | ".join(cells) + " |" in README
+
+
 def test_the_speeds_of_the_games_are_those_of_the_committed_file():
     results = json.loads((ROOT / "experiments" / "results" / "games.json").read_text())
     for game in results["settings"]["games"]:
