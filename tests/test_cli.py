@@ -230,7 +230,7 @@ def test_a_bug_is_told_in_one_line_and_a_file_tells_where(capsys, monkeypatch):
 
 
 def test_the_options_of_a_game_choose_the_preset(capsys):
-    for size, iterations in ((2, 400), (3, 2500), (4, 200)):
+    for size, iterations in ((2, 400), (3, 7000), (4, 200)):
         with pytest.raises(SystemExit) as stopped:
             main(["train", "santorini", "--size", str(size), "--help"])
         assert stopped.value.code == 0
