@@ -1,9 +1,9 @@
 """How often does the Connect Four agent give away what there is, and who beats it?
 
-Trains the preset from self-play alone, and judges the network at each kept checkpoint, alone
-and with 400 simulations, on the positions of `connect_four_positions.py`, of which every move's exact value is known;
-beside it random moves and OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves
-first in 100 games against that MCTS with 1,000 rollouts.
+Trains the preset from self-play alone, and judges the network at each kept checkpoint, alone and with 400 simulations,
+on the positions of `connect_four_positions.py`, of which every move's exact value is known; beside it random moves and
+OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves first in 100 games against that
+MCTS with 1,000 rollouts. 75 minutes on 2 CPU cores with matrix units for bfloat16.
 
 With --sets it is judged on Pascal Pons' six test sets too, beside what AlphaZero.jl publishes of its agent on them;
 they lie in games/connect-four/benchmark of https://github.com/jonathan-laurent/AlphaZero.jl.
@@ -17,6 +17,7 @@ A run that is there already goes on or is taken as it is, and what was measured 
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +160,14 @@ def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, di
         from connect_four_positions import BitBully, values
 
         solver = BitBully(opening_book="12-ply-dist")
+        if missing := [name for name in SETS if not (folder / name).is_file()]:
+            sys.exit(f"{folder} holds no test sets {', '.join(missing)}; it must be AlphaZero.jl's or one like it")
         moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
         lines = [
             {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
             for name, text in track(moves, "judging Pons' sets")
         ]
+        judged.parent.mkdir(parents=True, exist_ok=True)
         judged.write_text(json.dumps(lines))
     positions = load_positions(game, json.loads(judged.read_text()))
     kinds = [name for name, _ in SETS.values()]

@@ -8,7 +8,7 @@ goes, and by ply how wrong the network's value is and how sure its policy.
 
     python experiments/holding_back.py
 
-About an hour; variants that are in the results already are not trained again, unless --anew. Run it on a quiet
+Variants that are in the results already are not trained again, unless --anew. Run it on a quiet
 machine: all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
 """
 

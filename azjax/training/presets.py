@@ -25,7 +25,7 @@ _SMALL = Config(
 
 
 def _large(iterations: int, **changes: Any) -> Config:
-    """Games that nobody has seen all positions of: up to an hour on 2 CPU cores with matrix units for bfloat16."""
+    """Games of millions of positions and more, on CPUs with matrix units for bfloat16."""
     return Config(
         iterations=iterations,
         network="mlp",

@@ -94,7 +94,7 @@ def test_the_states_are_those_after_the_moves(positions):
 
 
 def test_test_sets_of_others_are_judged_by_themselves(study, monkeypatch, tmp_path):
-    """Of 2 + 1 positions, in whose first X takes the middle: `--=+=--` is the start's."""
+    """Two positions of one set and one of another, each with one right move of seven."""
     monkeypatch.setattr(study, "RUNS", tmp_path)
     monkeypatch.setattr(study, "SETS", {"one": ("easy", 0.0), "other": ("hard", 0.5)})
     lines = [
