@@ -8,8 +8,8 @@ Nothing of the solution enters training.
 
     python experiments/santorini_3x3.py
 
-About an hour on 2 CPU cores with matrix units for bfloat16. A run that is there already is finished or taken as it is. Writes
-experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
+About an hour on 2 CPU cores with matrix units for bfloat16. A run that is there already is finished or taken as it is.
+Writes experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
 import gzip
