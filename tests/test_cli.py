@@ -229,6 +229,14 @@ def test_a_bug_is_told_in_one_line_and_a_file_tells_where(capsys, monkeypatch):
     path.unlink()
 
 
+@pytest.mark.parametrize("game", available())
+def test_no_option_of_a_game_has_the_name_of_one_of_training(game, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", game, "--help"])
+    assert stopped.value.code == 0
+    assert "--cut-at-ply" in capsys.readouterr().out
+
+
 def test_the_options_of_a_game_choose_the_preset(capsys):
     for size, iterations in ((2, 400), (3, 7000), (4, 200)):
         with pytest.raises(SystemExit) as stopped:

@@ -76,7 +76,7 @@ class Config:
       max_num_considered_actions: of `gumbel_policy`.
       reuse_tree: self-play goes on in the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; what is proven is the value target.
-      max_plies: games are cut after so many plies, if not 0, and the last search's value stands for the result.
+      cut_at_ply: games are cut after so many plies, if not 0, and the last search's value stands for the result.
       num_games: games played side by side.
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game begins after 0 to this many random plies, drawn evenly.
@@ -116,7 +116,7 @@ class Config:
     max_num_considered_actions: int = 16
     reuse_tree: bool = False
     solver: bool = False
-    max_plies: int = 0
+    cut_at_ply: int = 0
     num_games: int = 64
     steps_per_iteration: int = 8
     random_start_plies: int = 0
@@ -146,8 +146,8 @@ class Config:
         for field in at_least_one.split():
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
-        at_least_zero = "seed fast_simulations max_plies random_start_plies evaluate_every warmup_updates decay_updates"
-        at_least_zero += " gate_games ladder_every"
+        at_least_zero = "seed fast_simulations cut_at_ply random_start_plies evaluate_every warmup_updates"
+        at_least_zero += " decay_updates gate_games ladder_every"
         for field in (*at_least_zero.split(), "max_skipped_updates"):
             if getattr(self, field) < 0:
                 raise ValueError(f"{field} must be at least 0, got {getattr(self, field)}")
@@ -213,7 +213,7 @@ class Config:
 
     def longest_game(self, game: Game) -> int:
         """Plies after which every game of self-play is over."""
-        return min(self.max_plies or game.max_plies, game.max_plies)
+        return min(self.cut_at_ply or game.max_plies, game.max_plies)
 
     def replay_rows(self, game: Game) -> int:
         """Rows of `num_games` positions in the replay, a multiple of `steps_per_iteration`.

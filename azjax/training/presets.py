@@ -74,7 +74,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ),
     ("tictactoe", {}, _SMALL.replace(iterations=500, random_start_plies=7)),
     ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
-    ("brandub", {}, _large(4000, depth=3, max_plies=150, random_start_plies=12)),
+    ("brandub", {}, _large(4000, depth=3, cut_at_ply=150, random_start_plies=12)),
     ("santorini", {"size": 2, "workers": 1}, _SMALL),
     ("santorini", {"size": 3, "workers": 1}, _large(7000, random_start_plies=16)),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),

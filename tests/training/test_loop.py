@@ -44,7 +44,7 @@ OPTIONS = [
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"reuse_tree": True, "forced_playouts": 2.0},
     {"solver": True, "root_value_fraction": 0.5},
-    {"max_plies": 2},
+    {"cut_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
     {"symmetries": False, "average_decay": 0.9},
     {"warmup_updates": 3, "decay_updates": 6, "final_learning_rate": 1e-4, "max_gradient_norm": 1.0},

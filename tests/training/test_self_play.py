@@ -94,7 +94,7 @@ def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
 
 def test_games_that_are_cut_end_with_what_the_search_thought_of_them():
     game = make("tictactoe")
-    config = dataclasses.replace(SMALL, num_simulations=4, max_plies=3, steps_per_iteration=6, replay_size=64)
+    config = dataclasses.replace(SMALL, num_simulations=4, cut_at_ply=3, steps_per_iteration=6, replay_size=64)
     steps = _play(game, config)
     # Nobody can have won after three plies.
     np.testing.assert_array_equal(steps.ended, np.arange(6)[:, None] % 3 == np.full((1, 4), 2))
