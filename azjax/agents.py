@@ -18,6 +18,7 @@ _FORMS = "; ".join(
     [
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
         f"a packaged agent ({', '.join(packaged())})",
+        "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
         f"with a game {', '.join(NAMED)}",
     ]
@@ -29,13 +30,20 @@ def is_trained(spec: str) -> bool:
     return _is_run(spec) or spec in packaged()
 
 
+def split_level(spec: str) -> tuple[str, str]:
+    """A trained agent and how it plays, after a colon; any other spec as it is, and nothing."""
+    agent, colon, how = spec.rpartition(":")
+    return (agent, how) if colon and not is_trained(spec) and is_trained(agent) else (spec, "")
+
+
 def game_of(spec: str) -> Game | None:
-    """The game of a run folder, a packaged agent or a solution; None where the spec tells none.
+    """The game of a trained agent or a solution; None where the spec tells none.
 
     Raises:
       RunError: a folder that is not a run's.
       ValueError: a file that is not a solution.
     """
+    spec, _ = split_level(spec)
     if _is_run(spec):
         return load_run(_split(spec)[0])[0]
     if spec in packaged():
@@ -56,9 +64,10 @@ def load_player(
 
     Args:
       spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one), the
-        name of a packaged agent (`tictactoe`), `random`, `optimal` (which solves the game first), `optimal:FILE` (which
-        reads a solution), or a search without a network: `uct:1000`, or with equal priors `uniform:64`,
-        `rollout:1000`, `random:64`.
+        name of a packaged agent (`tictactoe`), either with a level or the simulations of its search after a colon
+        (`tictactoe:easy`, `tictactoe:400`), which goes before the options; `random`, `optimal` (which solves the game
+        first), `optimal:FILE` (which reads a solution), or a search without a network: `uct:1000`, or with equal
+        priors `uniform:64`, `rollout:1000`, `random:64`.
       game: what it plays; trained agents and a solution know their own.
       num_simulations: of a trained agent's search.
       level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
@@ -71,6 +80,13 @@ def load_player(
         player whose search does not have it.
       RunError: a folder that is not a run's, or one without a sound checkpoint.
     """
+    spec, how = split_level(spec)
+    if how in LEVELS:
+        level = how
+    elif how:
+        if not (how.isascii() and how.isdigit()):
+            raise ValueError(f"{spec}:{how}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
+        num_simulations = int(how)
     if level not in LEVELS:
         raise ValueError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if num_simulations < 1:
@@ -90,7 +106,8 @@ def load_player(
 
 def _is_run(spec: str) -> bool:
     """Whether the spec names a folder, which beats a packaged agent of its name."""
-    return Path(spec.rpartition("@")[0] or spec).is_dir() or Path(spec).is_dir()
+    folder, _, checkpoint = spec.rpartition("@")
+    return Path(spec).is_dir() or (bool(folder) and ":" not in checkpoint and Path(folder).is_dir())
 
 
 def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:

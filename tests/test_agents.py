@@ -4,7 +4,7 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import game_of, is_trained, load_player
+from azjax.agents import game_of, is_trained, load_player, split_level
 from azjax.evaluation import judge, start_memory
 from azjax.games.game import make
 from azjax.training import RunError, train
@@ -123,3 +123,16 @@ def test_unknown_levels_and_missing_checkpoints_are_refused(run):
 
 def test_the_package_offers_it():
     assert azjax.load_player is load_player
+
+
+def test_a_trained_agent_may_name_how_it_plays(run):
+    assert split_level(f"{run}:400") == (str(run), "400")
+    assert split_level("uct:400") == ("uct:400", "")
+    assert load_player(f"{run}:400").name == "network + 400 simulations"
+    assert load_player("connect2:medium", num_simulations=3).name == "network"
+    assert load_player(f"{run}@best:7").policy.num_simulations == 7
+    assert game_of("connect2:easy") == make("connect2")
+    with pytest.raises(ValueError, match="connect2:0x: after the colon comes a number of simulations or easy, medium"):
+        load_player("connect2:0x")
+    with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
+        load_player("connect2:0")

@@ -14,6 +14,7 @@ from killing import KILLED, train_command
 
 from azjax import cli
 from azjax.cli import main
+from azjax.evaluation import load_games
 from azjax.games.game import available, make
 from azjax.training import train
 
@@ -181,6 +182,55 @@ def test_a_search_is_measured_with_a_solver_and_a_reused_tree(capsys):
     text = capsys.readouterr().out
     assert "uniform:64 + solver + reused tree" in text
     assert "2 games against optimal: won" in text
+
+
+def test_a_match_is_played_and_its_games_are_kept(capsys, tmp_path):
+    records = tmp_path / "games.jsonl"
+    main(["match", "connect2:8", "connect2:medium", "--games", "20", "--records", str(records)])
+    text = capsys.readouterr().out
+    assert "connect2:8 against" in text
+    assert "ratings" not in text
+    games = load_games(records)
+    assert [game.players for game in games[:2]] == [
+        ("connect2:8", "connect2:medium"),
+        ("connect2:medium", "connect2:8"),
+    ]
+    # Whoever moves first wins with best play.
+    assert {game.rewards for game in games} == {(1.0, -1.0)}
+
+
+def test_three_players_are_rated_and_drawn(capsys, tmp_path):
+    plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]
+    options = ["--game", "connect2", "--games", "40", "--opening-plies", "1", "--anchor", "random"]
+    main(["match", *players, *options, "--plot", str(plot)])
+    text = capsys.readouterr().out
+    of_ratings = text.partition("connect2: ratings")[2]
+    assert re.search(r"random +\+0 ", of_ratings)
+    assert all(player in of_ratings for player in players)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_sequential_test_ends_a_match(capsys):
+    main(["match", "optimal", "random", "--game", "tictactoe", "--games", "2000", "--sprt", "0", "100"])
+    assert "stopped, sure of +100 Elo" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
+        (["tictactoe", "connect2"], "connect2 was trained on"),
+        (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
+        (["tictactoe", "tictactoe:fast"], "tictactoe:fast: after the colon comes a number of simulations or easy"),
+        (["tictactoe", "random", "--games", "3"], "games must be even and at least 2"),
+        (["tictactoe", "random", "--sprt", "5", "5"], "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
+        (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),
+        (["tictactoe", "random", "--records", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
+        (["random", "uct:10"], "a player by name needs a game too"),
+    ],
+)
+def test_a_match_that_cannot_be_is_refused(capsys, arguments, message):
+    assert message in _refused(capsys, ["match", *arguments])
 
 
 def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):

@@ -1,7 +1,8 @@
 """How well a player plays: exactly on solved games, in matches elsewhere."""
 
 from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes, tabulate
-from azjax.evaluation.matches import MatchResult, Record, play_match
+from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
+from azjax.evaluation.matches import MatchResult, Record, play_match, play_round_robin
 from azjax.evaluation.players import (
     Judgement,
     Player,
@@ -16,17 +17,22 @@ from azjax.evaluation.players import (
     start_memory,
     uct_player,
 )
+from azjax.evaluation.ratings import Ratings, rate
+from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
 from azjax.evaluation.solver import perft, solve
 
 __all__ = [
     "ExactReport",
+    "GameRecord",
     "Judgement",
     "MatchResult",
     "Player",
+    "Ratings",
     "Record",
     "RememberingPolicy",
+    "SequentialTest",
     "Solution",
     "act",
     "check_can_save",
@@ -34,6 +40,7 @@ __all__ = [
     "expected_outcome",
     "game_of_solution",
     "judge",
+    "load_games",
     "load_solution",
     "mistakes",
     "network_player",
@@ -41,7 +48,11 @@ __all__ = [
     "optimal_player",
     "perft",
     "play_match",
+    "play_round_robin",
     "random_player",
+    "rate",
+    "records_of",
+    "save_games",
     "save_solution",
     "search_player",
     "solve",

@@ -6,8 +6,9 @@ Axis letters: `B` games played side by side.
 import collections
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import chex
@@ -16,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.evaluation.players import Player, act, observe, start_memory
-from azjax.games.game import Game
+from azjax.evaluation.sequential import SequentialTest
+from azjax.games.game import Game, random_legal_action
 
 _SMALLEST_BUCKET = 16
+_OPENING_ATTEMPTS = 100
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 
 
@@ -41,10 +44,15 @@ class Record:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95% interval of the score (Wilson 1927); cautious where there are draws, which vary less."""
+        """Wilson's 95% interval of the score (Wilson 1927), with draws counted as so many more games as they vary less.
+
+        Games must be independent: two players without chance in them play the same game again and again.
+        """
         if not self.games:
             return 0.0, 1.0
-        spread = _NORMAL_95**2 / self.games
+        # Share of the variance that the draws take away, s (1 - s) - draws / 4; a little less of it in few games.
+        no_draws = self.score * (1 - self.score) + _NORMAL_95**2 / (16 * self.games)
+        spread = _NORMAL_95**2 / self.games * (1 - self.draws / (4 * self.games * no_draws))
         centre = (self.score + spread / 2) / (1 + spread)
         half = math.sqrt(spread * self.score * (1 - self.score) + spread**2 / 4) / (1 + spread)
         return max(0.0, centre - half), min(1.0, centre + half)
@@ -61,13 +69,22 @@ class MatchResult:
       first: name of the first player.
       second: name of the second one.
       rewards: of the first player in each game, which it began if the game's number is even; above 0 is a win.
-      plies: of each game.
+      actions: of each game, from its start, with its opening.
+      starts: NumPy leaves [n, ...]; games 2i and 2i + 1 begin at start i modulo n.
+      accepted: the difference in Elo that a sequential test stopped at; None without one, or where it found neither.
     """
 
     first: str
     second: str
     rewards: tuple[float, ...]
-    plies: tuple[int, ...]
+    actions: tuple[tuple[int, ...], ...]
+    starts: Any = dataclasses.field(compare=False, repr=False)
+    accepted: float | None = None
+
+    @property
+    def plies(self) -> tuple[int, ...]:
+        """Of each game."""
+        return tuple(len(actions) for actions in self.actions)
 
     @property
     def moving_first(self) -> Record:
@@ -125,48 +142,105 @@ def play_match(
     *,
     batch_size: int = 256,
     start_states: Any = None,
+    opening_plies: int = 0,
+    sequential_test: SequentialTest | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MatchResult:
     """Plays a match.
 
-    Games come in pairs with one start, in which the players change seats.
+    Games come in pairs with one start and one opening, in which the players change seats.
 
     Args:
       game: the game.
       first: the player whose result it is.
       second: the other one.
-      num_games: even, at least 2.
+      num_games: even, at least 2; the most, where a test may stop the match.
       key: consumed by the starts and by both players.
       batch_size: games played side by side, at most.
       start_states: unfinished positions to start from in turn, every leaf [n, ...]; the game's own start by default.
+      opening_plies: of random moves that every game begins with, drawn again where they end the game.
+      sequential_test: stops the match after a batch that makes it sure enough.
       progress: called with (finished games, num_games) after each batch.
 
     Raises:
-      ValueError: num_games or batch_size out of range, or a finished start.
-      RuntimeError: a game does not end within `max_plies`.
+      ValueError: num_games, batch_size or opening_plies out of range, or a finished start.
+      RuntimeError: a game does not end within `max_plies`, or all openings do.
     """
     if num_games < 2 or num_games % 2:
         raise ValueError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if opening_plies < 0:
+        raise ValueError(f"opening_plies must be at least 0, got {opening_plies}")
     start_key, play_key = jax.random.split(key)
-    pair = np.arange(num_games) // 2
     if start_states is None:
         start_states = _starts(game, jax.random.split(start_key, num_games // 2))
     elif np.any(start_states.terminated):
         raise ValueError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
-    start = pair % len(start_states.terminated)
+    starts = jax.tree.map(np.asarray, start_states)
+    pair = np.arange(num_games) // 2
+    begun = jax.tree.map(lambda leaf: leaf[np.arange(num_games // 2) % len(starts.terminated)], starts)
+    openings = np.zeros((num_games // 2, 0), np.int32)
+    if opening_plies:
+        begun, openings = _openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun)
     seat = np.arange(num_games) % 2  # of the first player
 
-    rewards, plies = np.zeros(num_games), np.zeros(num_games, int)
+    rewards: list[float] = []
+    actions: list[tuple[int, ...]] = []
+    accepted = None
     for number, begin in enumerate(range(0, num_games, batch_size)):
         games = slice(begin, min(begin + batch_size, num_games))
-        states = jax.tree.map(lambda leaf: np.asarray(leaf)[start[games]], start_states)
+        states = jax.tree.map(lambda leaf: leaf[pair[games]], begun)
         batch_key = jax.random.fold_in(play_key, number)
-        rewards[games], plies[games] = _play_batch(game, (first, second), seat[games], states, batch_key)
+        won, played = _play_batch(game, (first, second), seat[games], states, batch_key)
+        rewards += won.tolist()
+        actions += [(*openings[p].tolist(), *moves) for p, moves in zip(pair[games], played, strict=True)]
         if progress is not None:
             progress(games.stop, num_games)
-    return MatchResult(first.name, second.name, tuple(rewards.tolist()), tuple(plies.tolist()))
+        if sequential_test is not None:
+            accepted = sequential_test.accepted(rewards[: len(rewards) // 2 * 2])
+            if accepted is not None:
+                break
+    return MatchResult(first.name, second.name, tuple(rewards), tuple(actions), starts, accepted)
+
+
+def play_round_robin(
+    game: Game,
+    players: Sequence[Player],
+    num_games: int,
+    key: chex.PRNGKey,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> list[MatchResult]:
+    """Plays a match between each two of the players: the first with all others, then the second with those after it.
+
+    Args:
+      game: the game.
+      players: at least two, each with a name of its own.
+      num_games: of each match.
+      key: consumed.
+      progress: called with (finished games, games of all matches) after each batch.
+      **options: of `play_match`.
+
+    Raises:
+      ValueError: fewer than two players, a name twice, or what `play_match` refuses.
+    """
+    names = [player.name for player in players]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
+    pairs = list(itertools.combinations(players, 2))
+    found = []
+    for number, (first, second) in enumerate(pairs):
+
+        def tell(done: int, _: int, before: int = number * num_games) -> None:
+            if progress is not None:
+                progress(before + done, len(pairs) * num_games)
+
+        found.append(
+            play_match(game, first, second, num_games, jax.random.fold_in(key, number), progress=tell, **options)
+        )
+    return found
 
 
 def _record(rewards: Iterable[float]) -> Record:
@@ -176,7 +250,7 @@ def _record(rewards: Iterable[float]) -> Record:
 
 def _play_batch(
     game: Game, players: tuple[Player, Player], seat: np.ndarray, states: Any, key: chex.PRNGKey
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     """Plays B games to the end.
 
     Args:
@@ -187,9 +261,10 @@ def _play_batch(
       key: consumed by both players.
 
     Returns:
-      The first player's sum of rewards, float [B], and the plies played, int [B].
+      The first player's sum of rewards, float [B], and the actions of each game.
     """
-    rewards, plies = np.zeros(len(seat)), np.zeros(len(seat), int)
+    rewards = np.zeros(len(seat))
+    played: list[list[int]] = [[] for _ in seat]
     memories = [start_memory(player, states) for player in players]
     for ply in range(game.max_plies):
         running = ~states.terminated
@@ -206,10 +281,11 @@ def _play_batch(
         # Stepping a finished game changes nothing and pays nothing.
         states = jax.tree.map(np.asarray, _step(game, states, actions))
         rewards += np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1])
-        plies += running
+        for row in np.flatnonzero(running):
+            played[row].append(int(actions[row]))
     if not states.terminated.all():
         raise RuntimeError(f"{game.name}: {int((~states.terminated).sum())} games go on after {game.max_plies} plies")
-    return rewards, plies
+    return rewards, [tuple(moves) for moves in played]
 
 
 def _choose(player: Player, key: chex.PRNGKey, states: Any, memory: Any, rows: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -239,6 +315,38 @@ def _put(memory: Any, rows: chex.Array, thought: Any) -> Any:
 @functools.partial(jax.jit, static_argnums=0)
 def _starts(game: Game, keys: chex.PRNGKey) -> Any:
     return jax.vmap(game.init)(keys)
+
+
+def _openings(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> tuple[Any, np.ndarray]:
+    """Random moves from every position that do not end the game: NumPy leaves [n, ...] and int32 [n, plies]."""
+    wanted = np.arange(len(states.terminated))
+    found, actions = states, np.zeros((len(wanted), plies), np.int32)
+    for attempt in range(_OPENING_ATTEMPTS):
+        tried = jax.tree.map(np.asarray, _random_moves(game, plies, jax.random.fold_in(key, attempt), states))
+        good = wanted[~tried[0].terminated[wanted]]
+        found = jax.tree.map(lambda old, new, rows=good: _replaced(old, rows, new[rows]), found, tried[0])
+        actions[good] = tried[1][good]
+        wanted = np.setdiff1d(wanted, good)
+        if not len(wanted):
+            return found, actions
+    raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_OPENING_ATTEMPTS} times in a row")
+
+
+def _replaced(leaf: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    leaf = leaf.copy()
+    leaf[rows] = new
+    return leaf
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random_moves(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> tuple[Any, chex.Array]:
+    def move(states: Any, key: chex.PRNGKey) -> tuple[Any, chex.Array]:
+        keys = jax.random.split(key, len(states.terminated))
+        actions = jax.vmap(functools.partial(random_legal_action, game))(keys, states)
+        return jax.vmap(game.step)(states, actions), actions
+
+    states, actions = jax.lax.scan(move, states, jax.random.split(key, plies))
+    return states, actions.T
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,7 +1,18 @@
 """What a run looks like: tables and pictures."""
 
 from azjax.report.learning_curve import draw_learning_curve
+from azjax.report.matches import draw_ratings, match_table, ratings_table
 from azjax.report.solution import perft_table, solution_table
 from azjax.report.strength import Strength, measure, strength_table
 
-__all__ = ["Strength", "draw_learning_curve", "measure", "perft_table", "solution_table", "strength_table"]
+__all__ = [
+    "Strength",
+    "draw_learning_curve",
+    "draw_ratings",
+    "match_table",
+    "measure",
+    "perft_table",
+    "ratings_table",
+    "solution_table",
+    "strength_table",
+]

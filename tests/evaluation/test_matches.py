@@ -8,8 +8,9 @@ import pytest
 
 import azjax.games
 from azjax.evaluation.exact import optimal_table, random_table, versus
-from azjax.evaluation.matches import Record, play_match
+from azjax.evaluation.matches import Record, play_match, play_round_robin
 from azjax.evaluation.players import Player, optimal_player, random_player, search_player
+from azjax.evaluation.sequential import SequentialTest
 from azjax.search import evaluators
 
 CONNECT2 = azjax.games.make("connect2")
@@ -30,8 +31,26 @@ def test_the_interval_is_wilsons():
     # Wilson 1927, as tabulated for 50 of 100 and 0 of 10 successes.
     np.testing.assert_allclose(Record(50, 0, 50).interval, (0.40383, 0.59617), atol=1e-5)
     np.testing.assert_allclose(Record(0, 0, 10).interval, (0, 0.27753), atol=1e-5)
-    np.testing.assert_allclose(Record(0, 100, 0).interval, Record(50, 0, 50).interval)
     assert Record(0, 0, 0).interval == (0, 1)
+
+
+def test_draws_narrow_the_interval_as_they_do_the_spread_of_results():
+    # Half of the games drawn: half of the variance, so as narrow as of twice as many games without draws.
+    low, high = Record(250, 500, 250).interval
+    narrow, wide = Record(1000, 0, 1000).interval, Record(500, 0, 500).interval
+    np.testing.assert_allclose((low, high), narrow, atol=1e-4)
+    assert wide[0] < low - 0.005
+    # Nothing but draws leaves some doubt, the less the more there are.
+    assert Record(0, 10, 0).interval[0] < Record(0, 100, 0).interval[0] < 0.5
+
+
+@pytest.mark.parametrize(("score", "draws"), [(0.5, 0.0), (0.5, 0.4), (0.5, 0.8), (0.8, 0.2), (0.9, 0.1), (0.95, 0.1)])
+def test_the_interval_holds_the_score_in_93_to_97_percent_of_matches(score, draws):
+    shares = [score - draws / 2, draws, 1 - score - draws / 2]
+    results = np.random.default_rng(0).multinomial(200, np.maximum(shares, 0), size=10_000).tolist()
+    intervals = np.array([Record(*result).interval for result in results])
+    held = np.mean((intervals[:, 0] <= score) & (score <= intervals[:, 1]))
+    assert 0.93 <= held <= 0.97
 
 
 def test_best_play_wins_connect2_for_whoever_moves_first_in_three_plies(solution_of):
@@ -100,6 +119,47 @@ def test_batches_add_up_and_progress_is_told_after_each(solution_of):
     assert calls == [(4, 10), (8, 10), (10, 10)]
     assert result.moving_first == Record(5, 0, 0)
     assert result.moving_second == Record(0, 0, 5)
+
+
+def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
+    player = random_player(TICTACTOE)
+    result = play_match(TICTACTOE, player, player, 200, key(), opening_plies=6)
+    openings = [actions[:6] for actions in result.actions]
+    assert openings[::2] == openings[1::2]
+    assert len(set(openings)) > 90
+    assert min(result.plies) > 6
+    assert all(len(set(actions)) == len(actions) for actions in result.actions)
+    with pytest.raises(RuntimeError, match="tictactoe: 9 random plies ended a game 100 times in a row"):
+        play_match(TICTACTOE, player, player, 2, key(), opening_plies=9)
+    with pytest.raises(ValueError, match="opening_plies must be at least 0, got -1"):
+        play_match(TICTACTOE, player, player, 2, key(), opening_plies=-1)
+
+
+def test_a_sequential_test_stops_the_match_when_it_is_sure(solution_of):
+    best, weak = optimal_player(solution_of("tictactoe")), random_player(TICTACTOE)
+    sure = play_match(TICTACTOE, best, weak, 400, key(), batch_size=20, sequential_test=SequentialTest(0, 100))
+    assert sure.accepted == 100
+    assert 20 <= sure.games < 400
+    assert len(sure.actions) == sure.games
+    unsure = play_match(TICTACTOE, weak, weak, 20, key(), sequential_test=SequentialTest(0, 1))
+    assert unsure.accepted is None
+    assert unsure.games == 20
+
+
+def test_everybody_plays_everybody_once(solution_of):
+    players = [
+        dataclasses.replace(random_player(CONNECT2), name="a"),
+        dataclasses.replace(optimal_player(solution_of("connect2")), name="b"),
+        dataclasses.replace(random_player(CONNECT2), name="c"),
+    ]
+    calls = []
+    matches = play_round_robin(CONNECT2, players, 40, key(), progress=lambda *told: calls.append(told))
+    assert [(match.first, match.second) for match in matches] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert calls == [(40, 120), (80, 120), (120, 120)]
+    assert matches[0].score < 0.5 < matches[2].score
+    for wrong in (players[:1], [players[0], players[0]]):
+        with pytest.raises(ValueError, match="matches need two players or more, each with a name of its own; got a"):
+            play_round_robin(CONNECT2, wrong, 2, key())
 
 
 def test_a_match_repeats_with_its_key_and_differs_with_another():

@@ -93,7 +93,9 @@ def test_committed_results_are_drawn(name, parts, tmp_path):
 
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
-    match = MatchResult("agent", "uct:10", rewards=(0.0, 0.0, 1.0, -1.0), plies=(30, 512, 40, 50))
+    match = MatchResult(
+        "agent", "uct:10", (0.0, 0.0, 1.0, -1.0), tuple((0,) * plies for plies in (30, 512, 40, 50)), starts=None
+    )
     assert study.early_draws(match, 512) == 1
 
 

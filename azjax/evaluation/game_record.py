@@ -1,0 +1,185 @@
+"""Games as text: a line of JSON a game, which any program can read. A game is played again before it is believed.
+
+    {"azjax": 1, "game": "tictactoe", "options": {}, "players": ["uct:100", "random"], "start": null,
+     "moves": ["b2", "a1", "c1", "a2", "a3"], "rewards": [1.0, -1.0], "end": null}
+
+The first of the players is player 0, which moves first from the game's own start. `start` is a position in the game's
+notation, or null for its own start; `moves` are in its notation too. `rewards` are of player 0 and 1, null in a game
+that goes on. `end` tells why a game ended that the rules did not end (`resignation`, `illegal move` ...), else null.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+
+from azjax.evaluation.matches import MatchResult
+from azjax.games.game import Game, make
+
+_FORMAT = 1
+_KEYS = ("azjax", "game", "options", "players", "start", "moves", "rewards", "end")
+
+
+@dataclasses.dataclass(frozen=True)
+class GameRecord:
+    """A game that was played.
+
+    Attributes:
+      game: whose rules it follows.
+      players: names of player 0 and player 1.
+      moves: in the game's notation.
+      rewards: of player 0 and 1, summed over the game; None while it goes on.
+      start: the position that it begins at, in the game's notation; None for the game's own start.
+      end: why it ended, where the rules did not end it.
+    """
+
+    game: Game
+    players: tuple[str, str]
+    moves: tuple[str, ...]
+    rewards: tuple[float, float] | None
+    start: str | None = None
+    end: str | None = None
+
+    def to_json(self) -> str:
+        """One line."""
+        game, played = self.game, (self.start, self.moves, self.rewards, self.end)
+        told = (_FORMAT, game.name, game.options, self.players, *played)
+        return json.dumps(dict(zip(_KEYS, told, strict=True)), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> "GameRecord":
+        """The game of one line, which `replay` has found possible.
+
+        Raises:
+          ValueError: no such line, an unknown game or format, an illegal move, or a result that is not the game's.
+        """
+        try:
+            told = json.loads(line)
+            number, name, options, players, start, moves, rewards, end = (told[key] for key in _KEYS)
+            if number != _FORMAT:
+                raise ValueError(f"format {number!r}, not {_FORMAT}")
+            first, second = players
+            reward_pair = None if rewards is None else (float(rewards[0]), float(rewards[1]))
+            if not all(isinstance(move, str) for move in moves):
+                raise ValueError("moves must be texts")
+        except KeyError as error:
+            raise ValueError(f"no game record: {error} is missing") from None
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"no game record: {error}") from None
+        record = cls(make(name, **options), (str(first), str(second)), tuple(moves), reward_pair, start, end)
+        record.replay()
+        return record
+
+    def replay(self) -> tuple[list[Any], list[int]]:
+        """Plays the game again.
+
+        Returns:
+          its positions, one more than moves, and its actions.
+
+        Raises:
+          ValueError: a start or a move that the rules do not allow, moves after the end, or rewards that are not those
+            of the game.
+        """
+        # A game that draws its start tells it.
+        state = self.game.init(jax.random.key(0)) if self.start is None else self.game.from_text(self.start)
+        states, actions, rewards = [jax.tree.map(np.asarray, state)], [], np.zeros(2)
+        for ply, move in enumerate(self.moves):
+            if states[-1].terminated:
+                raise ValueError(f"the game ended after {ply} moves, and has {len(self.moves)}")
+            try:
+                actions.append(self.game.action_from_text(states[-1], move))
+            except ValueError as error:
+                raise ValueError(f"move {ply + 1}: {error}") from None
+            states.append(jax.tree.map(np.asarray, _step(self.game, states[-1], np.int32(actions[-1]))))
+            rewards += states[-1].rewards
+        over = bool(states[-1].terminated)
+        if over and (self.rewards is None or not np.allclose(rewards, self.rewards)):
+            raise ValueError(f"rewards must be {rewards.tolist()}, as the game ended, got {self.rewards}")
+        if not over and (self.rewards is None) != (self.end is None):
+            raise ValueError("a game that the rules did not end has both rewards and an end, or neither")
+        return states, actions
+
+
+def records_of(game: Game, match: MatchResult) -> list[GameRecord]:
+    """The games of a match."""
+    starts = [jax.tree.map(lambda leaf, at=at: leaf[at], match.starts) for at in range(len(match.starts.terminated))]
+    own = [_is_own_start(game, start) for start in starts]
+    texts = [None if is_own else game.to_text(start) for is_own, start in zip(own, starts, strict=True)]
+    pairs = np.arange(len(match.actions)) // 2 % len(starts)
+    states = jax.tree.map(lambda leaf: leaf[pairs], match.starts)
+    moves: list[list[str]] = [[] for _ in match.actions]
+    for ply in range(max(match.plies, default=0)):
+        running = [number for number, plies in enumerate(match.plies) if ply < plies]
+        actions = np.zeros(len(moves), np.int32)
+        for number in running:
+            actions[number] = match.actions[number][ply]
+            state = jax.tree.map(lambda leaf, at=number: leaf[at], states)
+            moves[number].append(game.action_to_text(state, int(actions[number])))
+        states = jax.tree.map(np.asarray, _steps(game, states, actions))
+    records = []
+    for number, (played, reward) in enumerate(zip(moves, match.rewards, strict=True)):
+        players, rewards = (match.first, match.second), (reward, 0.0 - reward)
+        if number % 2:
+            players, rewards = players[::-1], rewards[::-1]
+        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]]))
+    return records
+
+
+def save_games(path: str | Path, records: Iterable[GameRecord]) -> None:
+    """Writes a file of games, whole or not at all.
+
+    Raises:
+      OSError: it could not be written; what stood there before stays.
+    """
+    path = Path(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text("".join(record.to_json() + "\n" for record in records), encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise OSError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_games(path: str | Path) -> list[GameRecord]:
+    """Reads a file of games; empty lines are passed over.
+
+    Raises:
+      ValueError: no such file, or a line that `GameRecord.from_json` refuses; the message tells which.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} could not be read: {getattr(error, 'strerror', None) or error}") from None
+    records = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                records.append(GameRecord.from_json(line))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from None
+    return records
+
+
+def _is_own_start(game: Game, state: Any) -> bool:
+    own = game.init(jax.random.key(0))
+    leaves = zip(jax.tree.leaves(own), jax.tree.leaves(state), strict=True)
+    return all(np.array_equal(ours, theirs) for ours, theirs in leaves)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _step(game: Game, state: Any, action: chex.Array) -> Any:
+    return game.step(state, action)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _steps(game: Game, states: Any, actions: chex.Array) -> Any:
+    return jax.vmap(game.step)(states, actions)

@@ -1,0 +1,224 @@
+"""What is typed after `azjax COMMAND`: options typed by tyro, players and games."""
+
+import contextlib
+import dataclasses
+import inspect
+import io
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from azjax.agents import NUM_SIMULATIONS, game_of, load_player
+from azjax.evaluation import SequentialTest
+from azjax.games.game import Game, factory, make
+from azjax.training import Config
+
+_PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """Trains an agent by self-play, then measures it.
+
+    Attributes:
+      folder: the run folder; runs/GAME by default.
+      resume: go on with the run in the folder, to the same bit; begin it where there is none.
+      accept_changes: go on although settings, rules of the game, platform or packages are not those of the run.
+      tensorboard: log to FOLDER/tensorboard too (needs the extra `log`).
+      games: of each match at the end, even.
+      config: the settings of the run; the defaults are the game's preset.
+    """
+
+    folder: Path | None = None
+    resume: bool = False
+    accept_changes: bool = False
+    tensorboard: bool = False
+    games: int = 10_000
+    config: Config = dataclasses.field(default_factory=Config)
+
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions:
+    """Measures a player: on all positions where the game can be solved, and in matches.
+
+    Attributes:
+      games: of each match, even.
+      num_simulations: of a trained agent's search.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: in matches the search goes on in the tree below the moves that were played.
+      seed: of everything random.
+      solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
+    """
+
+    games: int = 10_000
+    num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
+    seed: int = 0
+    solution: Path | None = None
+
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+        _check_seed(self.seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class SolveOptions:
+    """Finds every position of a game, and its value.
+
+    Attributes:
+      perft: count the sequences of 1 to this many legal moves instead.
+      max_states: positions to give up at; 10 million if not given, and any number of a game that numbers them.
+      output: keep the solution in this file (.npz), for `optimal:FILE` and `azjax evaluate --solution FILE`.
+    """
+
+    perft: int = 0
+    max_states: int | None = None
+    output: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayOptions:
+    """Plays against an agent in the terminal.
+
+    Attributes:
+      level: easy draws from the network's policy, medium takes its best move, hard searches; asked if not given.
+      start: who moves first; asked if not given.
+      num_simulations: of the search at level hard.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: the search goes on in the tree below the moves that were played.
+      seed: of the agent's draws.
+    """
+
+    level: Literal["easy", "medium", "hard"] | None = None
+    start: Literal["me", "agent"] | None = None
+    num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_seed(self.seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchOptions:
+    """Plays matches of players with each other, each moving first in half of the games; three and more are rated.
+
+    Attributes:
+      games: of each two players, even.
+      opening_plies: of random moves that games begin with; both games of a pair begin with the same ones.
+      sprt: two differences in Elo, such as 0 50; a match stops when one of them is sure enough (see
+        `azjax.evaluation.SequentialTest`).
+      anchor: the player whose rating is 0; the mean of all by default.
+      seed: of everything random.
+      records: keep the games in this file (.jsonl).
+      plot: draw the ratings to this file.
+    """
+
+    games: int = 1000
+    opening_plies: int = 0
+    sprt: tuple[float, float] | None = None
+    anchor: str | None = None
+    seed: int = 0
+    records: Path | None = None
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+        _check_seed(self.seed)
+        _ = self.sequential_test
+
+    @property
+    def sequential_test(self) -> SequentialTest | None:
+        return None if self.sprt is None else SequentialTest(*self.sprt)
+
+
+def _check_games(games: int) -> None:
+    if games < 2 or games % 2:
+        raise ValueError(f"games must be even and at least 2, so that both move first equally; got {games}")
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be 0..2^32 - 1, got {seed}")
+
+
+def first_word(command: str, what: str, arguments: list[str]) -> tuple[str, list[str]]:
+    """The word after the command, and what follows it."""
+    if not arguments or arguments[0].startswith("-"):
+        raise ValueError(f"azjax {command} needs a {what}; `azjax --help` tells more")
+    return arguments[0], arguments[1:]
+
+
+def parse_with_game(command: str, name: str, defaults: Callable[[Game], Any], arguments: list[str]) -> tuple[Any, Game]:
+    """Options of the command and of the game, as flags side by side; the game may decide the command's defaults."""
+    parameters = inspect.signature(factory(name)).parameters.values()
+    fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
+    game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
+    game_options.__doc__ = f"Options of {name}."
+    asked = [argument for argument in arguments if argument not in ("-h", "--help")]
+    of_game, _ = parse(f"{command} {name}", game_options(), asked, return_unknown_args=True)
+    default = defaults(make(name, **dataclasses.asdict(of_game)))
+    kind = dataclasses.make_dataclass(
+        "Command", [("command", type(default), default), ("game", game_options, game_options())], frozen=True
+    )
+    kind.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
+    parsed = parse(f"{command} {name}", kind(), arguments)
+    return parsed.command, make(name, **dataclasses.asdict(parsed.game))
+
+
+def parse_with_players(
+    command: str, count: int | None, defaults: Any, arguments: list[str]
+) -> tuple[Any, Game, list[str]]:
+    """Options of the command, the game that the players play, and the players; `count` of them, or any from 2 on."""
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
+    if len(words) < (count or 2):
+        raise ValueError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
+    # What follows the players is refused as an option.
+    specs, arguments = words[:count], arguments[len(words[:count]) :]
+    typed = " ".join([command, *specs])
+    for game in map(game_of, specs):
+        if game is not None:
+            return parse(typed, defaults, arguments), game, specs
+    if "--help" in arguments or "-h" in arguments:
+        parse(f"{typed} --game GAME", defaults, ["--help"])
+    # Both forms that tyro takes of every option.
+    arguments = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--game=") else [word])]
+    if "--game" not in arguments[:-1]:
+        load_player(specs[0], None)  # says what a player is
+    place = arguments.index("--game")
+    name, rest = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+    options, game = parse_with_game(f"{typed} --game", name, lambda _: defaults, rest)
+    return options, game, specs
+
+
+def parse(prog: str, defaults: Any, arguments: list[str], **how: Any) -> Any:
+    """Options as tyro reads them; its boxed message becomes the one line of a ValueError."""
+    message = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(message):
+            return tyro.cli(
+                type(defaults),
+                default=defaults,
+                args=arguments,
+                prog=f"azjax {prog}",
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+                **how,
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        # A heading, then the message between two rules; the lines are drawn with dashes where there is no Unicode.
+        lines = [line.strip(" │─-╭╮╰╯") for line in message.getvalue().splitlines()[1:]]
+        lines = lines[1:] if lines[0] == "" else lines
+        # What our own checks raise is told without the part of the options that it came from.
+        reason = re.sub(r"^Error parsing [^-:][^:]*: ", "", " ".join(lines[: lines.index("")]))
+        raise ValueError(f"{reason} (`azjax {prog} --help` lists the options)") from None

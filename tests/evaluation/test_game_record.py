@@ -1,0 +1,120 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.evaluation import GameRecord, load_games, play_match, random_player, records_of, save_games
+from azjax.games.game import make
+
+TICTACTOE = make("tictactoe")
+WON = GameRecord(TICTACTOE, ("Ann", "Bob"), ("b2", "a1", "c1", "a3", "a2", "c3", "b1", "c2"), None)
+SHORT = GameRecord(TICTACTOE, ("Ann", "Bob"), ("a1", "a2", "b1", "b2", "c1"), (1.0, -1.0))
+
+
+def changed(record: GameRecord, **fields: object) -> str:
+    return json.dumps(json.loads(record.to_json()) | fields)
+
+
+def test_a_line_is_plain_json():
+    assert json.loads(SHORT.to_json()) == {
+        "azjax": 1,
+        "game": "tictactoe",
+        "options": {},
+        "players": ["Ann", "Bob"],
+        "start": None,
+        "moves": ["a1", "a2", "b1", "b2", "c1"],
+        "rewards": [1.0, -1.0],
+        "end": None,
+    }
+
+
+def test_a_game_is_replayed_move_by_move():
+    states, actions = SHORT.replay()
+    assert [TICTACTOE.to_text(state) for state in states[-2:]] == ["___OO_XX_", "___OO_XXX"]
+    assert actions == [6, 3, 7, 4, 8]
+    assert bool(states[-1].terminated)
+    assert GameRecord.from_json(WON.to_json()) == WON
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, make("brandub", max_plies=30), make("santorini", size=3)], ids=str)
+def test_the_games_of_a_match_come_back_from_a_file(game, tmp_path):
+    player = random_player(game)
+    match = play_match(game, player, player, 6, jax.random.key(0), opening_plies=2)
+    save_games(tmp_path / "games.jsonl", records_of(game, match))
+    records = load_games(tmp_path / "games.jsonl")
+    assert records == records_of(game, match)
+    for number, record in enumerate(records):
+        actions = record.replay()[1]
+        assert tuple(actions) == match.actions[number]
+        assert record.rewards[number % 2] == match.rewards[number]
+
+
+def test_seats_and_starts_are_told(positions_of):
+    starts = positions_of(TICTACTOE, "XX_OO____", "XX_OO_X__")
+    first, second = random_player(TICTACTOE), random_player(TICTACTOE)
+    match = play_match(TICTACTOE, first, second, 4, jax.random.key(0), start_states=starts)
+    records = records_of(TICTACTOE, match)
+    assert [record.start for record in records] == ["XX_OO____"] * 2 + ["XX_OO_X__"] * 2
+    for number, record in enumerate(records):
+        states, _ = record.replay()
+        # Player 0 is the match's first player in even games.
+        of_first = np.sum([state.rewards for state in states], axis=0)[number % 2]
+        assert of_first == match.rewards[number]
+
+
+def test_a_game_may_end_by_other_means_than_its_rules():
+    resigned = GameRecord(TICTACTOE, ("Ann", "Bob"), ("a1",), (1.0, -1.0), end="resignation")
+    assert GameRecord.from_json(resigned.to_json()) == resigned
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("chess", "no game record"),
+        ("[]", "no game record"),
+        ("{}", "no game record: 'azjax' is missing"),
+        (changed(SHORT, azjax=2), "format 2, not 1"),
+        (changed(SHORT, game="chess"), "unknown game 'chess'"),
+        (changed(SHORT, options={"wings": 2}), "wings"),
+        (changed(SHORT, players=["Ann"]), "no game record"),
+        (changed(SHORT, moves=[1]), "moves must be texts"),
+        (changed(SHORT, moves=["a1", "a1"], rewards=None), "move 2: 'a1' is not a legal move here; legal: "),
+        (changed(SHORT, moves=[*SHORT.moves, "c3"]), "the game ended after 5 moves, and has 6"),
+        (changed(SHORT, rewards=[-1.0, 1.0]), r"rewards must be \[1.0, -1.0\], as the game ended"),
+        (changed(SHORT, rewards=None), r"rewards must be \[1.0, -1.0\], as the game ended, got None"),
+        (changed(SHORT, moves=["a1"]), "has both rewards and an end, or neither"),
+        (changed(SHORT, start="XXXXXXXXX"), "X"),
+    ],
+)
+def test_a_line_that_cannot_be_is_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        GameRecord.from_json(line)
+
+
+def test_a_bad_file_is_told_with_its_line(tmp_path):
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{SHORT.to_json()}\n\n{changed(SHORT, moves=['z9'])}\n")
+    with pytest.raises(ValueError, match=r"games.jsonl, line 3: move 1: 'z9' is not a legal move here"):
+        load_games(path)
+    with pytest.raises(ValueError, match=r"nothing.jsonl could not be read: No such file"):
+        load_games(tmp_path / "nothing.jsonl")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"games.jsonl could not be read"):
+        load_games(path)
+    with pytest.raises(OSError, match=r"no/games.jsonl could not be written: No such file"):
+        save_games(tmp_path / "no" / "games.jsonl", [SHORT])
+
+
+def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path):
+    path = tmp_path / "games.jsonl"
+    save_games(path, [SHORT])
+
+    def broken():
+        yield WON
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        save_games(path, broken())
+    assert load_games(path) == [SHORT]
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,121 @@
+import math
+
+import choix
+import numpy as np
+import pytest
+
+from azjax.evaluation import MatchResult, Ratings, Record, rate
+from azjax.evaluation.ratings import pairings_of
+
+ELO = 400 / math.log(10)
+
+
+def planted(elo: dict[str, float], advantage: float, drawing: float, games: int, generator: np.random.Generator):
+    """Results of each two players, each moving first in `games`, drawn from the model as its papers write it."""
+    found = []
+    for first in elo:
+        for second in elo:
+            if first != second:
+                # Davidson and Beaver 1977: pi_1, theta pi_2 and nu sqrt(pi_1 pi_2), here with the advantage on pi_1.
+                win, lose = 10 ** ((elo[first] + advantage) / 400), 10 ** (elo[second] / 400)
+                weights = np.array([win, drawing * math.sqrt(win * lose), lose])
+                found.append((first, second, Record(*generator.multinomial(games, weights / weights.sum()).tolist())))
+    return found
+
+
+def test_planted_strengths_advantage_and_draws_are_found():
+    elo = {"a": 0.0, "b": 150.0, "c": -90.0, "d": 320.0}
+    ratings = rate(planted(elo, 60.0, 1.5, 20_000, np.random.default_rng(0)), anchor="a", resamples=20)
+    assert ratings.players == ("d", "b", "a", "c")
+    np.testing.assert_allclose(ratings.elo, [320, 150, 0, -90], atol=6)
+    assert ratings.first_move_advantage == pytest.approx(60, abs=4)
+    assert ratings.draw_rate == pytest.approx(1.5 / 3.5, abs=0.01)
+    assert ratings.games == (120_000,) * 4
+    assert ratings.intervals[2] == (0, 0)
+
+
+def test_without_draws_the_strengths_are_those_that_choix_finds():
+    generator = np.random.default_rng(1)
+    wins = generator.integers(3, 30, size=(5, 5))
+    pairings, data = [], []
+    for i in range(5):
+        for j in range(5):
+            if i != j:
+                # Each result stands once for either side that moves first, so that moving first is worth nothing.
+                pairings += [(f"p{i}", f"p{j}", Record(int(wins[i, j]), 0, 0))]
+                pairings += [(f"p{j}", f"p{i}", Record(0, 0, int(wins[i, j])))]
+                data += [(i, j)] * int(wins[i, j])
+    ratings = rate(pairings, virtual_games=1e-6, resamples=1)
+    expected = ELO * choix.opt_pairwise(5, data, alpha=1e-9)
+    found = dict(zip(ratings.players, ratings.elo, strict=True))
+    np.testing.assert_allclose([found[f"p{i}"] for i in range(5)], expected - expected.mean(), atol=0.05)
+    assert ratings.first_move_advantage == pytest.approx(0, abs=1e-3)
+
+
+def test_two_players_are_rated_as_the_shares_say():
+    # Won, drawn and lost 8:4:2 moving first and 2:4:8 moving second, of many: the model fits exactly.
+    record = Record(80_000, 40_000, 20_000)
+    ratings = rate([("a", "b", record), ("b", "a", Record(20_000, 40_000, 80_000))], resamples=1)
+    # e^t = 8/2, and e^d = 4 / sqrt(8 * 2).
+    assert ratings.elo[0] - ratings.elo[1] == pytest.approx(ELO * math.log(4), abs=0.1)
+    assert ratings.draw_rate == pytest.approx(1 / 3, abs=1e-3)
+    same = rate([("a", "b", record)] * 2 + [("b", "a", Record(0, 0, 0))], resamples=1)
+    assert same.games == (280_000, 280_000)
+
+
+def test_who_won_all_games_is_rated_too_and_not_as_if_that_were_certain():
+    ratings = rate([("a", "b", Record(10, 0, 0)), ("b", "a", Record(0, 0, 10))])
+    (low, high), _ = ratings.intervals
+    assert 0 < low < ratings.elo[0] <= high < 1000
+    more = rate([("a", "b", Record(1000, 0, 0)), ("b", "a", Record(0, 0, 1000))], resamples=1)
+    assert more.elo[0] > ratings.elo[0] + 200
+    drawn = rate([("a", "b", Record(0, 10, 0))])
+    assert drawn.elo == pytest.approx((0, 0))
+    assert drawn.intervals[0][0] < 0 < drawn.intervals[0][1]
+
+
+def coverage(datasets: int, resamples: int, games: int) -> float:
+    """How often an interval holds the planted rating, over all players of so many pools."""
+    generator, elo = np.random.default_rng(2), {"a": 0.0, "b": 120.0, "c": -60.0, "d": 240.0}
+    mean = sum(elo.values()) / len(elo)
+    held = []
+    for seed in range(datasets):
+        ratings = rate(planted(elo, 40.0, 1.0, games, generator), resamples=resamples, seed=seed)
+        held += [
+            low <= elo[player] - mean <= high
+            for player, (low, high) in zip(ratings.players, ratings.intervals, strict=True)
+        ]
+    return float(np.mean(held))
+
+
+def test_intervals_hold_the_planted_ratings_mostly():
+    assert coverage(60, 60, 50) > 0.85
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_planted_ratings_in_93_to_97_percent():
+    assert 0.93 <= coverage(1000, 300, 50) <= 0.97
+
+
+def test_matches_are_rated_by_who_moved_first():
+    # a moves first in games 0 and 2 and wins these; it loses game 1 and draws game 3.
+    match = MatchResult("a", "b", (1.0, -1.0, 1.0, 0.0), ((0,),) * 4, starts=None)
+    assert pairings_of([match]) == [("a", "b", Record(2, 0, 0)), ("b", "a", Record(1, 1, 0))]
+    ratings = rate(pairings_of([match]), resamples=5)
+    assert isinstance(ratings, Ratings)
+    assert ratings.first_move_advantage > 0
+
+
+@pytest.mark.parametrize(
+    ("pairings", "options", "message"),
+    [
+        ([], {}, "at least two players, got 0"),
+        ([("a", "a", Record(1, 0, 0))], {}, "'a' cannot be rated from games against itself"),
+        ([("a", "b", Record(1, 0, 0))], {"anchor": "c"}, "unknown anchor 'c'; players: a, b"),
+        ([("a", "b", Record(1, 0, 0))], {"virtual_games": 0.0}, "virtual_games must be more than 0, got 0.0"),
+        ([("a", "b", Record(1, 0, 0))], {"resamples": 0}, "resamples must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_rated_is_refused(pairings, options, message):
+    with pytest.raises(ValueError, match=message):
+        rate(pairings, **options)

@@ -1,0 +1,70 @@
+import math
+
+import numpy as np
+import pytest
+
+from azjax.evaluation import SequentialTest
+
+
+def rewards(elo: float, draws: float, games: int, generator: np.random.Generator) -> np.ndarray:
+    win = 1 / (1 + 10 ** (-elo / 400)) - draws / 2
+    return generator.choice([1.0, 0.0, -1.0], p=[win, draws, 1 - win - draws], size=games)
+
+
+def stopped(test: SequentialTest, played: np.ndarray, step: int = 20) -> float | None:
+    for games in range(step, len(played) + 1, step):
+        accepted = test.accepted(played[:games])
+        if accepted is not None:
+            return accepted
+    return None
+
+
+def test_the_bounds_are_walds():
+    test = SequentialTest(0, 10, alpha=0.05, beta=0.1)
+    assert test.bounds == (pytest.approx(math.log(0.1 / 0.95)), pytest.approx(math.log(0.9 / 0.05)))
+
+
+def test_the_ratio_is_that_of_normal_scores_where_there_are_many():
+    played = rewards(10, 0.4, 20_000, np.random.default_rng(0))
+    pairs = (played.reshape(-1, 2) + 1).mean(axis=1) / 2
+    # With mean s, s0, s1 and variance v of a pair's score: n (s1 - s0) (2 s - s0 - s1) / 2 v.
+    s0, s1 = (1 / (1 + 10 ** (-elo / 400)) for elo in (0, 10))
+    expected = len(pairs) * (s1 - s0) * (2 * pairs.mean() - s0 - s1) / (2 * pairs.var())
+    assert SequentialTest(0, 10).log_likelihood_ratio(played) == pytest.approx(expected, rel=0.02)
+
+
+def test_seats_that_decide_the_games_do_not_hide_who_is_stronger():
+    # Whoever moves first wins, but for one pair of ten: single games look like coin tosses, pairs do not.
+    one_sided = [1.0, -1.0] * 9 + [1.0, 1.0]
+    test = SequentialTest(0, 20)
+    assert test.accepted(one_sided * 40) == 20
+    alike = test.log_likelihood_ratio(sorted(one_sided) * 40)
+    assert test.log_likelihood_ratio(one_sided * 40) > 2 * alike
+
+
+def test_errors_are_no_more_frequent_than_asked_for():
+    generator, test = np.random.default_rng(1), SequentialTest(0, 100)
+    for elo in (0, 100):
+        accepted = [stopped(test, rewards(elo, 0.3, 2000, generator)) for _ in range(200)]
+        # 5% of 200, and three standard deviations.
+        assert sum(found != elo for found in accepted) <= 10 + 3 * math.sqrt(200 * 0.05 * 0.95)
+
+
+def test_nothing_is_accepted_of_no_or_few_games():
+    assert SequentialTest().log_likelihood_ratio([]) == 0
+    assert SequentialTest().accepted([1.0, 1.0, 0.0, 0.0]) is None
+    assert math.isfinite(SequentialTest().log_likelihood_ratio([1.0] * 100))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"elo0": 5.0, "elo1": 5.0}, "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
+        ({"elo1": math.inf}, "both finite"),
+        ({"alpha": 0.0}, "alpha must be between 0 and 0.5, got 0.0"),
+        ({"beta": 0.5}, "beta must be between 0 and 0.5, got 0.5"),
+    ],
+)
+def test_a_test_that_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        SequentialTest(**options)
