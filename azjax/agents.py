@@ -1,9 +1,12 @@
 """From what a user types to a player: a run folder, a packaged agent, or a spec such as `random` or `uct:1000`."""
 
+import dataclasses
 from pathlib import Path
 
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
+from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
+from azjax.evaluation.protocols import LANGUAGES
 from azjax.games.game import Game
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.search import evaluators
@@ -21,6 +24,7 @@ _FORMS = "; ".join(
         "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
         f"with a game {', '.join(NAMED)}",
+        f"in matches a program by its language ({', '.join(f'{name}:COMMAND' for name in LANGUAGES)})",
     ]
 )
 
@@ -102,6 +106,28 @@ def load_player(
     if not is_named(spec):
         raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
+
+
+def load_opponent(
+    spec: str, game: Game | None = None, *, seconds: float = 10.0, processes: int = 1
+) -> Player | ExternalPlayer:
+    """Makes a player for matches, named as it was typed.
+
+    Args:
+      spec: as for `load_player`, or a program of somebody else's, by the language that it speaks: `gtp:COMMAND`,
+        `opentafl:COMMAND`, `line:COMMAND`.
+      game: what it plays; trained agents and a solution know their own.
+      seconds: for each answer of a program.
+      processes: of a program, for games side by side.
+
+    Raises:
+      ValueError: as `load_player`, or an option out of range.
+      RunError: as `load_player`.
+    """
+    language, colon, command = spec.partition(":")
+    if colon and language in LANGUAGES:
+        return ExternalPlayer(spec, language, command, seconds, processes)
+    return dataclasses.replace(load_player(spec, game), name=spec)
 
 
 def _is_run(spec: str) -> bool:

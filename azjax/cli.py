@@ -1,6 +1,5 @@
 """The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
 
-import dataclasses
 import logging
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from azjax.agents import LEVELS, is_trained, load_player
+from azjax.agents import LEVELS, is_trained, load_opponent, load_player
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.evaluation import (
@@ -78,7 +77,7 @@ and 1 for all else that stops it.
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
 PLAYER is a run folder, one of the agents that come with azjax ({agents}),
 optimal:FILE with a file that `azjax solve` wrote, or with --game GAME one of random, optimal, and searches without a
-network such as uct:1000 or uniform:64.
+network such as uct:1000 or uniform:64. In matches it may be a program: gtp:COMMAND, opentafl:COMMAND or line:COMMAND.
 """
 
 
@@ -118,7 +117,7 @@ def match_command(arguments: list[str]) -> None:
     for path in (options.records, options.plot):
         if path is not None and not path.absolute().parent.is_dir():
             raise ValueError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
-    players = [dataclasses.replace(load_player(spec, game), name=spec) for spec in specs]
+    players = [load_opponent(spec, game, seconds=options.seconds, processes=options.processes) for spec in specs]
     with _progress("games") as progress:
         task = progress.add_task("playing", total=None)
         matches = play_round_robin(

@@ -118,6 +118,8 @@ class MatchOptions:
       sprt: two differences in Elo, such as 0 50; a match stops when one of them is sure enough (see
         `azjax.evaluation.SequentialTest`).
       anchor: the player whose rating is 0; the mean of all by default.
+      seconds: for each answer of a program such as gtp:COMMAND.
+      processes: of a program, for games side by side.
       seed: of everything random.
       records: keep the games in this file (.jsonl).
       plot: draw the ratings to this file.
@@ -127,6 +129,8 @@ class MatchOptions:
     opening_plies: int = 0
     sprt: tuple[float, float] | None = None
     anchor: str | None = None
+    seconds: float = 10.0
+    processes: int = 1
     seed: int = 0
     records: Path | None = None
     plot: Path | None = None

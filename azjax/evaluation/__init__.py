@@ -1,6 +1,7 @@
 """How well a player plays: exactly on solved games, in matches elsewhere."""
 
 from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes, tabulate
+from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
 from azjax.evaluation.matches import MatchResult, Record, play_match, play_round_robin
 from azjax.evaluation.players import (
@@ -25,6 +26,7 @@ from azjax.evaluation.solver import perft, solve
 
 __all__ = [
     "ExactReport",
+    "ExternalPlayer",
     "GameRecord",
     "Judgement",
     "MatchResult",

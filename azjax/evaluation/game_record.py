@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from azjax.evaluation.matches import MatchResult
+from azjax.evaluation.openings import start_text
 from azjax.games.game import Game, make
 
 _FORMAT = 1
@@ -109,10 +110,9 @@ class GameRecord:
 
 def records_of(game: Game, match: MatchResult) -> list[GameRecord]:
     """The games of a match."""
-    starts = [jax.tree.map(lambda leaf, at=at: leaf[at], match.starts) for at in range(len(match.starts.terminated))]
-    own = [_is_own_start(game, start) for start in starts]
-    texts = [None if is_own else game.to_text(start) for is_own, start in zip(own, starts, strict=True)]
-    pairs = np.arange(len(match.actions)) // 2 % len(starts)
+    count = len(match.starts.terminated)
+    texts = [start_text(game, jax.tree.map(lambda leaf, at=at: leaf[at], match.starts)) for at in range(count)]
+    pairs = np.arange(len(match.actions)) // 2 % count
     states = jax.tree.map(lambda leaf: leaf[pairs], match.starts)
     moves: list[list[str]] = [[] for _ in match.actions]
     for ply in range(max(match.plies, default=0)):
@@ -128,7 +128,8 @@ def records_of(game: Game, match: MatchResult) -> list[GameRecord]:
         players, rewards = (match.first, match.second), (reward, 0.0 - reward)
         if number % 2:
             players, rewards = players[::-1], rewards[::-1]
-        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]]))
+        end = match.forfeits[number] if match.forfeits else None
+        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]], end))
     return records
 
 
@@ -167,12 +168,6 @@ def load_games(path: str | Path) -> list[GameRecord]:
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from None
     return records
-
-
-def _is_own_start(game: Game, state: Any) -> bool:
-    own = game.init(jax.random.key(0))
-    leaves = zip(jax.tree.leaves(own), jax.tree.leaves(state), strict=True)
-    return all(np.array_equal(ours, theirs) for ours, theirs in leaves)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -4,6 +4,7 @@ Axis letters: `B` games played side by side.
 """
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -13,15 +14,15 @@ from typing import Any
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azjax.evaluation.players import Player, act, observe, start_memory
+from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.openings import random_openings, starts_of
+from azjax.evaluation.players import Player
+from azjax.evaluation.seats import Seats, sit_down
 from azjax.evaluation.sequential import SequentialTest
-from azjax.games.game import Game, random_legal_action
+from azjax.games.game import Game
 
-_SMALLEST_BUCKET = 16
-_OPENING_ATTEMPTS = 100
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 
 
@@ -72,6 +73,7 @@ class MatchResult:
       actions: of each game, from its start, with its opening.
       starts: NumPy leaves [n, ...]; games 2i and 2i + 1 begin at start i modulo n.
       accepted: the difference in Elo that a sequential test stopped at; None without one, or where it found neither.
+      forfeits: why each game was lost, where an external player broke it off; None where the rules ended it.
     """
 
     first: str
@@ -80,6 +82,7 @@ class MatchResult:
     actions: tuple[tuple[int, ...], ...]
     starts: Any = dataclasses.field(compare=False, repr=False)
     accepted: float | None = None
+    forfeits: tuple[str | None, ...] = ()
 
     @property
     def plies(self) -> tuple[int, ...]:
@@ -135,8 +138,8 @@ class MatchResult:
 
 def play_match(
     game: Game,
-    first: Player,
-    second: Player,
+    first: Player | ExternalPlayer,
+    second: Player | ExternalPlayer,
     num_games: int,
     key: chex.PRNGKey,
     *,
@@ -164,7 +167,8 @@ def play_match(
 
     Raises:
       ValueError: num_games, batch_size or opening_plies out of range, or a finished start.
-      RuntimeError: a game does not end within `max_plies`, or all openings do.
+      RuntimeError: a game does not end within `max_plies`, openings end the game again and again, or an external player
+        cannot play the game. What it does wrong in a game is a loss of that game.
     """
     if num_games < 2 or num_games % 2:
         raise ValueError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
@@ -174,39 +178,49 @@ def play_match(
         raise ValueError(f"opening_plies must be at least 0, got {opening_plies}")
     start_key, play_key = jax.random.split(key)
     if start_states is None:
-        start_states = _starts(game, jax.random.split(start_key, num_games // 2))
+        starts = starts_of(game, num_games // 2, start_key)
     elif np.any(start_states.terminated):
         raise ValueError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
-    starts = jax.tree.map(np.asarray, start_states)
-    pair = np.arange(num_games) // 2
-    begun = jax.tree.map(lambda leaf: leaf[np.arange(num_games // 2) % len(starts.terminated)], starts)
-    openings = np.zeros((num_games // 2, 0), np.int32)
-    if opening_plies:
-        begun, openings = _openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun)
-    seat = np.arange(num_games) % 2  # of the first player
+    else:
+        starts = jax.tree.map(np.asarray, start_states)
+    start = np.arange(num_games // 2) % len(starts.terminated)
+    begun = jax.tree.map(lambda leaf: leaf[start], starts)
+    states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun)
+    players = (first, second)
+    batch_size = min(batch_size, *(side.processes for side in players if isinstance(side, ExternalPlayer)), num_games)
 
     rewards: list[float] = []
     actions: list[tuple[int, ...]] = []
+    forfeits: list[str | None] = []
     accepted = None
-    for number, begin in enumerate(range(0, num_games, batch_size)):
-        games = slice(begin, min(begin + batch_size, num_games))
-        states = jax.tree.map(lambda leaf: leaf[pair[games]], begun)
-        batch_key = jax.random.fold_in(play_key, number)
-        won, played = _play_batch(game, (first, second), seat[games], states, batch_key)
-        rewards += won.tolist()
-        actions += [(*openings[p].tolist(), *moves) for p, moves in zip(pair[games], played, strict=True)]
-        if progress is not None:
-            progress(games.stop, num_games)
-        if sequential_test is not None:
-            accepted = sequential_test.accepted(rewards[: len(rewards) // 2 * 2])
-            if accepted is not None:
-                break
-    return MatchResult(first.name, second.name, tuple(rewards), tuple(actions), starts, accepted)
+    with contextlib.ExitStack() as stack:
+        sides = []
+        for player in players:
+            sides.append(sit_down(player, game))
+            stack.callback(sides[-1].close)
+        for number, begin in enumerate(range(0, num_games, batch_size)):
+            games = np.arange(begin, min(begin + batch_size, num_games))
+            pair, seat = games // 2, games % 2
+            for side, of_side in zip(sides, (seat, 1 - seat), strict=True):
+                side.begin(of_side, *(jax.tree.map(lambda leaf, at=pair: leaf[at], tree) for tree in (begun, states)))
+            now = jax.tree.map(lambda leaf, at=pair: leaf[at], states)
+            played = [list(opening) for opening in openings[pair].tolist()]
+            won, broken_off = _play_batch(game, sides, seat, now, jax.random.fold_in(play_key, number), played)
+            rewards += won.tolist()
+            actions += [tuple(moves) for moves in played]
+            forfeits += broken_off
+            if progress is not None:
+                progress(begin + len(games), num_games)
+            if sequential_test is not None:
+                accepted = sequential_test.accepted(rewards[: len(rewards) // 2 * 2])
+                if accepted is not None:
+                    break
+    return MatchResult(first.name, second.name, tuple(rewards), tuple(actions), starts, accepted, tuple(forfeits))
 
 
 def play_round_robin(
     game: Game,
-    players: Sequence[Player],
+    players: Sequence[Player | ExternalPlayer],
     num_games: int,
     key: chex.PRNGKey,
     *,
@@ -249,104 +263,50 @@ def _record(rewards: Iterable[float]) -> Record:
 
 
 def _play_batch(
-    game: Game, players: tuple[Player, Player], seat: np.ndarray, states: Any, key: chex.PRNGKey
-) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    game: Game, sides: Sequence[Seats], seat: np.ndarray, states: Any, key: chex.PRNGKey, played: list[list[int]]
+) -> tuple[np.ndarray, list[str | None]]:
     """Plays B games to the end.
 
     Args:
       game: the game.
-      players: the first and the second player of the match.
+      sides: the first and the second player of the match, who have sat down.
       seat: int [B]; 0 where the first player is player 0.
       states: NumPy leaves [B, ...].
       key: consumed by both players.
+      played: the actions of each game so far; those that follow are added.
 
     Returns:
-      The first player's sum of rewards, float [B], and the actions of each game.
+      The first player's sum of rewards, float [B], and why each game was broken off, if it was.
     """
     rewards = np.zeros(len(seat))
-    played: list[list[int]] = [[] for _ in seat]
-    memories = [start_memory(player, states) for player in players]
+    forfeits: list[str | None] = [None] * len(seat)
     for ply in range(game.max_plies):
-        running = ~states.terminated
+        running = ~states.terminated & [forfeit is None for forfeit in forfeits]
         if not running.any():
             break
-        ply_keys = jax.random.split(jax.random.fold_in(key, ply), len(players))
+        ply_keys = jax.random.split(jax.random.fold_in(key, ply), len(sides))
         actions = np.zeros(len(seat), np.int32)
-        for number, (player, player_key) in enumerate(zip(players, ply_keys, strict=True)):
+        for number, (side, side_key) in enumerate(zip(sides, ply_keys, strict=True)):
             # The player to move is read from the state: a player may move twice in a row.
             rows = np.flatnonzero(running & (states.current_player == seat ^ number))
-            if len(rows):
-                actions[rows], memories[number] = _choose(player, player_key, states, memories[number], rows)
-        memories = [observe(*of_player, actions) for of_player in zip(players, memories, strict=True)]
+            chosen = side.choose(side_key, states, rows, played) if len(rows) else []
+            for row, action in zip(rows, chosen, strict=True):
+                if isinstance(action, str):
+                    forfeits[row] = action
+                    running[row] = False
+                    rewards[row] = -1 if number == 0 else 1
+                else:
+                    actions[row] = action
+                    played[row].append(action)
+        for side in sides:
+            side.observe(actions)
         # Stepping a finished game changes nothing and pays nothing.
         states = jax.tree.map(np.asarray, _step(game, states, actions))
-        rewards += np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1])
-        for row in np.flatnonzero(running):
-            played[row].append(int(actions[row]))
-    if not states.terminated.all():
-        raise RuntimeError(f"{game.name}: {int((~states.terminated).sum())} games go on after {game.max_plies} plies")
-    return rewards, [tuple(moves) for moves in played]
-
-
-def _choose(player: Player, key: chex.PRNGKey, states: Any, memory: Any, rows: np.ndarray) -> tuple[np.ndarray, Any]:
-    """int32 [rows]: the player's moves in these rows; and its memory of all games.
-
-    Rows are padded to a power of two so that few sizes are compiled.
-    """
-    bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
-    padded = np.resize(rows, bucket)
-    asked = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)
-    actions, _, thought = act(player, key, asked, _take(memory, padded))
-    # What was thought in the rows of the padding falls beyond the last game.
-    put = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
-    return np.asarray(actions)[: len(rows)], _put(memory, put, thought)
-
-
-@jax.jit
-def _take(memory: Any, rows: chex.Array) -> Any:
-    return jax.tree.map(lambda leaf: leaf[rows], memory)
-
-
-@jax.jit
-def _put(memory: Any, rows: chex.Array, thought: Any) -> Any:
-    return jax.tree.map(lambda leaf, new: leaf.at[rows].set(new, mode="drop"), memory, thought)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _starts(game: Game, keys: chex.PRNGKey) -> Any:
-    return jax.vmap(game.init)(keys)
-
-
-def _openings(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> tuple[Any, np.ndarray]:
-    """Random moves from every position that do not end the game: NumPy leaves [n, ...] and int32 [n, plies]."""
-    wanted = np.arange(len(states.terminated))
-    found, actions = states, np.zeros((len(wanted), plies), np.int32)
-    for attempt in range(_OPENING_ATTEMPTS):
-        tried = jax.tree.map(np.asarray, _random_moves(game, plies, jax.random.fold_in(key, attempt), states))
-        good = wanted[~tried[0].terminated[wanted]]
-        found = jax.tree.map(lambda old, new, rows=good: _replaced(old, rows, new[rows]), found, tried[0])
-        actions[good] = tried[1][good]
-        wanted = np.setdiff1d(wanted, good)
-        if not len(wanted):
-            return found, actions
-    raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_OPENING_ATTEMPTS} times in a row")
-
-
-def _replaced(leaf: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
-    leaf = leaf.copy()
-    leaf[rows] = new
-    return leaf
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _random_moves(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> tuple[Any, chex.Array]:
-    def move(states: Any, key: chex.PRNGKey) -> tuple[Any, chex.Array]:
-        keys = jax.random.split(key, len(states.terminated))
-        actions = jax.vmap(functools.partial(random_legal_action, game))(keys, states)
-        return jax.vmap(game.step)(states, actions), actions
-
-    states, actions = jax.lax.scan(move, states, jax.random.split(key, plies))
-    return states, actions.T
+        rewards += np.where(running, np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1]), 0.0)
+    over = states.terminated | [forfeit is not None for forfeit in forfeits]
+    if not over.all():
+        raise RuntimeError(f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies")
+    return rewards, forfeits
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,5 +1,6 @@
 """What matches gave: tables for terminals, and ratings as a picture."""
 
+import collections
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def match_table(game: Game, matches: Sequence[MatchResult]) -> Table:
         different = len(set(zip(match.actions, np.arange(match.games) % 2, strict=True)))
         table.add_row(f"  plies {match.mean_length:.1f} ({low:.0f} to {high:.0f})")
         table.add_row(f"  different games {different:,}")
+        for reason, count in collections.Counter(filter(None, match.forfeits)).most_common():
+            table.add_row(f"  broken off, {count:,} times: {reason}")
         if match.accepted is not None:
             table.add_row(f"  stopped, sure of {match.accepted:+g} Elo")
         table.add_section()

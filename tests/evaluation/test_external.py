@@ -1,0 +1,168 @@
+"""Matches against a real other process, which answers, is slow, silent, crashes, plays illegally and floods."""
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import jax
+import pytest
+
+from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
+from azjax.evaluation import external as external_module
+from azjax.games.game import make
+
+TICTACTOE = make("tictactoe")
+PROGRAM = Path(__file__).parents[1] / "talking_program.py"
+
+
+def player(language: str, behaviour: str, after: int = 0, **options) -> ExternalPlayer:
+    command = shlex.join([sys.executable, str(PROGRAM), language, behaviour, str(after)])
+    return ExternalPlayer("program", language, command, **options)
+
+
+def against_random(external: ExternalPlayer, games: int = 2, **options):
+    return play_match(TICTACTOE, external, random_player(TICTACTOE), games, jax.random.key(0), **options)
+
+
+def running(word: str = str(PROGRAM)) -> int:
+    """Processes that are alive and were started with this word."""
+    found = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        found += word.encode() in words and state != "Z"
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays():
+    yield
+    assert running() == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "behaviour"), [("gtp", "good"), ("gtp", "numbers"), ("gtp", "slow"), ("line", "good")]
+)
+def test_games_are_played_to_the_end(language, behaviour):
+    result = against_random(player(language, behaviour), 4)
+    assert result.forfeits == (None,) * 4
+    for number, actions in enumerate(result.actions):
+        # Its first move is the first square that is free; it moves first in even games.
+        opponent = actions[0] if number % 2 else -1
+        assert actions[number % 2] == (1 if opponent == 0 else 0)
+        assert len(set(actions)) == len(actions)
+
+
+def test_openings_are_told_and_many_games_are_played_side_by_side():
+    results = [against_random(player("line", "good", processes=processes), 8, opening_plies=2) for processes in (1, 3)]
+    for result in results:
+        assert result.forfeits == (None,) * 8
+        assert all(len(set(actions)) == len(actions) for actions in result.actions)
+    assert [actions[:2] for actions in results[0].actions] == [actions[:2] for actions in results[1].actions]
+
+
+def test_a_start_is_told_where_the_language_can(positions_of):
+    starts = positions_of(TICTACTOE, "XX_OO____")
+    result = against_random(player("line", "good"), start_states=starts)
+    # X to move: the program takes the first free square, which wins; in the other game random moves first.
+    assert result.actions[0] == (2,)
+    assert result.rewards[0] == 1
+    with pytest.raises(RuntimeError, match="program cannot play this game: gtp knows no way to begin at the position"):
+        against_random(player("gtp", "good"), start_states=starts)
+
+
+def test_brandub_is_played_by_opentafls_protocol(tmp_path):
+    told, brandub = tmp_path / "told.txt", make("brandub", max_plies=2)
+    result = play_match(
+        brandub, player("opentafl", str(told)), random_player(brandub), 2, jax.random.key(0), opening_plies=0
+    )
+    assert result.forfeits[0] is None
+    assert brandub.action_to_text(brandub.init(jax.random.key(0)), result.actions[0][0]) == "d7-e7"
+    # Of the second game: the other side moved first, and the program's move is for a piece that is not its own.
+    rules, *first = told.read_text().splitlines()
+    assert rules == "rules dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
+    assert first[:3] == ["side attackers", "start", "play attackers"]
+    assert first[3:6] == [rules, "side defenders", "start"]
+    states, _ = records_of(brandub, result)[1].replay()
+    move = records_of(brandub, result)[1].moves[0]
+    assert first[6] == f"opponent-move {move} /{brandub.to_text(states[1]).split()[0]}/"
+    assert first[7] == "play defenders"
+    assert result.forfeits[1] == "illegal move: 'e7-d7'"
+
+
+@pytest.mark.parametrize("language", ["gtp", "line"])
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("silent", "silence: no answer within 0.5 s"),
+        ("crash", "crash: it ended with exit code 3"),
+        ("illegal", "illegal move: 'z9'"),
+        ("empty", "illegal move: ''"),
+        ("binary", "illegal move: "),
+        ("resign", "illegal move: 'resign'"),
+        ("flood", "flood: 10,000 lines without an answer"),
+        ("long", "flood: a line of more than 64 kB"),
+    ],
+)
+def test_what_it_does_wrong_is_a_loss_of_the_game(language, behaviour, reason):
+    if (language, behaviour) == ("gtp", "flood"):
+        pytest.skip("the same reading as of `line`")
+    began = time.monotonic()
+    result = against_random(player(language, behaviour, after=1, seconds=0.5 if behaviour == "silent" else 10.0))
+    assert result.rewards == (-1, -1)
+    assert [forfeit.startswith(reason) for forfeit in result.forfeits] == [True, True]
+    # Its first move stands, and each game was played by a program that had started anew.
+    assert [len(actions) for actions in result.actions] == [2, 3]
+    assert time.monotonic() - began < 60
+    records = records_of(TICTACTOE, result)
+    assert [record.rewards for record in records] == [(-1.0, 1.0), (1.0, -1.0)]
+    assert records[0].end.startswith(reason)
+    assert type(records[0]).from_json(records[0].to_json()) == records[0]
+
+
+def test_closing_its_output_and_refusing_a_move_lose_too():
+    result = against_random(player("line", "deaf"))
+    assert result.forfeits == ("crash: it closed its output",) * 2
+    result = against_random(player("line", "refuse"))
+    assert result.forfeits[1].startswith("refusal of 'play ")
+    assert result.rewards[1] == -1
+
+
+def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
+    monkeypatch.setattr(external_module, "_SECONDS_TO_START", 0.5)
+    for bad, message in [
+        (player("line", "unfit"), "program cannot play tictactoe: refusal of 'azjax 1': only chess here"),
+        (player("gtp", "unfit", seconds=0.1), "program cannot play tictactoe: silence: no answer within 0.5 s"),
+        (ExternalPlayer("x", "gtp", "/no/such/program"), "'/no/such/program' could not be started: No such file"),
+        (ExternalPlayer("x", "gtp", ""), "could not be started: there is no command"),
+        (ExternalPlayer("x", "gtp", "'"), "could not be started: No closing quotation"),
+        (ExternalPlayer("x", "opentafl", "cat"), "x cannot play tictactoe: opentafl is for brandub, not for tictactoe"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            against_random(bad)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"language": "uci"}, "unknown language 'uci'; available: gtp, opentafl, line"),
+        ({"seconds": 0.0}, "seconds must be more than 0, got 0.0"),
+        ({"processes": 0}, "processes must be at least 1, got 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        ExternalPlayer(**{"name": "x", "language": "gtp", "command": "cat"} | fields)
+
+
+def test_the_program_ends_with_what_it_started():
+    nap = f"600.{os.getpid()}"
+    command = shlex.join(["sh", "-c", f"sleep {nap} & exec {sys.executable} {PROGRAM} line silent"])
+    result = against_random(ExternalPlayer("x", "line", command, seconds=0.5))
+    assert result.rewards == (-1, -1)
+    assert running(nap) == 0
