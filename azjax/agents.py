@@ -6,7 +6,9 @@ from pathlib import Path
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
+from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.protocols import LANGUAGES
+from azjax.evaluation.seats import Contestant
 from azjax.games.game import Game
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.search import evaluators
@@ -24,7 +26,8 @@ _FORMS = "; ".join(
         "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
         f"with a game {', '.join(NAMED)}",
-        f"in matches a program by its language ({', '.join(f'{name}:COMMAND' for name in LANGUAGES)})",
+        f"in matches a program by its language ({', '.join(f'{name}:COMMAND' for name in LANGUAGES)})"
+        ", or a bot of OpenSpiel (openspiel:mcts:SIMULATIONS, openspiel:minimax:PLIES)",
     ]
 )
 
@@ -108,14 +111,12 @@ def load_player(
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
-def load_opponent(
-    spec: str, game: Game | None = None, *, seconds: float = 10.0, processes: int = 1
-) -> Player | ExternalPlayer:
+def load_opponent(spec: str, game: Game | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
     """Makes a player for matches, named as it was typed.
 
     Args:
       spec: as for `load_player`, or a program of somebody else's, by the language that it speaks: `gtp:COMMAND`,
-        `opentafl:COMMAND`, `line:COMMAND`.
+        `opentafl:COMMAND`, `line:COMMAND`; or a bot of OpenSpiel's: `openspiel:mcts:1000`, `openspiel:minimax:6`.
       game: what it plays; trained agents and a solution know their own.
       seconds: for each answer of a program.
       processes: of a program, for games side by side.
@@ -127,6 +128,11 @@ def load_opponent(
     language, colon, command = spec.partition(":")
     if colon and language in LANGUAGES:
         return ExternalPlayer(spec, language, command, seconds, processes)
+    if language == "openspiel":
+        algorithm, _, number = command.partition(":")
+        if not (number.isascii() and number.isdigit()):
+            raise ValueError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
+        return OpenSpielPlayer(spec, algorithm, int(number))
     return dataclasses.replace(load_player(spec, game), name=spec)
 
 

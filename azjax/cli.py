@@ -77,7 +77,8 @@ and 1 for all else that stops it.
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
 PLAYER is a run folder, one of the agents that come with azjax ({agents}),
 optimal:FILE with a file that `azjax solve` wrote, or with --game GAME one of random, optimal, and searches without a
-network such as uct:1000 or uniform:64. In matches it may be a program: gtp:COMMAND, opentafl:COMMAND or line:COMMAND.
+network such as uct:1000 or uniform:64. In matches it may be a program, gtp:COMMAND, opentafl:COMMAND or
+line:COMMAND, or a bot of OpenSpiel, openspiel:mcts:1000 or openspiel:minimax:6.
 """
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.openings import random_openings, starts_of
-from azjax.evaluation.players import Player
-from azjax.evaluation.seats import Seats, sit_down
+from azjax.evaluation.seats import Contestant, Seats, sit_down
 from azjax.evaluation.sequential import SequentialTest
 from azjax.games.game import Game
 
@@ -138,8 +137,8 @@ class MatchResult:
 
 def play_match(
     game: Game,
-    first: Player | ExternalPlayer,
-    second: Player | ExternalPlayer,
+    first: Contestant,
+    second: Contestant,
     num_games: int,
     key: chex.PRNGKey,
     *,
@@ -220,7 +219,7 @@ def play_match(
 
 def play_round_robin(
     game: Game,
-    players: Sequence[Player | ExternalPlayer],
+    players: Sequence[Contestant],
     num_games: int,
     key: chex.PRNGKey,
     *,

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.evaluation.external import ExternalPlayer, ExternalSeats
+from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, act, observe, start_memory
 from azjax.games.game import Game
 
@@ -40,13 +41,19 @@ class Seats(Protocol):
         """Leaves for good."""
 
 
-def sit_down(player: Player | ExternalPlayer, game: Game) -> Seats:
+Contestant = Player | ExternalPlayer | OpenSpielPlayer
+"""Who can play in a match."""
+
+
+def sit_down(player: Contestant, game: Game) -> Seats:
     """The player's seats.
 
     Raises:
-      RuntimeError: an external player that cannot play the game.
+      RuntimeError: a program or a bot that cannot play the game.
     """
-    return ExternalSeats(player, game) if isinstance(player, ExternalPlayer) else _PolicySeats(player)
+    if isinstance(player, ExternalPlayer):
+        return ExternalSeats(player, game)
+    return OpenSpielSeats(player, game) if isinstance(player, OpenSpielPlayer) else _PolicySeats(player)
 
 
 class _PolicySeats:

@@ -1,0 +1,112 @@
+"""OpenSpiel's bots as players, in the games that it has with the same rules and action numbers."""
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import chex
+import jax
+import numpy as np
+
+from azjax.evaluation.openings import start_text
+from azjax.games.game import Game
+
+ALGORITHMS = ("mcts", "minimax")
+_UCT_C = 2.0  # of OpenSpiel's own example
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenSpielPlayer:
+    """A bot of OpenSpiel.
+
+    Attributes:
+      name: for people.
+      algorithm: `mcts`, with random rollouts and a solver; or `minimax` (alpha-beta), which values the positions at its
+        depth as draws and takes the first of the best moves.
+      strength: simulations of a move, or plies of depth.
+      seed: of the draws of `mcts`.
+    """
+
+    name: str
+    algorithm: str
+    strength: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"unknown bot {self.algorithm!r} of OpenSpiel; available: {', '.join(ALGORITHMS)}")
+        if self.strength < 1:
+            raise ValueError(f"{self.name}: the number must be at least 1, got {self.strength}")
+
+
+class OpenSpielSeats:
+    """A bot's seats in games side by side, in which it moves in one after the other."""
+
+    def __init__(self, player: OpenSpielPlayer, game: Game) -> None:
+        """Loads the game.
+
+        Raises:
+          RuntimeError: OpenSpiel is not installed, or does not have the game.
+        """
+        name = _name(game)
+        if name is None:
+            raise RuntimeError(f"{player.name} cannot play {game.name}; OpenSpiel has tictactoe, mnk and connect_four")
+        try:
+            pyspiel = importlib.import_module("pyspiel")
+            self._minimax = importlib.import_module("open_spiel.python.algorithms.minimax")
+        except ModuleNotFoundError:
+            raise RuntimeError(f"{player.name} needs OpenSpiel: pip install 'azjax[interop]'") from None
+        self._player, self._game, self._rules = player, game, pyspiel.load_game(name)
+        self._bot = pyspiel.MCTSBot(
+            game=self._rules,
+            evaluator=pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=player.seed),
+            uct_c=_UCT_C,
+            max_simulations=player.strength,
+            max_memory_mb=0,
+            solve=True,
+            seed=player.seed,
+            verbose=False,
+        )
+
+    def begin(self, seats: np.ndarray, starts: Any, states: Any) -> None:
+        """Sits down at new games.
+
+        Raises:
+          RuntimeError: a start that is not the game's own.
+        """
+        del states
+        for row in range(len(seats)):
+            text = start_text(self._game, jax.tree.map(lambda leaf, at=row: leaf[at], starts))
+            if text is not None:
+                raise RuntimeError(f"{self._player.name} cannot begin at the position {text!r}")
+
+    def choose(self, key: chex.PRNGKey, states: Any, rows: np.ndarray, played: Sequence[Sequence[int]]) -> list:
+        """Moves of the bot."""
+        del key, states
+        return [self._move(played[row]) for row in rows]
+
+    def observe(self, actions: np.ndarray) -> None:
+        """A bot looks at the whole game when it moves."""
+
+    def close(self) -> None:
+        """Nothing is left running."""
+
+    def _move(self, played: Sequence[int]) -> int:
+        state = self._rules.new_initial_state()
+        for action in played:
+            state.apply_action(action)
+        if self._player.algorithm == "mcts":
+            return int(self._bot.step(state))
+        found = self._minimax.alpha_beta_search(
+            self._rules, state, value_function=lambda _: 0.0, maximum_depth=self._player.strength
+        )
+        return int(found[1])
+
+
+def _name(game: Game) -> str | None:
+    """OpenSpiel's name of the game; None where it does not have it."""
+    if game.name == "mnk":
+        columns, rows, in_a_row = (game.options[option] for option in ("columns", "rows", "in_a_row"))
+        return f"mnk(m={columns},n={rows},k={in_a_row})"
+    return {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}.get(game.name)

@@ -1,0 +1,43 @@
+import jax
+import pytest
+
+from azjax.agents import load_opponent
+from azjax.evaluation import optimal_player, play_match, random_player
+from azjax.evaluation.openspiel import OpenSpielPlayer
+from azjax.games.game import make
+
+pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+TICTACTOE = make("tictactoe")
+
+
+@pytest.mark.parametrize("spec", ["openspiel:mcts:1000", "openspiel:minimax:9"])
+def test_its_bots_do_not_lose_tictactoe(spec, solution_of):
+    bot = load_opponent(spec)
+    match = play_match(TICTACTOE, bot, random_player(TICTACTOE), 4, jax.random.key(0))
+    assert match.total.losses == 0
+    assert match.score > 0.5
+    best = optimal_player(solution_of("tictactoe"))
+    assert play_match(TICTACTOE, bot, best, 2, jax.random.key(0), opening_plies=1).total.losses == 0
+
+
+@pytest.mark.parametrize("game", [make("connect_four"), make("mnk", columns=5, rows=3, in_a_row=3)], ids=str)
+def test_games_end_as_here(game):
+    match = play_match(game, OpenSpielPlayer("bot", "mcts", 20), random_player(game), 2, jax.random.key(0))
+    assert match.games == 2
+
+
+def test_what_it_cannot_play_is_refused(positions_of):
+    bot = OpenSpielPlayer("bot", "mcts", 20)
+    brandub = make("brandub")
+    with pytest.raises(RuntimeError, match="bot cannot play brandub; OpenSpiel has tictactoe, mnk and connect_four"):
+        play_match(brandub, bot, random_player(brandub), 2, jax.random.key(0))
+    starts = positions_of(TICTACTOE, "X________")
+    with pytest.raises(RuntimeError, match="bot cannot begin at the position 'X________'"):
+        play_match(TICTACTOE, bot, random_player(TICTACTOE), 2, jax.random.key(0), start_states=starts)
+    for spec, message in [
+        ("openspiel:chess:3", "unknown bot 'chess' of OpenSpiel; available: mcts, minimax"),
+        ("openspiel:mcts", "'openspiel:mcts': openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES"),
+        ("openspiel:mcts:0", "the number must be at least 1, got 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            load_opponent(spec)
