@@ -43,6 +43,21 @@ def split_level(spec: str) -> tuple[str, str]:
     return (agent, how) if colon and not is_trained(spec) and is_trained(agent) else (spec, "")
 
 
+def every_checkpoint(spec: str) -> list[str]:
+    """RUN@all as a spec for each checkpoint of the run that is kept; any other spec as it is.
+
+    Raises:
+      ValueError: the run has none.
+    """
+    folder, _, which = spec.rpartition("@")
+    if which != "all" or not Path(folder).is_dir():
+        return [spec]
+    steps = Checkpoints(Path(folder) / CHECKPOINTS).steps()
+    if not steps:
+        raise ValueError(f"{folder} has no checkpoints")
+    return [f"{folder}@{step}" for step in steps]
+
+
 def game_of(spec: str) -> Game | None:
     """The game of a trained agent or a solution; None where the spec tells none.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import tyro
 
-from azjax.agents import NUM_SIMULATIONS, game_of, load_player
+from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
 from azjax.evaluation import SequentialTest
 from azjax.games.game import Game, factory, make
 from azjax.training import Config
@@ -184,10 +184,13 @@ def parse_with_players(
 ) -> tuple[Any, Game, list[str]]:
     """Options of the command, the game that the players play, and the players; `count` of them, or any from 2 on."""
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
+    options = arguments[len(words) :]
+    if count is None:
+        words = [spec for word in words for spec in every_checkpoint(word)]
     if len(words) < (count or 2):
         raise ValueError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
-    # What follows the players is refused as an option.
-    specs, arguments = words[:count], arguments[len(words[:count]) :]
+    specs = words[:count]
+    arguments = words[len(specs) :] + options  # a word too many is refused as an option
     typed = " ".join([command, *specs])
     for game in map(game_of, specs):
         if game is not None:
@@ -200,8 +203,8 @@ def parse_with_players(
         load_player(specs[0], None)  # says what a player is
     place = arguments.index("--game")
     name, rest = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
-    options, game = parse_with_game(f"{typed} --game", name, lambda _: defaults, rest)
-    return options, game, specs
+    parsed, game = parse_with_game(f"{typed} --game", name, lambda _: defaults, rest)
+    return parsed, game, specs
 
 
 def parse(prog: str, defaults: Any, arguments: list[str], **how: Any) -> Any:

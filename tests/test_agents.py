@@ -4,7 +4,7 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import game_of, is_trained, load_player, split_level
+from azjax.agents import every_checkpoint, game_of, is_trained, load_player, split_level
 from azjax.evaluation import judge, start_memory
 from azjax.games.game import make
 from azjax.training import RunError, train
@@ -123,6 +123,17 @@ def test_unknown_levels_and_missing_checkpoints_are_refused(run):
 
 def test_the_package_offers_it():
     assert azjax.load_player is load_player
+
+
+def test_all_checkpoints_of_a_run_can_be_named(run):
+    steps = [spec.rpartition("@")[2] for spec in every_checkpoint(f"{run}@all")]
+    assert [load_player(spec).name for spec in every_checkpoint(f"{run}@all")] == ["network + 64 simulations"] * len(
+        steps
+    )
+    assert sorted(steps, key=int) == steps
+    assert len(steps) > 1
+    assert every_checkpoint("uct:10") == ["uct:10"]
+    assert every_checkpoint(f"{run}@best") == [f"{run}@best"]
 
 
 def test_a_trained_agent_may_name_how_it_plays(run):
