@@ -37,6 +37,7 @@ from azjax.options import (
     EvaluateOptions,
     MatchOptions,
     PlayOptions,
+    ReportOptions,
     SolveOptions,
     TrainOptions,
     first_word,
@@ -49,12 +50,14 @@ from azjax.play.terminal import play_in_terminal
 from azjax.report import (
     draw_learning_curve,
     draw_ratings,
+    gather,
     match_table,
     measure,
     perft_table,
     ratings_table,
     solution_table,
     strength_table,
+    write_report,
 )
 from azjax.training import preset, train
 
@@ -68,6 +71,7 @@ usage: azjax COMMAND ...
   azjax match A B ...       matches of players with each other; rates three and more
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal
+  azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
 
@@ -180,6 +184,21 @@ def play_command(arguments: list[str]) -> None:
     )
 
 
+def report_command(arguments: list[str]) -> None:
+    folder, arguments = first_word("report", "RUN", arguments)
+    options = parse(f"report {folder}", ReportOptions(), arguments)
+    with _console.status("reading the run") as status:
+        report = gather(
+            folder,
+            num_simulations=options.num_simulations,
+            num_games=options.games,
+            num_sample_games=options.sample_games,
+            seed=options.seed,
+            progress=status.update,
+        )
+    _console.print(f"{write_report(report)}", soft_wrap=True)
+
+
 def benchmark_command(arguments: list[str]) -> None:
     benchmarks = {"games": GamesBenchmark, "search": SearchBenchmark}
     what, arguments = first_word("benchmark", " or ".join(benchmarks), arguments)
@@ -194,6 +213,7 @@ _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "match": match_command,
     "solve": solve_command,
     "play": play_command,
+    "report": report_command,
     "benchmark": benchmark_command,
 }
 

@@ -145,6 +145,27 @@ class MatchOptions:
         return None if self.sprt is None else SequentialTest(*self.sprt)
 
 
+@dataclasses.dataclass(frozen=True)
+class ReportOptions:
+    """Tells of a run on a page, and lets its newest checkpoint play for it.
+
+    Attributes:
+      num_simulations: of the searches.
+      games: of each match, even.
+      sample_games: that are shown.
+      seed: of everything random.
+    """
+
+    num_simulations: int = 100
+    games: int = 1000
+    sample_games: int = 6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_games(self.games)
+        _check_seed(self.seed)
+
+
 def _check_games(games: int) -> None:
     if games < 2 or games % 2:
         raise ValueError(f"games must be even and at least 2, so that both move first equally; got {games}")

@@ -4,7 +4,8 @@ Trains the preset of Brandub, or of Santorini on 5x5 with two workers, from self
 Then it plays matches, one half of the games on each side, against UCT with random rollouts and against random moves:
 
 - each kept checkpoint with 100 simulations against `uct:1000`: strength against training time;
-- the last one alone and with 25, 100 and 400 simulations: strength against simulations.
+- the last one alone and with 25, 100 and 400 simulations: strength against simulations;
+- that UCT against itself: what either side is worth between equals.
 
     python experiments/against_uct.py brandub
     python experiments/against_uct.py santorini_5x5
@@ -81,11 +82,15 @@ def main(
             contests.append((agent, azjax.load_player("random", game)))
     for agent, other in track(contests, "last checkpoint"):
         rows.append(row_of(game, agent, other, games, run, last))
+    equals = play_match(game, against, against, games, jax.random.key(seed))
+    itself = {"games": equals.games, "mean_plies": round(equals.mean_length, 1)}
+    itself |= told("", equals.total) | told("first_", equals.moving_first)
 
     console.print(table(name, rows))
+    console.print(f"{rival} against itself: {SIDES[name][0]} {itself['first_score']:.1%}")
     output, plot = output or RESULTS / f"{name}.json", plot or DOCS / f"{name}.png"
     settings = {"game": game_name, "options": game.options, "config": dataclasses.asdict(run.config)}
-    write_results(output, f"against_uct.py {name}", settings, rows=rows)
+    write_results(output, f"against_uct.py {name}", settings, rows=rows, rival_against_itself=itself)
     draw(rows, f"network + {num_simulations} simulations", plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 

@@ -2,6 +2,8 @@
 
 from azjax.report.learning_curve import draw_learning_curve
 from azjax.report.matches import draw_ratings, match_table, ratings_table
+from azjax.report.page import write_report
+from azjax.report.run_report import gather
 from azjax.report.solution import perft_table, solution_table
 from azjax.report.strength import Strength, measure, strength_table
 
@@ -9,10 +11,12 @@ __all__ = [
     "Strength",
     "draw_learning_curve",
     "draw_ratings",
+    "gather",
     "match_table",
     "measure",
     "perft_table",
     "ratings_table",
     "solution_table",
     "strength_table",
+    "write_report",
 ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from azjax.games.game import Game
 from azjax.training.loop import load_run
 from azjax.training.metrics import METRICS, TIMING, read_rows
 
@@ -25,12 +26,29 @@ def draw_learning_curve(folder: str | Path) -> Path:
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
         raise ValueError(f"{folder} has no metrics to draw yet")
+    learning_figure(game, rows, timing).savefig(folder / PICTURE, dpi=150)
+    return folder / PICTURE
+
+
+def figure_of_size(width: float, height: float) -> Any:
+    """An empty figure, in inches. Not by pyplot, which would choose a window system.
+
+    Raises:
+      ValueError: Matplotlib is not installed.
+    """
     try:
-        # Not pyplot, which would choose a window system.
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise ValueError("a learning curve needs Matplotlib: pip install 'azjax[plot]'") from error
+        raise ValueError("pictures need Matplotlib: pip install 'azjax[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
 
+
+def learning_figure(game: Game, rows: list[dict[str, Any]], timing: list[dict[str, Any]]) -> Any:
+    """Losses, results of self-play, and mistakes and ladder where they were measured, from the rows of both files.
+
+    Raises:
+      ValueError: Matplotlib is not installed.
+    """
     seconds = sum(row["seconds"] for row in timing)
     duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
     measured = [
@@ -39,7 +57,7 @@ def draw_learning_curve(folder: str | Path) -> Path:
         if (some := [row for row in rows if name in row])
     ]
     columns = 2 + len(measured)
-    figure = Figure(figsize=(max(11, 3.6 * columns), 3.4 if measured else 3.2), layout="constrained")
+    figure = figure_of_size(max(11, 3.6 * columns), 3.4 if measured else 3.2)
     panels = figure.subplots(1, columns)
     figure.suptitle(
         f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
@@ -49,16 +67,47 @@ def draw_learning_curve(folder: str | Path) -> Path:
     for panel, (draw, some) in zip(panels[2:], measured, strict=True):
         draw(panel, some)
     for panel in panels:
-        panel.set_xlabel("iteration")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-        panel.set_axisbelow(True)
-    figure.savefig(folder / PICTURE, dpi=150)
-    return folder / PICTURE
+        tidy(panel, "iteration")
+    return figure
+
+
+def progress_figure(rows: list[dict[str, Any]], timing: list[dict[str, Any]]) -> Any:
+    """How often the network agrees with its targets, how long games are, and simulations per second."""
+    figure = figure_of_size(11, 2.8)
+    agreement, length, speed = figure.subplots(1, 3)
+    iteration = _series(rows, "iteration")
+    for name in ("policy", "value"):
+        values = _smooth(_series(rows, f"{name}_accuracy"))
+        agreement.plot(iteration, values, color=_COLOURS[name], label=name)
+    agreement.set_ylim(0, 1)
+    agreement.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    agreement.set_title("agreement with the targets", fontsize=10)
+    agreement.legend(frameon=False, fontsize=8)
+    length.plot(iteration, _smooth(_series(rows, "plies_per_game")), color=_COLOURS["first"])
+    length.set_ylim(bottom=0)
+    length.set_title("plies of a game of self-play", fontsize=10)
+    speed.plot(
+        _series(timing, "iteration"), _smooth(_series(timing, "simulations_per_second")), color=_COLOURS["first"]
+    )
+    speed.set_ylim(bottom=0)
+    speed.yaxis.set_major_formatter("{x:,.0f}")
+    speed.set_title("simulations per second", fontsize=10)
+    for panel in (agreement, length, speed):
+        tidy(panel, "iteration")
+    return figure
+
+
+def tidy(panel: Any, x: str) -> None:
+    """The name of the x axis, and little ink."""
+    panel.set_xlabel(x)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+    panel.set_axisbelow(True)
 
 
 def _series(rows: list[dict[str, Any]], name: str) -> np.ndarray:
-    return np.array([np.nan if row[name] is None else row[name] for row in rows], float)
+    """NaN where it was not measured."""
+    return np.array([np.nan if row.get(name) is None else row[name] for row in rows], float)
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:

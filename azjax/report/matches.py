@@ -10,6 +10,7 @@ from rich.table import Table
 
 from azjax.evaluation import MatchResult, Ratings
 from azjax.games.game import Game
+from azjax.report.learning_curve import figure_of_size
 
 
 def match_table(game: Game, matches: Sequence[MatchResult]) -> Table:
@@ -62,12 +63,7 @@ def draw_ratings(game: Game, ratings: Ratings, path: str | Path) -> None:
     Raises:
       ValueError: Matplotlib is not installed.
     """
-    try:
-        # Not pyplot, which would choose a window system.
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ValueError("a picture of ratings needs Matplotlib: pip install 'azjax[plot]'") from error
-    figure = Figure(figsize=(7, 1.2 + 0.32 * len(ratings.players)), layout="constrained")
+    figure = figure_of_size(7, 1.2 + 0.32 * len(ratings.players))
     panel = figure.subplots()
     places = range(len(ratings.players), 0, -1)
     ends = [

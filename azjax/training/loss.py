@@ -51,7 +51,8 @@ def loss(
     z is `value_target`.
 
     Returns:
-      the loss, and (new batch_stats, metrics: `value_loss`, `policy_loss` and the entropy of its target).
+      the loss, and (new batch_stats, metrics: `value_loss`, `policy_loss`, the entropy of its target, and how often the
+        likeliest action and the nearest of loss, draw and win are those of the targets).
     """
     if config.symmetries:
         states, actions, valid = random_symmetry(game, key, examples.states)
@@ -62,8 +63,16 @@ def loss(
     logits = jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
     log_policy = jnp.where(valid, jax.nn.log_softmax(logits, axis=1), 0.0)
     policy_loss = -jnp.mean(jnp.sum(examples.policy * log_policy, axis=1))
-    value_loss = jnp.mean((value_target(hyper, examples) - value) ** 2)
+    target = value_target(hyper, examples)
+    value_loss = jnp.mean((target - value) ** 2)
     squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
     entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(examples.policy), axis=1))
-    metrics = {"value_loss": value_loss, "policy_loss": policy_loss, "target_entropy": entropy}
+    likeliest = jnp.take_along_axis(examples.policy, jnp.argmax(logits, axis=1)[:, None], axis=1)[:, 0]
+    metrics = {
+        "value_loss": value_loss,
+        "policy_loss": policy_loss,
+        "target_entropy": entropy,
+        "policy_accuracy": jnp.mean(likeliest == jnp.max(examples.policy, axis=1)),
+        "value_accuracy": jnp.mean(jnp.round(value) == jnp.round(target)),
+    }
     return value_loss + policy_loss + hyper.l2 * squares, (new["batch_stats"], metrics)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +50,17 @@ def test_the_loss_of_a_known_network_is_the_sum_of_its_three_parts():
     assert float(metrics["target_entropy"]) == pytest.approx(policy_loss, rel=1e-6)
     assert float(metrics["value_loss"]) == pytest.approx(value_loss, rel=1e-6)
     assert float(total) == pytest.approx(policy_loss + value_loss + 0.1 * 5, rel=1e-6)
+
+
+def test_how_often_the_network_agrees_with_its_targets_is_counted():
+    """It likes the centre, which no symmetry moves: the target of two examples, and taken in the third."""
+    examples = _examples()
+    targets = jnp.zeros((3, 9)).at[jnp.arange(3), jnp.array([4, 4, 8])].set(1.0)
+    network = _Fixed(jnp.zeros(9).at[4].set(1.0), 0.8)
+    metrics = _loss(network, {}, Hyper(l2=0.0), dataclasses.replace(examples, policy=targets))[1][1]
+    assert float(metrics["policy_accuracy"]) == pytest.approx(2 / 3)
+    # Of the targets 1, -1 and -1 the first.
+    assert float(metrics["value_accuracy"]) == pytest.approx(1 / 3)
 
 
 def test_logits_of_illegal_actions_do_not_enter_the_loss():

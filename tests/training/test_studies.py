@@ -120,7 +120,9 @@ def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp
             output=output,
             plot=plot,
         )
-    rows = json.loads(output.read_text())["rows"]
+    results = json.loads(output.read_text())
+    rows, itself = results["rows"], results["rival_against_itself"]
+    assert itself["games"] == sum(itself["won_drawn_lost"]) == 4
     assert [(row["iteration"], row["rival"], row["games"]) for row in rows] == [
         (1, "uct:4", 2),
         (2, "uct:4", 4),
