@@ -128,11 +128,11 @@ def early_draws(match: MatchResult, max_plies: int) -> int:
 def table(name: str, rows: list[dict[str, Any]]) -> Table:
     """For people."""
     first, second = SIDES[name]
-    shown = Table("", "against", "minutes", "score", "95%", first, second, "drawn", "plies", title=name)
+    shown = Table("", "against", "min", "score", "95%", first, second, "drawn", "plies", title=name)
     for row in rows:
         low, high = row["interval"]
         shown.add_row(
-            row["player"],
+            row["player"].removesuffix(" simulations"),
             row["rival"],
             f"{row['seconds'] / 60:.0f}",
             f"{row['score']:.1%}",
@@ -154,6 +154,7 @@ def draw(rows: list[dict[str, Any]], agent: str, path: Path) -> None:
     deeper = [row for row in against_uct if row["iteration"] == last]
     counts = [1 if row["player"] == "network" else int(row["player"].split()[2]) for row in deeper]
     simulations.set_xscale("log")
+    simulations.xaxis.set_major_formatter("{x:g}")
     title = f"points of {agent} against {against_uct[0]['rival']}"
     for panel, chosen, places, told, x in (
         (time, on_the_way, [row["seconds"] / 60 for row in on_the_way], title, "minutes of training"),

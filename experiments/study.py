@@ -45,12 +45,20 @@ class Run(NamedTuple):
         return round(sum(row["seconds"] + row["evaluation_seconds"] for row in rows), 1)
 
 
-def trained(game: Game, folder: Path, console: Console, *, seed: int = 0, iterations: int | None = None) -> Run:
-    """Trains with the game's preset; a run that is there already goes on, or is taken as it is.
+def trained(
+    game: Game,
+    folder: Path,
+    console: Console,
+    *,
+    seed: int = 0,
+    iterations: int | None = None,
+    config: Config | None = None,
+) -> Run:
+    """Trains with a configuration, that of the game's preset by default; a run that is there goes on, or is taken.
 
     A signal that ended the training ends the study too, with the exit code that it asks for.
     """
-    config = azjax.preset(game).replace(seed=seed)
+    config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
         config = config.replace(iterations=iterations)
     result = azjax.train(game, config, folder, resume=True, console=console)

@@ -183,6 +183,25 @@ def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
     assert f"{found['share']:.2%} mistakes on all {found['positions']:,} positions, without search" in text
 
 
+def test_brandub_is_learned_as_the_committed_file_says():
+    results = json.loads((ROOT / "experiments" / "results" / "brandub.json").read_text())
+    text, rows = " ".join(README.split()), results["rows"]
+    last = [row for row in rows if row["iteration"] == rows[-1]["iteration"]]
+    for row in last:
+        shares = (f"{row[name]:.1%}" for name in ("score", "first_score", "second_score"))
+        cells = (row["player"].removesuffix(" simulations"), row["rival"], *shares, str(row["won_drawn_lost"][1]))
+        assert f"| {' | '.join(cells)} |" in README
+    attackers, _, defenders = results["rival_against_itself"]["first_won_drawn_lost"]
+    assert f"Of 100 games of that UCT with itself the defenders win {defenders} and the attackers {attackers}" in text
+    assert f"`azjax train brandub`, {rows[-1]['seconds'] / 60:.0f} minutes on 2 cores" in text
+    late = [row for row in rows if row["rival"] == "uct:1000" and row["player"].endswith("+ 100 simulations")]
+    minutes = min(row["seconds"] for row in late if row["score"] >= 0.98) / 60
+    assert f"after {minutes:.0f} of which it loses hardly a point" in text
+    assert min(row["score"] for row in late if row["seconds"] / 60 >= minutes) >= 0.98
+    (hundred,) = [row for row in last if row in late]
+    assert f"{hundred['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations" in README
+
+
 def test_connect_four_is_learned_as_the_committed_file_says():
     results = json.loads((ROOT / "experiments" / "results" / "connect_four.json").read_text())
     text = " ".join(README.split())

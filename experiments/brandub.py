@@ -1,0 +1,145 @@
+"""Brandub: one game as the notebook plays it, with what was predicted, what was searched, and what came of it.
+
+The notebook from which this game comes plays a game with a dummy in place of a network and returns, for each position,
+the predicted policy, the search's policy, the predicted value and the result. Here the packaged agent plays, and the
+same is returned by `play_game`; the table shows of every position the network's three likeliest moves beside the
+search's. How the agent was trained, and its matches, are told by `against_uct.py brandub`.
+
+    python experiments/brandub.py
+
+Half a minute on 2 CPU cores. Writes experiments/results/brandub_game.json and docs/brandub_game.svg.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+from study import DOCS, RESULTS, write_results
+
+import azjax
+from azjax.evaluation import Player, act, judge
+from azjax.games import animate
+
+NOTEBOOK_SIMULATIONS_PER_SECOND = (106, 137)  # measured on a machine of 2 cores
+
+
+class Game(NamedTuple):
+    """A game of T moves; policies and values are seen by the player to move.
+
+    Attributes:
+      states: T + 1 positions.
+      actions: T.
+      predicted_policies: float [T, A]; of the network.
+      search_policies: float [T, A]; shares of visits.
+      predicted_values: float [T]; of the network.
+      results: float [T]; of the player who was to move.
+    """
+
+    states: list[Any]
+    actions: list[int]
+    predicted_policies: np.ndarray
+    search_policies: np.ndarray
+    predicted_values: np.ndarray
+    results: np.ndarray
+
+
+def main(
+    agent: str = "brandub",
+    num_simulations: int = 400,
+    seed: int = 0,
+    output: Path = RESULTS / "brandub_game.json",
+    picture: Path = DOCS / "brandub_game.svg",
+) -> None:
+    """Plays, prints, writes and draws.
+
+    Args:
+      agent: a packaged agent, or a run folder.
+      num_simulations: of each search.
+      seed: of the players.
+      output: the game.
+      picture: the game, animated.
+    """
+    console = Console(highlight=False)
+    network = azjax.load_player(agent, level="medium")
+    search = azjax.load_player(agent, num_simulations=num_simulations)
+    game = azjax.make("brandub")
+    played = play_game(game, network, search, seed)
+    began = time.perf_counter()
+    play_game(game, network, search, seed)  # compiled now
+    rate = len(played.actions) * num_simulations / (time.perf_counter() - began)
+    console.print(table(game, played))
+    end = played.results[0]
+    console.print("a draw" if end == 0 else f"{game.player_names[0 if end > 0 else 1]} wins")
+    low, high = NOTEBOOK_SIMULATIONS_PER_SECOND
+    console.print(f"{rate:,.0f} simulations a second, one position at a time; the notebook: {low} to {high}")
+    rows = [
+        {"move": game.action_to_text(state, action), "value": round(float(value), 3), "result": float(result)}
+        for state, action, value, result in zip(
+            played.states, played.actions, played.predicted_values, played.results, strict=False
+        )
+    ]
+    settings = {"agent": agent, "num_simulations": num_simulations, "seed": seed}
+    write_results(output, "brandub.py", settings, simulations_per_second=round(rate), moves=rows)
+    picture.write_text(animate(game, played.states, played.actions))
+    console.print(f"written to {output}, drawn to {picture}", soft_wrap=True)
+
+
+def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
+    """The search plays both sides; the network is asked about every position too."""
+    key = jax.random.key(seed)
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(key))
+    states, actions, predicted, searched, values, movers = [state], [], [], [], [], []
+    step = jax.jit(jax.vmap(game.step))
+    while not states[-1].terminated[0]:
+        key, search_key = jax.random.split(key)
+        alone = judge(network, search_key, states[-1])
+        action, judgement, _ = act(search, search_key, states[-1])
+        movers.append(int(states[-1].current_player[0]))
+        predicted.append(np.asarray(alone.preferences[0]))
+        values.append(float(alone.value[0]))
+        searched.append(np.asarray(judgement.preferences[0]))
+        actions.append(int(action[0]))
+        states.append(jax.tree.map(np.asarray, step(states[-1], action)))
+    rewards = states[-1].rewards[0]
+    return Game(
+        states=[jax.tree.map(lambda leaf: leaf[0], state) for state in states],
+        actions=actions,
+        predicted_policies=np.array(predicted),
+        search_policies=np.array(searched),
+        predicted_values=np.array(values),
+        results=np.array([rewards[mover] for mover in movers]),
+    )
+
+
+def table(game: Any, played: Game) -> Table:
+    """A row for each move."""
+    shown = Table("ply", "to move", "move", "network", "search", "value", "result")
+    for ply, action in enumerate(played.actions):
+        state = played.states[ply]
+        likeliest = (
+            best(game, state, policies[ply]) for policies in (played.predicted_policies, played.search_policies)
+        )
+        shown.add_row(
+            str(ply),
+            game.player_names[int(state.current_player)],
+            game.action_to_text(state, action),
+            *likeliest,
+            f"{played.predicted_values[ply]:+.2f}",
+            f"{played.results[ply]:+.0f}",
+        )
+    return shown
+
+
+def best(game: Any, state: Any, policy: np.ndarray, count: int = 3) -> str:
+    """The likeliest moves."""
+    likeliest = [action for action in np.argsort(-policy)[:count].tolist() if policy[action] > 0]
+    return ", ".join(f"{game.action_to_text(state, action)} {policy[action]:.0%}" for action in likeliest)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,141 @@
+"""Does UCT with random rollouts ever lose tic-tac-toe, and from how many simulations on?
+
+The notebook from which this game comes searches 1,000 simulations a move, in one second, and draws the game that it
+shows. Here the same algorithm plays 1,000 games, one half on each side, for each number of simulations: against random
+moves and against best play, which loses none itself, and takes what is given away. The time of a move is that of a
+single search, as when a person plays, and of a batch of 1,000.
+
+It prints what the notebook prints: the nodes in the order in which they are added, with what the rollouts of each came
+to, and the tree, each with counts, wins of either side, expected value and UCB.
+
+    python experiments/tictactoe_uct.py
+
+Two minutes on 2 CPU cores. Writes experiments/results/tictactoe_uct.json and docs/tictactoe_uct.png.
+"""
+
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+
+import azjax
+from azjax.evaluation import MatchResult, optimal_player, play_match, random_player, solve, uct_player
+
+GAME = azjax.make("tictactoe")
+NOTEBOOK = {"simulations": 1000, "simulations_per_second": 3500}  # one search at a time, on such a machine
+
+
+def main(
+    counts: tuple[int, ...] = (10, 30, 100, 300, 1000, 3000),
+    games: int = 1000,
+    shown_nodes: int = 20,
+    seed: int = 0,
+    output: Path = RESULTS / "tictactoe_uct.json",
+    plot: Path = DOCS / "tictactoe_uct.png",
+) -> None:
+    """Searches, plays, prints, writes and draws.
+
+    Args:
+      counts: of simulations a move.
+      games: of each match.
+      shown_nodes: of the tree of the start.
+      seed: of everything random.
+      output: the results.
+      plot: scores and losses against simulations.
+    """
+    console = Console(highlight=False)
+    show_search(console, shown_nodes, seed)
+    best, random = optimal_player(solve(GAME)), random_player(GAME)
+    rows = []
+    for count in track(counts, "matches", console=console):
+        player = uct_player(GAME, num_simulations=count)
+        against = {
+            rival.name: told(play_match(GAME, player, rival, games, jax.random.key(seed), batch_size=games // 2))
+            for rival in (random, best)
+        }
+        one, many = (simulations_per_second(count, batch) for batch in (1, 1000))
+        rows.append({"simulations": count, "against": against, "one_position": one, "batch_of_1000": many})
+    console.print(table(rows))
+    settings = {"games": games, "seed": seed, "notebook": NOTEBOOK}
+    write_results(output, "tictactoe_uct.py", settings, rows=rows)
+    draw(rows, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def show_search(console: Console, nodes: int, seed: int) -> None:
+    """A search from the start, as the notebook shows it."""
+    states = jax.tree.map(lambda leaf: leaf[None], GAME.init(jax.random.key(seed)))
+    found = azjax.uct_policy(None, jax.random.key(seed), states, game=GAME, num_simulations=1000)
+    console.print("nodes in the order in which they were added, and what their rollouts came to")
+    console.print(found.tree.to_text(game=GAME, max_nodes=nodes, order="made", trace=True), soft_wrap=True)
+    console.print("the most visited nodes")
+    console.print(found.tree.to_text(game=GAME, max_nodes=nodes, order="visits"), soft_wrap=True)
+    console.print(f"the move: {GAME.action_to_text(GAME.init(jax.random.key(seed)), int(found.action[0]))}")
+
+
+def told(match: MatchResult) -> dict[str, Any]:
+    """Score and counts."""
+    record = match.total
+    return {
+        "score": round(match.score, 4),
+        "interval": [round(end, 4) for end in match.interval],
+        "won_drawn_lost": [record.wins, record.draws, record.losses],
+    }
+
+
+def simulations_per_second(count: int, batch: int, rounds: int = 5) -> float:
+    """Median over rounds, without compiling."""
+    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), batch))
+    search = jax.jit(lambda key: azjax.uct_policy(None, key, states, game=GAME, num_simulations=count).action)
+    jax.block_until_ready(search(jax.random.key(0)))
+    times = []
+    for number in range(rounds):
+        began = time.perf_counter()
+        jax.block_until_ready(search(jax.random.key(number)))
+        times.append(time.perf_counter() - began)
+    return round(batch * count / statistics.median(times), -2)
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people."""
+    shown = Table(
+        "simulations", "lost to random", "lost to best play", "score", "one position, /s", "1,000 at once, /s"
+    )
+    for row in rows:
+        random, best = row["against"]["random"], row["against"]["optimal"]
+        lost = (str(rival["won_drawn_lost"][2]) for rival in (random, best))
+        speeds = (f"{row[name]:,.0f}" for name in ("one_position", "batch_of_1000"))
+        shown.add_row(f"{row['simulations']:,}", *lost, f"{best['score']:.1%}", *speeds)
+    shown.add_row("notebook", "", "", "", f"{NOTEBOOK['simulations_per_second']:,}", "")
+    return shown
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Games lost, and points, against simulations."""
+    figure, (losses, points) = wide_figure(2)
+    counts = [row["simulations"] for row in rows]
+    for rival, colour in (("optimal", COLOURS[0]), ("random", COLOURS[1])):
+        records = [row["against"][rival] for row in rows]
+        lost = np.array([record["won_drawn_lost"][2] / sum(record["won_drawn_lost"]) for record in records])
+        losses.plot(counts, lost, color=colour, marker="o", ms=3, label=f"against {rival}")
+        scores = np.array([record["score"] for record in records])
+        ends = np.array([record["interval"] for record in records])
+        around = np.maximum([scores - ends[:, 0], ends[:, 1] - scores], 0)
+        points.errorbar(counts, scores, around, color=colour, marker="o", ms=3, label=f"against {rival}")
+    for panel, title in ((losses, "games lost"), (points, "points a game")):
+        panel.set_xscale("log")
+        panel.set_ylim(bottom=0)
+        style(panel, title, "simulations a move", shares=True)
+    save_figure(figure, path)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
