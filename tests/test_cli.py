@@ -248,6 +248,9 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
+    main(["report", str(folder), "--games", "2", "--num-simulations", "4"])
+    assert capsys.readouterr().out.strip() == f"{folder}/report.html"
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])

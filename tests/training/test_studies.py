@@ -91,6 +91,15 @@ def test_committed_results_are_drawn(name, parts, tmp_path):
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("name", ["brandub", "santorini_5x5"])
+def test_committed_matches_are_drawn(name, tmp_path):
+    study = load_study("against_uct")
+    rows = json.loads((study.RESULTS / f"{name}.json").read_text())["rows"]
+    study.draw(rows, "network + 100 simulations", tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert {row["games"] for row in rows if row["iteration"] == rows[-1]["iteration"]} == {200}
+
+
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
     match = MatchResult(
