@@ -183,23 +183,42 @@ def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
     assert f"{found['share']:.2%} mistakes on all {found['positions']:,} positions, without search" in text
 
 
-def test_brandub_is_learned_as_the_committed_file_says():
-    results = json.loads((ROOT / "experiments" / "results" / "brandub.json").read_text())
-    text, rows = " ".join(README.split()), results["rows"]
-    last = [row for row in rows if row["iteration"] == rows[-1]["iteration"]]
+@pytest.mark.parametrize(
+    ("name", "command"), [("brandub", "brandub"), ("santorini_5x5", "santorini --size 5 --workers 2")]
+)
+def test_matches_against_uct_are_those_of_the_committed_file(name, command):
+    results = json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
+    last = [row for row in results["rows"] if row["iteration"] == results["rows"][-1]["iteration"]]
     for row in last:
-        shares = (f"{row[name]:.1%}" for name in ("score", "first_score", "second_score"))
+        shares = (f"{row[score]:.1%}" for score in ("score", "first_score", "second_score"))
         cells = (row["player"].removesuffix(" simulations"), row["rival"], *shares, str(row["won_drawn_lost"][1]))
         assert f"| {' | '.join(cells)} |" in README
-    attackers, _, defenders = results["rival_against_itself"]["first_won_drawn_lost"]
+    assert f"`azjax train {command}`, {last[0]['seconds'] / 60:.0f} minutes on 2 cores" in README
+    (hundred,) = [row for row in last if (row["player"], row["rival"]) == ("network + 100 simulations", "uct:1000")]
+    told = f"{hundred['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations"
+    assert f"| [`{name}`](azjax/packaged/{name}.md) | {told} |" in README
+
+
+def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
+    text, files = " ".join(README.split()), {}
+    for name in ("brandub", "santorini_5x5"):
+        files[name] = json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
+    attackers, _, defenders = files["brandub"]["rival_against_itself"]["first_won_drawn_lost"]
     assert f"Of 100 games of that UCT with itself the defenders win {defenders} and the attackers {attackers}" in text
-    assert f"`azjax train brandub`, {rows[-1]['seconds'] / 60:.0f} minutes on 2 cores" in text
-    late = [row for row in rows if row["rival"] == "uct:1000" and row["player"].endswith("+ 100 simulations")]
-    minutes = min(row["seconds"] for row in late if row["score"] >= 0.98) / 60
-    assert f"after {minutes:.0f} of which it loses hardly a point" in text
-    assert min(row["score"] for row in late if row["seconds"] / 60 >= minutes) >= 0.98
-    (hundred,) = [row for row in last if row in late]
-    assert f"{hundred['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations" in README
+    first = files["santorini_5x5"]["rival_against_itself"]["first_score"]
+    assert f"scores {first:.1%} against itself moving first" in text
+    of_search = {
+        name: [
+            row for row in each["rows"] if row["player"].endswith("+ 100 simulations") and row["rival"] == "uct:1000"
+        ]
+        for name, each in files.items()
+    }
+    late = [row for row in of_search["brandub"] if row["seconds"] > 38 * 60]
+    assert min(row["score"] for row in late) >= 0.98
+    assert "after 38 of which it loses hardly a point any more" in text
+    early = of_search["santorini_5x5"][0]
+    assert f"wins {early['won_drawn_lost'][0]} of 100 games with 100 simulations after the first" in text
+    assert f"the first {early['seconds'] / 60:.0f} minutes" in text
 
 
 def test_connect_four_is_learned_as_the_committed_file_says():
