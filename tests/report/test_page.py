@@ -88,7 +88,8 @@ def test_markdown_tells_the_same_with_pictures_beside(report, page):
     for picture in re.findall(r"\]\((.*?)\)", text):
         assert (folder / picture).read_text().startswith("<svg")
     assert "| 20 games against optimal |" in text
-    assert f"2. {re.search(r'Game 2, [^<]*', page).group(0)}: " in text
+    title = re.search(r"<h3>(Game 2, .*?)</h3>", page).group(1)
+    assert f"2. {title}: " in text
 
 
 def test_sample_games_follow_the_rules():
