@@ -112,7 +112,7 @@ def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
         predicted_policies=np.array(predicted),
         search_policies=np.array(searched),
         predicted_values=np.array(values),
-        results=np.array([rewards[mover] for mover in movers]),
+        results=np.array([rewards[mover] for mover in movers]) + 0.0,  # no -0
     )
 
 
