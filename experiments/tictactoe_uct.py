@@ -10,7 +10,7 @@ to, and the tree, each with counts, wins of either side, expected value and UCB.
 
     python experiments/tictactoe_uct.py
 
-Two minutes on 2 CPU cores. Writes experiments/results/tictactoe_uct.json and docs/tictactoe_uct.png.
+Writes experiments/results/tictactoe_uct.json and docs/tictactoe_uct.png.
 """
 
 import statistics

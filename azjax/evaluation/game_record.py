@@ -68,8 +68,12 @@ class GameRecord:
                 raise ValueError(f"format {number!r}, not {_FORMAT}")
             first, second = players
             reward_pair = None if rewards is None else (float(rewards[0]), float(rewards[1]))
-            if not all(isinstance(move, str) for move in moves):
+            if not (isinstance(moves, list) and all(isinstance(move, str) for move in moves)):
                 raise ValueError("moves must be texts")
+            if not (isinstance(name, str) and isinstance(options, dict)):
+                raise ValueError("game must be a name, and options a table")
+            if not all(isinstance(text, str | None) for text in (start, end)):
+                raise ValueError("start and end must be texts or null")
         except KeyError as error:
             raise ValueError(f"no game record: {error} is missing") from None
         except (TypeError, ValueError, IndexError) as error:
