@@ -7,7 +7,8 @@ is solved: the table shows the exact value of each of the 23 unfinished position
 
     python experiments/connect2.py
 
-Half a minute on 2 CPU cores. Runs that are there already are taken as they are. Writes experiments/results/connect2.json.
+Half a minute on 2 CPU cores. Runs that are there already are taken as they are. Writes
+experiments/results/connect2.json.
 """
 
 from pathlib import Path
