@@ -13,7 +13,7 @@ from azjax.games.game import Game
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.search import evaluators
 from azjax.training import Checkpoints, load_run, load_variables
-from azjax.training.loop import CHECKPOINTS
+from azjax.training.run_folder import CHECKPOINTS
 
 LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64

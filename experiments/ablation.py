@@ -113,9 +113,7 @@ def main(
 
 def evaluations_per_iteration(config: Config) -> float:
     """Of the network by the searches of self-play: the root and the leaves."""
-    share = config.hyper.full_search_fraction if config.fast_simulations else 1.0
-    simulations = share * config.num_simulations + (1 - share) * config.fast_simulations
-    return config.num_games * config.steps_per_iteration * (simulations + 1)
+    return config.num_games * config.steps_per_iteration * (config.mean_simulations + 1)
 
 
 def train_all(config: Config, evaluations: int, seeds: int, points: int, solution: Solution) -> dict[str, Any]:

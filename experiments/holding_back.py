@@ -14,9 +14,7 @@ machine: all variants have equal time. Writes experiments/results/holding_back.j
 
 import dataclasses
 import json
-import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +32,7 @@ import azjax
 from azjax.evaluation import judge, network_player, search_player
 from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.training import Config, TrainState, init, make_iteration
-from azjax.training.learner import update
-from azjax.training.replay import count_known
-from azjax.training.self_play import self_play
+from azjax.training import Config, TrainState, init, make_iteration, measure_throughput
 
 GAME = azjax.make("connect_four")
 BASE = azjax.preset(GAME).replace(width=512, replay_size=524_288, decay_updates=0)
@@ -107,7 +102,11 @@ def main(
         rows = [*(other for other in rows if other["name"] != name), {"group": group, "name": name, **row}]
         rows[-1]["config"] = described
         if name == BASE_NAME:
-            base = {"time": shares_of_time(config, state), "by_ply": by_ply(config, state.averaged, positions)}
+            shares = measure_throughput(GAME, config, state).shares
+            base = {
+                "time": {part: round(share, 3) for part, share in shares.items()},
+                "by_ply": by_ply(config, state.averaged, positions),
+            }
         write_results(output, "holding_back.py", settings, base=base, rows=rows)
     order = [name for _, name, _ in wanted]
     rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
@@ -148,55 +147,6 @@ def train_for(
         "search": {"mistakes": errors["all"], "narrow": errors["narrow"]},
         "curve": curve,
     }
-
-
-def shares_of_time(config: Config, state: TrainState) -> dict[str, float]:
-    """Of an iteration: the network in self-play, the rest of self-play (tree and rules), and optimiser steps."""
-    network, hyper = config.make_network(), jax.tree.map(jnp.float32, config.hyper)
-    key = jax.random.key(0)
-
-    @jax.jit
-    def play(state: TrainState) -> Any:
-        return self_play(GAME, network, config, state.variables, hyper, key, state.games)
-
-    @jax.jit
-    def learn(state: TrainState) -> Any:
-        known = count_known(state.replay)
-
-        def step(learner: Any, key: jax.Array) -> Any:
-            return update(learner, config, hyper, GAME, network, state.replay, known, key)
-
-        return jax.lax.scan(step, state.learner, jax.random.split(key, config.updates_per_iteration))
-
-    @jax.jit
-    def evaluate(variables: Variables, observations: jax.Array) -> Any:
-        calls = config.steps_per_iteration * (config.num_simulations + 1)
-
-        def call(_: Any, total: jax.Array) -> jax.Array:
-            # Each call waits for the one before.
-            logits, value, _ = network.apply(variables, observations + 0 * total, train=False)
-            return total + jnp.sum(value) + jnp.sum(logits)
-
-        return jax.lax.fori_loop(0, calls, call, jnp.float32(0))
-
-    observations = jax.vmap(GAME.observe)(state.games.states)
-    self_playing = seconds_of(lambda: play(state))
-    learning = seconds_of(lambda: learn(state))
-    evaluating = seconds_of(lambda: evaluate(state.variables, observations))
-    total = self_playing + learning
-    parts = {"network": evaluating, "tree and rules": self_playing - evaluating, "optimiser steps": learning}
-    return {name: round(part / total, 3) for name, part in parts.items()}
-
-
-def seconds_of(run: Callable[[], Any], rounds: int = 5) -> float:
-    """Median, without the first, which compiles."""
-    jax.block_until_ready(run())
-    times = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        jax.block_until_ready(run())
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
 
 
 def by_ply(config: Config, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:

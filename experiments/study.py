@@ -14,8 +14,8 @@ import azjax
 from azjax.benchmark.search import machine
 from azjax.games.game import Game
 from azjax.training import Checkpoints, Config
-from azjax.training.loop import CHECKPOINTS
 from azjax.training.metrics import TIMING, read_rows
+from azjax.training.run_folder import CHECKPOINTS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"

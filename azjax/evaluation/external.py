@@ -7,7 +7,6 @@ language or know the game, is an error, and nothing is played.
 
 import concurrent.futures
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from azjax.evaluation.openings import start_text
 from azjax.evaluation.program import Program, ProgramError
 from azjax.evaluation.protocols import LANGUAGES
 from azjax.games.game import Game
+from azjax.games.step import step_one
 
 _SECONDS_TO_START = 30.0
 
@@ -122,7 +122,7 @@ class ExternalSeats:
                 seat.told = 0
             for action in played[seat.told :]:
                 move, mover = self._game.action_to_text(seat.state, action), int(seat.state.current_player)
-                seat.state = _step(self._game, seat.state, np.int32(action))
+                seat.state = step_one(self._game, seat.state, action)
                 self._language.tell(seat.program, self._game, move, mover, seat.state, seconds)
             move = self._language.ask(seat.program, seat.seat, seconds)
             try:
@@ -135,10 +135,5 @@ class ExternalSeats:
             seat.program.close()
             seat.program = None
             return str(error)
-        seat.state, seat.told = _step(self._game, seat.state, np.int32(action)), len(played) + 1
+        seat.state, seat.told = step_one(self._game, seat.state, action), len(played) + 1
         return action
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _step(game: Game, state: Any, action: chex.Array) -> Any:
-    return game.step(state, action)

@@ -9,20 +9,19 @@ that goes on. `end` tells why a game ended that the rules did not end (`resignat
 """
 
 import dataclasses
-import functools
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import numpy as np
 
 from azjax.evaluation.matches import MatchResult
 from azjax.evaluation.openings import start_text
 from azjax.games.game import Game, make
+from azjax.games.step import step_all, step_one
 
 _FORMAT = 1
 _KEYS = ("azjax", "game", "options", "players", "start", "moves", "rewards", "end")
@@ -102,7 +101,7 @@ class GameRecord:
                 actions.append(self.game.action_from_text(states[-1], move))
             except ValueError as error:
                 raise ValueError(f"move {ply + 1}: {error}") from None
-            states.append(jax.tree.map(np.asarray, _step(self.game, states[-1], np.int32(actions[-1]))))
+            states.append(step_one(self.game, states[-1], actions[-1]))
             rewards += states[-1].rewards
         over = bool(states[-1].terminated)
         if over and (self.rewards is None or not np.allclose(rewards, self.rewards)):
@@ -126,7 +125,7 @@ def records_of(game: Game, match: MatchResult) -> list[GameRecord]:
             actions[number] = match.actions[number][ply]
             state = jax.tree.map(lambda leaf, at=number: leaf[at], states)
             moves[number].append(game.action_to_text(state, int(actions[number])))
-        states = jax.tree.map(np.asarray, _steps(game, states, actions))
+        states = step_all(game, states, actions)
     records = []
     for number, (played, reward) in enumerate(zip(moves, match.rewards, strict=True)):
         players, rewards = (match.first, match.second), (reward, 0.0 - reward)
@@ -172,13 +171,3 @@ def load_games(path: str | Path) -> list[GameRecord]:
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from None
     return records
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _step(game: Game, state: Any, action: chex.Array) -> Any:
-    return game.step(state, action)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _steps(game: Game, states: Any, actions: chex.Array) -> Any:
-    return jax.vmap(game.step)(states, actions)

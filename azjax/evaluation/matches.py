@@ -6,7 +6,6 @@ Axis letters: `B` games played side by side.
 import collections
 import contextlib
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +20,7 @@ from azjax.evaluation.openings import random_openings, starts_of
 from azjax.evaluation.seats import Contestant, Seats, sit_down
 from azjax.evaluation.sequential import SequentialTest
 from azjax.games.game import Game
+from azjax.games.step import step_all
 
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 
@@ -300,14 +300,9 @@ def _play_batch(
         for side in sides:
             side.observe(actions)
         # Stepping a finished game changes nothing and pays nothing.
-        states = jax.tree.map(np.asarray, _step(game, states, actions))
+        states = step_all(game, states, actions)
         rewards += np.where(running, np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1]), 0.0)
     over = states.terminated | [forfeit is not None for forfeit in forfeits]
     if not over.all():
         raise RuntimeError(f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies")
     return rewards, forfeits
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _step(game: Game, states: Any, actions: chex.Array) -> Any:
-    return jax.vmap(game.step)(states, actions)

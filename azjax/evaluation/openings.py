@@ -44,7 +44,9 @@ def random_openings(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> t
     """
     wanted = np.arange(len(states.terminated))
     found, actions = jax.tree.map(np.copy, states), np.zeros((len(wanted), plies), np.int32)
-    for attempt in range(_ATTEMPTS if plies else 0):
+    if not plies:
+        return found, actions
+    for attempt in range(_ATTEMPTS):
         tried, moves = _random_moves(game, plies, jax.random.fold_in(key, attempt), states)
         good = wanted[~np.asarray(tried.terminated)[wanted]]
         for leaf, new in zip(jax.tree.leaves(found), jax.tree.leaves(tried), strict=True):
@@ -52,11 +54,8 @@ def random_openings(game: Game, plies: int, key: chex.PRNGKey, states: Any) -> t
         actions[good] = np.asarray(moves)[good]
         wanted = np.setdiff1d(wanted, good)
         if not len(wanted):
-            break
-    else:
-        if plies:
-            raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
-    return found, actions
+            return found, actions
+    raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
 
 
 @functools.partial(jax.jit, static_argnums=0)

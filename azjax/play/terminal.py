@@ -18,6 +18,7 @@ from rich.text import Text
 
 from azjax.evaluation import Judgement, Player, act, observe, start_memory
 from azjax.games.game import Game
+from azjax.games.step import step_one
 
 _MOST_LISTED = 40  # legal moves that a turn lists unasked
 _TOP_MOVES = 5  # of the agent's policy
@@ -213,8 +214,7 @@ class _OneGame:
         return self._after(moments, memory, action)
 
     def _after(self, moments: list[_Moment], memory: Any, action: int) -> list[_Moment]:
-        # Of one type, whoever chose it: another would compile again.
-        state = _step(self.game, moments[-1].state, np.int32(action))
+        state = step_one(self.game, moments[-1].state, action)
         return [*moments, _Moment(state, observe(self.agent, memory, np.array([action], np.int32)))]
 
     def _is_humans(self, moment: _Moment) -> bool:
@@ -277,11 +277,6 @@ class _OneGame:
         ):
             table.add_row(Text(command, "bold"), what)
         self.dialogue.console.print(table)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _step(game: Game, state: Any, action: chex.Array) -> Any:
-    return game.step(state, action)
 
 
 def _batch(state: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from azjax.games.game import Game
-from azjax.training.loop import load_run
+from azjax.training import load_run
 from azjax.training.metrics import METRICS, TIMING, read_rows
 
 PICTURE = "learning_curve.png"
@@ -73,16 +73,18 @@ def learning_figure(game: Game, rows: list[dict[str, Any]], timing: list[dict[st
 
 def progress_figure(rows: list[dict[str, Any]], timing: list[dict[str, Any]]) -> Any:
     """How often the network agrees with its targets, how long games are, and simulations per second."""
+    is_measured = any("policy_accuracy" in row for row in rows)  # not in runs of the first version
     figure = figure_of_size(11, 2.8)
-    agreement, length, speed = figure.subplots(1, 3)
+    *agreement, length, speed = figure.subplots(1, 2 + is_measured)
     iteration = _series(rows, "iteration")
-    for name in ("policy", "value"):
-        values = _smooth(_series(rows, f"{name}_accuracy"))
-        agreement.plot(iteration, values, color=_COLOURS[name], label=name)
-    agreement.set_ylim(0, 1)
-    agreement.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    agreement.set_title("agreement with the targets", fontsize=10)
-    agreement.legend(frameon=False, fontsize=8)
+    for panel in agreement:
+        for name in ("policy", "value"):
+            values = _smooth(_series(rows, f"{name}_accuracy"))
+            panel.plot(iteration, values, color=_COLOURS[name], label=name)
+        panel.set_ylim(0, 1)
+        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        panel.set_title("agreement with the targets", fontsize=10)
+        panel.legend(frameon=False, fontsize=8)
     length.plot(iteration, _smooth(_series(rows, "plies_per_game")), color=_COLOURS["first"])
     length.set_ylim(bottom=0)
     length.set_title("plies of a game of self-play", fontsize=10)
@@ -92,7 +94,7 @@ def progress_figure(rows: list[dict[str, Any]], timing: list[dict[str, Any]]) ->
     speed.set_ylim(bottom=0)
     speed.yaxis.set_major_formatter("{x:,.0f}")
     speed.set_title("simulations per second", fontsize=10)
-    for panel in (agreement, length, speed):
+    for panel in (*agreement, length, speed):
         tidy(panel, "iteration")
     return figure
 

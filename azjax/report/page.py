@@ -42,6 +42,7 @@ def write_report(report: RunReport) -> Path:
         "game": report.game,
         "facts": facts(report),
         "changed": report.changed_settings,
+        "throughput": throughput_rows(report),
         "strength": strength_rows(report),
         "players": [strength.player for strength in report.strength],
         "variation": " ".join(report.variation),
@@ -76,6 +77,22 @@ def facts(report: RunReport) -> dict[str, str]:
         "network": str(config.make_network()),
         "seed": str(config.seed),
     }
+
+
+def throughput_rows(report: RunReport) -> list[tuple[str, float, str, str]]:
+    """Each part of an iteration: its name, share of the time, seconds, and what it does in a second."""
+    config, found = report.config, report.throughput
+    played = config.num_games * config.steps_per_iteration
+    self_play = found.network + found.tree_and_rules
+    rates = (
+        f"{played * (config.mean_simulations + 1) / found.network:,.0f} positions judged",
+        f"{played * config.mean_simulations / self_play:,.0f} simulations, with the network",
+        f"{config.updates_per_iteration * config.batch_size / found.optimiser_steps:,.0f} positions learned from",
+    )
+    return [
+        (part, share, f"{seconds:.3f}", rate)
+        for (part, share), seconds, rate in zip(found.shares.items(), found, rates, strict=True)
+    ]
 
 
 def strength_rows(report: RunReport) -> list[tuple[str, list[str]]]:

@@ -20,7 +20,7 @@ from azjax.report.strength import Strength, measure
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.picture import to_svg
 from azjax.search.view import principal_variation
-from azjax.training import Config, load_run, load_variables, preset
+from azjax.training import Config, Throughput, load_run, load_state, measure_throughput, preset
 from azjax.training.metrics import METRICS, TIMING, read_rows
 
 _CLASSES = 10
@@ -57,6 +57,7 @@ class RunReport:
       step: iteration of the checkpoint that is shown.
       rows: `metrics.jsonl`.
       timing: `timing.jsonl`.
+      throughput: of the parts of an iteration, measured here and now.
       strength: of the network alone and with search; exact where the game can be solved.
       games: sample games of the network with search.
       calibration: of the network's values.
@@ -71,6 +72,7 @@ class RunReport:
     step: int
     rows: list[dict[str, Any]]
     timing: list[dict[str, Any]]
+    throughput: Throughput
     strength: list[Strength]
     games: list[SampleGame]
     calibration: Calibration
@@ -115,7 +117,8 @@ def gather(
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
         raise ValueError(f"{folder} has no metrics to report yet")
-    step, variables = load_variables(folder)
+    step, state = load_state(folder)
+    variables = state.averaged
     network, evaluator = config.make_network(), evaluators.network(config.make_network(), game)
     alone = network_player(game, network, variables)
     searching = search_player(
@@ -126,6 +129,8 @@ def gather(
         c_puct=config.hyper.c_puct,
         name=f"network + {num_simulations} simulations",
     )
+    progress("where the time goes")
+    throughput = measure_throughput(game, config, state)
     keys = jax.random.split(jax.random.key(seed), 4)
     strength = measure(game, [alone, searching], num_games=num_games, key=keys[0], progress=progress)
     progress("sample games")
@@ -151,6 +156,7 @@ def gather(
         step=step,
         rows=rows,
         timing=timing,
+        throughput=throughput,
         strength=strength,
         games=games,
         calibration=calibration,

@@ -9,6 +9,7 @@ import numpy as np
 from azjax.evaluation.openings import random_openings, starts_of
 from azjax.evaluation.players import Player, act
 from azjax.games.game import Game
+from azjax.games.step import step_all, step_one
 
 
 class SampleGame(NamedTuple):
@@ -47,9 +48,7 @@ def sample_games(game: Game, player: Player, count: int, key: chex.PRNGKey, *, o
     games = [SampleGame([_row(starts, number)], [], [], [], 0.0) for number in range(count)]
     for played, opening in zip(games[1:], openings[1:].tolist(), strict=True):
         for action in opening:
-            _add(
-                played, action, np.nan, None, jax.tree.map(np.asarray, _step(game, played.states[-1], np.int32(action)))
-            )
+            _add(played, action, np.nan, None, step_one(game, played.states[-1], action))
     rewards = np.zeros(count)
     for ply in range(game.max_plies):
         running = ~now.terminated
@@ -57,7 +56,7 @@ def sample_games(game: Game, player: Player, count: int, key: chex.PRNGKey, *, o
             break
         actions, judgement, _ = jax.device_get(act(player, jax.random.fold_in(play_key, ply), now))
         value = np.where(now.current_player == 0, judgement.value, -judgement.value)
-        now = jax.tree.map(np.asarray, _steps(game, now, actions))
+        now = step_all(game, now, actions)
         rewards += np.where(running, now.rewards[:, 0], 0)
         for row in np.flatnonzero(running):
             _add(games[row], int(actions[row]), float(value[row]), judgement.preferences[row], _row(now, int(row)))
@@ -73,7 +72,3 @@ def _add(played: SampleGame, action: int, value: float, preferences: np.ndarray 
 
 def _row(states: Any, row: int) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf[row]), states)
-
-
-_steps = jax.jit(lambda game, states, actions: jax.vmap(game.step)(states, actions), static_argnums=0)
-_step = jax.jit(lambda game, state, action: game.step(state, action), static_argnums=0)

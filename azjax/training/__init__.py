@@ -3,20 +3,25 @@
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration
-from azjax.training.loop import TrainResult, load_run, load_variables, train
+from azjax.training.loop import TrainResult, train
 from azjax.training.presets import preset
+from azjax.training.run_folder import load_run, load_state, load_variables
+from azjax.training.throughput import Throughput, measure_throughput
 
 __all__ = [
     "Checkpoints",
     "Config",
     "Hyper",
     "RunError",
+    "Throughput",
     "TrainResult",
     "TrainState",
     "init",
     "load_run",
+    "load_state",
     "load_variables",
     "make_iteration",
+    "measure_throughput",
     "preset",
     "train",
 ]

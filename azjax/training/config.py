@@ -204,11 +204,15 @@ class Config:
         return make_network(self.network, width=self.width, depth=self.depth, precision=self.precision)
 
     @property
+    def mean_simulations(self) -> float:
+        """Of a search in self-play, full and fast ones together."""
+        share = self.hyper.full_search_fraction if self.fast_simulations else 1.0
+        return share * self.num_simulations + (1 - share) * self.fast_simulations
+
+    @property
     def judged_per_iteration(self) -> float:
         """Positions that the searches of self-play judge on average in an iteration, and that it learns from."""
-        share = self.hyper.full_search_fraction if self.fast_simulations else 1.0
-        num_simulations = share * self.num_simulations + (1 - share) * self.fast_simulations
-        played = self.num_games * self.steps_per_iteration * num_simulations
+        played = self.num_games * self.steps_per_iteration * self.mean_simulations
         return played + self.updates_per_iteration * self.batch_size
 
     def longest_game(self, game: Game) -> int:

@@ -25,8 +25,6 @@ from azjax.training.learner import skipped_batch
 from azjax.training.memory import free_memory, memory_need
 from azjax.training.metrics import METRICS, MetricsLog, read_rows, summary_writer
 from azjax.training.run_folder import CHECKPOINTS, check_folder, describe_run, only_trainer, write_config
-from azjax.training.run_folder import load_run as load_run
-from azjax.training.run_folder import load_variables as load_variables
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from azjax.games.game import Game, make
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config, Hyper
 from azjax.training.fingerprint import rules_fingerprint
-from azjax.training.iteration import init
+from azjax.training.iteration import TrainState, init
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
@@ -42,15 +42,20 @@ def load_run(folder: str | Path) -> tuple[Game, Config]:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
 
 
-def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Any]:
-    """The network's averaged variables at a checkpoint of a run, the newest sound one by default, and its number.
+def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainState]:
+    """The number and the state of a checkpoint of a run, the newest sound one by default.
 
     Raises:
       RunError: it is not a run folder, or there is no sound checkpoint, or it was written by another version.
     """
     game, config = load_run(folder)
     like = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
-    step, state = Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)
+    return Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)
+
+
+def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Any]:
+    """As `load_state`, and of the state the network's averaged variables alone."""
+    step, state = load_state(folder, step)
     return step, state.averaged
 
 

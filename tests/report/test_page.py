@@ -12,7 +12,8 @@ from small_run import SMALL
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.game import make
 from azjax.report import gather, write_report
-from azjax.report.page import facts
+from azjax.report.learning_curve import progress_figure
+from azjax.report.page import facts, throughput_rows
 from azjax.report.run_report import calibrate
 from azjax.report.sample_games import sample_games
 from azjax.training import RunError, train
@@ -80,6 +81,25 @@ def test_the_games_of_the_page_can_be_clicked_through(report, page):
         assert all(share is None or 0 <= share <= 1 for share in shown["expected"])
     assert "after 2 random moves" in games[1]["title"]
     assert games[1]["expected"][:2] == [None, None]
+
+
+def test_the_page_tells_where_the_time_goes(report, page):
+    rows = throughput_rows(report)
+    assert [part for part, *_ in rows] == ["network", "tree and rules", "optimiser steps"]
+    assert sum(share for _, share, _, _ in rows) == pytest.approx(1)
+    # Four games by four plies, of which each judges a root and four leaves; two steps of eight positions.
+    assert rows[0][3] == f"{4 * 4 * 5 / report.throughput.network:,.0f} positions judged"
+    assert rows[2][3] == f"{2 * 8 / report.throughput.optimiser_steps:,.0f} positions learned from"
+    for part, _, seconds, rate in rows:
+        assert f"{part}</td>" in page
+        assert f">{seconds}</td>" in page
+        assert f">{rate}</td>" in page
+
+
+def test_what_was_not_measured_is_not_drawn(report):
+    assert len(progress_figure(report.rows, report.timing).axes) == 3
+    old = [{name: value for name, value in row.items() if not name.endswith("_accuracy")} for row in report.rows]
+    assert len(progress_figure(old, report.timing).axes) == 2
 
 
 def test_markdown_tells_the_same_with_pictures_beside(report, page):
