@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help train test test-slow lint benchmark lock clean
+.PHONY: help train test test-slow lint docs tutorials benchmark lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -14,8 +14,9 @@ help:  ## this list
 train: $(INSTALLED)  ## train tic-tac-toe, going on from the last run if there is one
 	$(BIN)/azjax train tictactoe --resume
 
-test: lint  ## lint, types and the default tests
+test: lint docs  ## lint, types, the site, the default tests and the notebooks
 	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --nbmake notebooks
 
 # Programs that run for minutes are compiled in full, unlike those of the default tests; see tests/conftest.py.
 test-slow: $(INSTALLED)  ## the tests that take minutes
@@ -26,12 +27,18 @@ lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+docs: $(INSTALLED)  ## the site, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tutorials: $(INSTALLED)  ## run the notebooks and keep what they show in docs/tutorials
+	$(BIN)/jupyter nbconvert --log-level WARN --execute --to markdown --output-dir docs/tutorials notebooks/*.ipynb
+
 benchmark: $(INSTALLED)  ## search throughput on this machine
 	$(BIN)/azjax benchmark search
 
 # A pin stays where it is while pyproject.toml allows it; remove requirements.lock first to renew them all.
 lock:  ## solve requirements.lock anew from pyproject.toml (needs uv: pip install uv)
-	uv pip compile --quiet pyproject.toml --extra plot --extra log --extra dev --group build --output-file requirements.lock \
+	uv pip compile --quiet pyproject.toml --extra plot --extra log --extra play --extra docs --extra notebook --extra dev --group build --output-file requirements.lock \
 	  --universal --python-version 3.11 --no-python-downloads --generate-hashes --no-emit-index-url \
 	  --custom-compile-command "make lock"
 

@@ -48,6 +48,7 @@ from azjax.options import (
 from azjax.packaged import packaged
 from azjax.play.terminal import play_in_terminal
 from azjax.report import (
+    by_ply_table,
     draw_learning_curve,
     draw_ratings,
     gather,
@@ -311,6 +312,9 @@ def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:
             num_games=options.games,
             key=jax.random.key(options.seed),
             solution=solution,
+            epsilons=options.epsilon,
             progress=status.update,
         )
     _console.print(strength_table(game, strengths))
+    if options.by_ply:
+        _console.print(by_ply_table(game, strengths))

@@ -55,6 +55,8 @@ class EvaluateOptions:
       reuse_tree: in matches the search goes on in the tree below the moves that were played.
       seed: of everything random.
       solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
+      epsilon: also tell exact scores against best play that makes so many random moves, such as 0.1 0.5.
+      by_ply: also tell mistakes by ply.
     """
 
     games: int = 10_000
@@ -63,10 +65,15 @@ class EvaluateOptions:
     reuse_tree: bool = False
     seed: int = 0
     solution: Path | None = None
+    epsilon: tuple[float, ...] = ()
+    by_ply: bool = False
 
     def __post_init__(self) -> None:
         _check_games(self.games)
         _check_seed(self.seed)
+        for epsilon in self.epsilon:
+            if not 0 <= epsilon <= 1:
+                raise ValueError(f"epsilon must be 0..1, got {epsilon}")
 
 
 @dataclasses.dataclass(frozen=True)

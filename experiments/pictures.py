@@ -1,7 +1,8 @@
 """What does each game look like?
 
 Draws one position of each game, most with what a search of 1,000 random playouts thinks of it (on the large board it
-would take far more), and one whole game of Connect Four as an animation. About a minute on 2 CPU cores.
+would take far more), one whole game of Connect Four as an animation, and a small search tree beside the arrays that
+hold it. About a minute on 2 CPU cores.
 
     python experiments/pictures.py
 
@@ -15,12 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from study import COLOURS, DOCS, GREY, save_figure, wide_figure
 
 import azjax
 from azjax.games.animation import animate
 from azjax.games.game import Game
+from azjax.search.view import NodeView, made_nodes
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+PICTURES = DOCS / "pictures"
 NUM_SIMULATIONS = 1000
 
 # File, game, options, the moves from the start, and whether to search. The search itself played the longer games.
@@ -53,6 +56,7 @@ def main() -> None:
     name, moves = ANIMATED
     game = azjax.make(name)
     write(f"{name}_game", animate(game, *play(game, moves)))
+    draw_arrays(PICTURES / "tree_and_arrays.svg")
 
 
 def play(game: Game, moves: str) -> tuple[list[Any], list[int]]:
@@ -78,6 +82,75 @@ def search(game: Game, state: Any) -> np.ndarray:
     )
     visits = np.asarray(result.visits[0])
     return visits / visits.sum()
+
+
+def draw_arrays(path: Path, num_simulations: int = 12) -> None:
+    """A tree of Connect-2, and the rows of its arrays."""
+    game = azjax.make("connect2")
+    states = jax.tree.map(lambda leaf: leaf[None], game.from_text("_X__"))
+    found = azjax.alphazero_policy(
+        None,
+        jax.random.key(0),
+        states,
+        game=game,
+        evaluator=azjax.evaluators.rollout(game),
+        num_simulations=num_simulations,
+    )
+    nodes = made_nodes(found.tree)
+    figure, (left, right) = wide_figure(2, height=4.4)
+    places = places_of(nodes)
+    for node in nodes.values():
+        x, y = places[node.number]
+        if node.parent is not None and node.action is not None:
+            above = places[node.parent]
+            left.plot([above[0], x], [above[1], y], color=GREY, zorder=1)
+            move = game.action_to_text(nodes[node.parent].state, node.action)
+            left.annotate(move, ((above[0] + x) / 2, (above[1] + y) / 2), fontsize=8, backgroundcolor="white")
+        left.scatter([x], [y], s=420, color=COLOURS[2 if node.state.terminated else 0], zorder=2)
+        left.annotate(str(node.number), (x, y), ha="center", va="center", color="white", fontweight="bold")
+    left.margins(0.1)
+    left.set_title("a tree (orange: the game is over)", fontsize=10)
+    heads = ("row", "made by", "parent", "slot", "visits", "returns", "prior", "position")
+    cells = [
+        (
+            str(node.number),
+            "" if node.parent is None else f"simulation {node.number - 1}",
+            "" if node.parent is None else str(node.parent),
+            "" if node.action is None else str(node.action),
+            str(node.visits),
+            f"{node.value * node.visits:+.0f}",
+            f"{node.prior:.2f}",
+            game.to_text(node.state),
+        )
+        for node in nodes.values()
+    ]
+    shown = right.table(cells, colLabels=heads, loc="center", cellLoc="center", edges="horizontal")
+    shown.auto_set_font_size(False)
+    shown.set_fontsize(8)
+    shown.auto_set_column_width(list(range(len(heads))))
+    shown.scale(1, 1.35)
+    right.set_title("its rows of the arrays [N, B, ...]", fontsize=10)
+    for panel in (left, right):
+        panel.axis("off")
+    save_figure(figure, path)
+
+
+def places_of(nodes: dict[int, NodeView]) -> dict[int, tuple[float, float]]:
+    """Where each node is drawn: above the middle of those below it."""
+    places: dict[int, tuple[float, float]] = {}
+    leaves = 0
+
+    def place(node: NodeView) -> float:
+        nonlocal leaves
+        below = [place(nodes[child]) for child in sorted(node.children)]
+        if not below:
+            leaves += 1
+        x = (below[0] + below[-1]) / 2 if below else float(leaves)
+        places[node.number] = (x, -node.depth)
+        return x
+
+    place(nodes[0])
+    return places
 
 
 def write(file: str, picture: str) -> None:

@@ -1,17 +1,34 @@
-"""The studies of experiments/, which are scripts and no package."""
+"""The studies of experiments/ and the hooks of the site, which are scripts and no package."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ROOT / "experiments"
 sys.path.append(str(EXPERIMENTS))  # as for a script that lies there
 
 
 def load_study(name: str) -> ModuleType:
     """The module of experiments/NAME.py."""
-    spec = importlib.util.spec_from_file_location(name, EXPERIMENTS / f"{name}.py")
+    return _load(name, EXPERIMENTS / f"{name}.py")
+
+
+def load_hooks() -> ModuleType:
+    """The module of docs/hooks.py."""
+    return _load("hooks", ROOT / "docs" / "hooks.py")
+
+
+def result_of(name: str) -> Any:
+    """What experiments/results/NAME.json holds."""
+    return json.loads((EXPERIMENTS / "results" / f"{name}.json").read_text())
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     study = importlib.util.module_from_spec(spec)

@@ -101,6 +101,21 @@ def optimal_table(block: Block) -> tuple[np.ndarray, np.ndarray]:
     return _uniform(block.best), block.values
 
 
+def epsilon_optimal_table(epsilon: float) -> Table:
+    """The `Table` of best play that makes a random legal move instead with probability `epsilon`.
+
+    Raises:
+      ValueError: epsilon outside 0..1.
+    """
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be 0..1, got {epsilon}")
+
+    def table(block: Block) -> tuple[np.ndarray, np.ndarray]:
+        return (1 - epsilon) * _uniform(block.best) + epsilon * _uniform(block.legal), block.values
+
+    return table
+
+
 def _uniform(mask: np.ndarray) -> np.ndarray:
     return mask / mask.sum(axis=1, keepdims=True)
 
@@ -304,6 +319,7 @@ class ExactReport:
       mistakes: moves that give value away.
       against_random: results against uniformly random moves.
       against_optimal: results against uniformly random best moves.
+      against_epsilon_optimal: by epsilon, results against best play that makes so many random moves.
       value_sign_accuracy: of the unfinished positions that are won or lost, the share where the player's value has
         the right sign; NaN for a player without values.
       value_error: mean absolute difference of the player's values from the true ones over unfinished positions; NaN
@@ -315,6 +331,7 @@ class ExactReport:
     mistakes: Mistakes
     against_random: Versus
     against_optimal: Versus
+    against_epsilon_optimal: dict[float, Versus]
     value_sign_accuracy: float
     value_error: float
 
@@ -329,7 +346,9 @@ class ExactReport:
             ("positions of its own games", f"{counts.own_states:,}"),
             ("mistakes in its own games", f"{_count(counts.own_count)} ({counts.own_share:.2%})"),
         ]
-        for opponent, results in (("random", self.against_random), ("optimal", self.against_optimal)):
+        opponents = {"random": self.against_random, "optimal": self.against_optimal}
+        opponents |= {f"{epsilon:g}-optimal": results for epsilon, results in self.against_epsilon_optimal.items()}
+        for opponent, results in opponents.items():
             for seat in ("moving_first", "moving_second", "alternating"):
                 outcome = getattr(results, seat)
                 label = f"score against {opponent}, {seat.removeprefix('moving_')}"
@@ -345,7 +364,13 @@ def _count(number: float) -> str:
 
 
 def exact_report(
-    player: Player, solution: Solution, key: chex.PRNGKey, *, progress: Progress = no_progress, **options: Any
+    player: Player,
+    solution: Solution,
+    key: chex.PRNGKey,
+    *,
+    epsilons: Sequence[float] = (),
+    progress: Progress = no_progress,
+    **options: Any,
 ) -> ExactReport:
     """Measures a player on all positions of a solved game.
 
@@ -353,12 +378,17 @@ def exact_report(
       player: the player.
       solution: of its game.
       key: consumed by the player.
+      epsilons: of opponents who play best but for so many random moves, see `epsilon_optimal_table`.
       progress: told how far it is.
       **options: of `tabulate`.
+
+    Raises:
+      ValueError: an epsilon outside 0..1.
     """
+    opponents = [random_table, optimal_table, *map(epsilon_optimal_table, epsilons)]
     table = tabulate(player, solution, key, **options)
     counts, values = _look_at_all(solution, table, progress)
-    against_random, against_optimal = _versus_all(solution, table, [random_table, optimal_table], progress)
+    against_random, against_optimal, *against_others = _versus_all(solution, table, opponents, progress)
     known = not math.isnan(values.error) and values.decided
     return ExactReport(
         player=player.name,
@@ -366,6 +396,7 @@ def exact_report(
         mistakes=counts,
         against_random=against_random,
         against_optimal=against_optimal,
+        against_epsilon_optimal=dict(zip(epsilons, against_others, strict=True)),
         value_sign_accuracy=values.right_sign / values.decided if known else math.nan,
         value_error=values.error / counts.states,
     )

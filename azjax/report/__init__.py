@@ -5,10 +5,11 @@ from azjax.report.matches import draw_ratings, match_table, ratings_table
 from azjax.report.page import write_report
 from azjax.report.run_report import gather
 from azjax.report.solution import perft_table, solution_table
-from azjax.report.strength import Strength, measure, strength_table
+from azjax.report.strength import Strength, by_ply_table, measure, strength_table
 
 __all__ = [
     "Strength",
+    "by_ply_table",
     "draw_learning_curve",
     "draw_ratings",
     "gather",

@@ -51,6 +51,7 @@ def measure(
     num_games: int,
     key: chex.PRNGKey,
     solution: Solution | None = None,
+    epsilons: Sequence[float] = (),
     progress: Callable[[str], None] = lambda what: None,
 ) -> list[Strength]:
     """Measures each player against the same opponents.
@@ -61,6 +62,7 @@ def measure(
       num_games: of each match, even.
       key: consumed by the players.
       solution: of the game; None to solve it here where that is soon done.
+      epsilons: of opponents who play best but for so many random moves, where the game is solved.
       progress: told what is measured next.
     """
     if solution is None:
@@ -80,7 +82,11 @@ def measure(
         def report_progress(what: str, done: int, total: int | None) -> None:
             progress(f"{player.name}: {what}, {done:,} of {total:,} positions")
 
-        exact = None if solution is None else exact_report(player, solution, exact_key, progress=report_progress)
+        exact = (
+            None
+            if solution is None
+            else exact_report(player, solution, exact_key, epsilons=epsilons, progress=report_progress)
+        )
         matches = []
         for opponent, match_key in zip(opponents, match_keys, strict=True):
             progress(f"{player.name}: {num_games:,} games against {opponent.name}")
@@ -98,6 +104,24 @@ def strength_table(game: Game, strengths: Sequence[Strength]) -> Table:
     columns = [_rows(strength) for strength in strengths]
     for label in columns[0]:
         table.add_row(label, *[column[label] for column in columns])
+    return table
+
+
+def by_ply_table(game: Game, strengths: Sequence[Strength]) -> Table:
+    """A column a player, a row a ply: of its positions, those in which the player makes a mistake.
+
+    Raises:
+      ValueError: the game is too large to solve.
+    """
+    table = Table(title=f"{game.name}: mistakes by ply", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for heading in ("ply", "positions", *(strength.player for strength in strengths)):
+        table.add_column(heading, justify="right")
+    counts = [strength.exact.mistakes for strength in strengths if strength.exact is not None]
+    if not counts:
+        raise ValueError(f"mistakes by ply need the values of all positions, and {game.name} was not solved")
+    for ply, positions in enumerate(counts[0].states_by_ply):
+        shown = [f"{count.count_by_ply[ply]:,.1f} ({count.count_by_ply[ply] / positions:.2%})" for count in counts]
+        table.add_row(str(ply), f"{positions:,}", *shown)
     return table
 
 

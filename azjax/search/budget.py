@@ -30,14 +30,18 @@ def search_within(
     """`alphazero_policy` until the time or the simulations are used up, or the most visited actions cannot change.
 
     Args:
-      params, key, states, game, evaluator: see `alphazero_policy`.
+      params: handed to the evaluator.
+      key: consumed by the evaluator and the choice of action.
+      states: the roots, every leaf [B, ...].
+      game: the game.
+      evaluator: see `alphazero_policy`.
       seconds: the last chunk begins before so many have passed; compilation of the first is not counted.
       num_simulations: a multiple of `chunk`; with `seconds` too, what is used up first ends the search.
       chunk: simulations from one look at the clock to the next.
       max_nodes: room in each tree; a full one goes on without making nodes.
       stop_early: end when in every tree the lead of the most visited action is more than the simulations that are
         left, as many as the rate so far promises where only time is given, or when the root is proven.
-      options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would draw.
+      **options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would draw.
 
     Raises:
       ValueError: no budget, one that is not positive, or simulations that chunks do not add up to.

@@ -88,7 +88,9 @@ def gumbel_muzero_policy(
       max_depth: None alone, which is mctx's default.
       max_num_considered_actions: actions that the root tries at most, at least 1.
       gumbel_scale: of the noise in the root's logits.
-      maxvisit_init, value_scale, rescale_values: of the completed Q; see `azjax.search.gumbel_policy`.
+      maxvisit_init: of the completed Q; see `azjax.search.gumbel_policy`.
+      value_scale: likewise.
+      rescale_values: likewise.
 
     Raises:
       ValueError: an argument out of its range, or an array of another shape.
@@ -132,11 +134,17 @@ def muzero_policy(
     The noise is drawn over the valid actions alone, where mctx draws it over all of them. There is no `qtransform`.
 
     Args:
-      params, root, recurrent_fn, num_simulations, invalid_actions, max_depth: see `gumbel_muzero_policy`.
+      params: see `gumbel_muzero_policy`.
       rng_key: consumed by the root's noise, `recurrent_fn` and the choice of action.
+      root: see `gumbel_muzero_policy`.
+      recurrent_fn: see `gumbel_muzero_policy`.
+      num_simulations: in each tree, at least 1.
+      invalid_actions: [B, A]; nonzero for actions that the root may not choose.
+      max_depth: None alone, which is mctx's default.
       dirichlet_fraction: share of the noise in the root's priors, 0..1.
       dirichlet_alpha: concentration of the noise.
-      pb_c_init, pb_c_base: c_1 and c_2 of the paper.
+      pb_c_init: c_1 of the paper.
+      pb_c_base: c_2 of the paper.
       temperature: the action is drawn from visits^(1 / temperature); 0 takes the most visited.
 
     Raises:

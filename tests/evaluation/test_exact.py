@@ -12,6 +12,7 @@ import azjax.games
 from azjax.evaluation import exact
 from azjax.evaluation.exact import (
     Outcome,
+    epsilon_optimal_table,
     exact_report,
     expected_outcome,
     mistakes,
@@ -174,6 +175,29 @@ def test_moving_second_is_seen_by_the_player_itself(solution_of):
     assert results.alternating.loss == pytest.approx(mirrored.win / 2)
 
 
+def test_an_opponent_who_errs_now_and_then_gives_away_what_it_does_by_hand(solution_of):
+    """On Connect-2, moving first, with a random move in 3 of 10.
+
+    It opens in the middle with probability 1 - 0.3 / 2, which wins; two of the three answers leave it two cells, of
+    which one wins, the third leaves two that do: (2 (1 - 0.3 / 2) + 1) / 3 = 1 - 0.3 / 3. Opened at the edge the best
+    answer is beside it, and of the two cells left then one draws and one loses.
+    """
+    solution = solution_of("connect2")
+    found = versus(solution, optimal_table, epsilon_optimal_table(0.3))
+    assert found.moving_first == Outcome(1, 0, 0)
+    second = found.moving_second
+    expected = (0.15 * 0.15, 1 - 0.15 * 0.15 - 0.85 * 0.9, 0.85 * 0.9)
+    assert (second.win, second.draw, second.loss) == pytest.approx(expected)
+
+
+def test_epsilon_goes_from_best_to_random_play(solution_of):
+    block = in_one_block(solution_of("tictactoe"))
+    for epsilon, table in ((0, optimal_table), (1, random_table)):
+        np.testing.assert_allclose(epsilon_optimal_table(epsilon)(block)[0], table(block)[0])
+    with pytest.raises(ValueError, match=r"epsilon must be 0\.\.1, got 1\.5"):
+        epsilon_optimal_table(1.5)
+
+
 def test_the_perfect_player_makes_no_mistake_and_never_loses_tictactoe(solution_of):
     solution = solution_of("tictactoe")
     report = exact_report(optimal_player(solution), solution, key())
@@ -241,7 +265,8 @@ def test_a_report_has_rows_of_text_and_values_only_for_players_that_have_them(so
     assert rows["score against random, alternating"] == "0.5000, loses 33.3%"
     assert rows["score against optimal, second"] == "0.0000, loses 100.0%"
     assert not any("value" in label for label in rows)
-    best = dict(exact_report(optimal_player(solution), solution, key()).rows())
+    best = dict(exact_report(optimal_player(solution), solution, key(), epsilons=(0.3,)).rows())
+    assert best["score against 0.3-optimal, second"] == "0.1288, loses 76.5%"
     assert best["mistakes"] == "0 (0.00%)"
     assert best["sign of the value right"] == "100.00%"
 

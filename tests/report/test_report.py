@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import json
 
@@ -8,7 +9,14 @@ from small_run import SMALL
 
 from azjax.evaluation import random_player, solve
 from azjax.games.game import make
-from azjax.report import draw_learning_curve, measure, perft_table, solution_table, strength_table
+from azjax.report import (
+    by_ply_table,
+    draw_learning_curve,
+    measure,
+    perft_table,
+    solution_table,
+    strength_table,
+)
 from azjax.report.strength import try_solve
 from azjax.training import RunError, train
 
@@ -71,6 +79,17 @@ def test_the_strength_of_random_play_on_connect2_is_known_exactly():
     text = _text(strength_table(game, [strength]))
     for row in ("mistakes                              6.83 (29.71%)", "200 games against optimal: won"):
         assert " ".join(row.split()) in " ".join(text.split())
+
+
+def test_mistakes_of_random_play_on_connect2_are_told_by_ply():
+    game = make("connect2")
+    (strength,) = measure(game, [random_player(game)], num_games=2, key=jax.random.key(0), epsilons=(0.5,))
+    rows = [line.split() for line in _text(by_ply_table(game, [strength])).splitlines()]
+    # At the start two of four moves give the win away.
+    assert ["0", "1", "0.5", "(50.00%)"] in rows
+    assert list(strength.exact.against_epsilon_optimal) == [0.5]
+    with pytest.raises(ValueError, match="connect2 was not solved"):
+        by_ply_table(game, [dataclasses.replace(strength, exact=None)])
 
 
 @pytest.mark.slow

@@ -1,0 +1,254 @@
+"""What the pages of docs/ tell is what the committed files say, and their code runs as printed."""
+
+import json
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from studies import load_hooks, load_study, result_of
+
+import azjax
+from azjax.evaluation import solve
+from azjax.games import game as game_module
+from azjax.packaged import packaged
+from azjax.training import Config, init, make_iteration
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def page(name):
+    return (DOCS / f"{name}.md").read_text()
+
+
+def code(name):
+    """The first block of Python of a page."""
+    return re.search(r"^```python\n(.*?)^```", page(name), re.M | re.S)[1]
+
+
+@pytest.fixture
+def nim(monkeypatch):
+    """The example game, registered for one test."""
+    azjax.available()
+    monkeypatch.setattr(game_module, "_FACTORIES", dict(game_module._FACTORIES))
+    exec(compile(code("adding_a_game"), "adding_a_game.md", "exec"), {"__name__": "nim_example"})
+    return azjax.make("nim", heap=13)
+
+
+def test_the_example_game_keeps_every_law(nim):
+    azjax.games.check_game(nim)
+
+
+def test_the_example_game_is_lost_at_multiples_of_four(nim):
+    """Who leaves a multiple of four answers every move with its complement to four."""
+    solution = solve(nim)
+    running = ~solution.terminated
+    lost = solution.states.stones[running] % 4 == 0
+    np.testing.assert_array_equal(solution.values[running], np.where(lost, -1, 1))
+
+
+def test_the_example_game_can_be_trained(nim):
+    config = Config(
+        network="mlp",
+        width=8,
+        depth=1,
+        num_simulations=4,
+        num_games=8,
+        steps_per_iteration=13,  # a whole game
+        replay_size=256,
+        batch_size=8,
+        updates_per_iteration=1,
+    )
+    state = jax.jit(lambda: init(nim, config, 0, config.hyper))()
+    state, metrics = jax.jit(make_iteration(nim, config))(state, config.hyper)
+    assert float(metrics["games"]) >= 8
+    assert np.isfinite(float(metrics["loss"]))
+
+
+def test_the_tree_is_seen_as_printed(capsys):
+    exec(compile(code("search"), "search.md", "exec"), {"__name__": "search_example"})
+    assert "X___O____" in capsys.readouterr().out
+
+
+def test_the_example_study_runs_as_printed(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(load_study("study"), "RESULTS", tmp_path)
+    names = {"__name__": "is_it_a_draw"}
+    exec(compile(code("adding_an_experiment"), "adding_an_experiment.md", "exec"), names)
+    names["main"]()
+    assert capsys.readouterr().out == "a draw\n"
+    assert json.loads((tmp_path / "is_it_a_draw.json").read_text())["value"] == 0
+
+
+def test_every_place_for_a_table_is_filled():
+    hooks = load_hooks()
+    asked = re.findall(r"^\{\{ (\w+) \}\}$", "\n".join(path.read_text() for path in DOCS.glob("*.md")), re.M)
+    assert sorted(asked) == sorted(hooks.TABLES)
+    filled = hooks.on_page_markdown(page("benchmarks"))
+    assert "{{" not in filled
+    for name, column in (("search", "ratio"), ("search_second_machine", "ratio"), ("self_play_speed", "ratio")):
+        for row in result_of(name)["rows"]:
+            assert f"| {row[column]:,.{2 if name == 'self_play_speed' else 1}f} |" in filled
+    for row in result_of("games")["rows"]:
+        assert f" {row['steps_per_second']['azjax']:,} |" in filled
+    cards = hooks.on_page_markdown(page("agents"))
+    assert all(f"### {name}" in cards for name in packaged())
+
+
+def test_formulas_become_mathml():
+    marked = r'<p>so <span class="arithmatex">\(a &lt; \frac{1}{2}\)</span></p>'
+    shown = load_hooks().on_page_content(marked)
+    assert re.search(r"<math[^>]*>.*<mfrac>.*</math></p>$", shown)
+    assert "arithmatex" not in shown
+
+
+def test_links_between_pages_and_to_pictures_lead_somewhere():
+    for path in DOCS.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+            assert (path.parent / link).exists(), (path.name, link)
+
+
+def test_what_it_says_of_tactics_is_what_the_committed_file_says():
+    results = result_of("tactics")
+    one, two = re.search(
+        r"every mate in one by (\d+) simulations; in Connect Four every mate in two by (\d+)", page("search")
+    ).groups()
+    for row in results["mates"]:
+        needed = {1: int(one), 2: int(two) if row["game"] == "Connect Four" else None}[row["moves"]]
+        found = dict(zip(row["simulations"], zip(*row["found"].values(), strict=True), strict=True))
+        if needed is not None:
+            assert set(found[needed]) == {row["positions"]}
+        else:
+            assert max(found[1000]) < row["positions"] / 2
+    told = re.search(
+        r"all (\d,\d+) positions of tic-tac-toe and all (\d,\d+) of Santorini 2x2 by (\d+,\d+)", page("search")
+    ).groups()
+    counts = [int(number.replace(",", "")) for number in told]
+    assert (
+        [row["proven"][-1] for row in results["proofs"]]
+        == [row["positions"] for row in results["proofs"]]
+        == counts[:2]
+    )
+    assert {row["simulations"][-1] for row in results["proofs"]} == {counts[2]}
+    assert {row["wrong_bounds"] for row in results["proofs"]} == {0}
+
+
+def test_several_leaves_of_a_step_cost_and_bring_what_the_committed_file_says():
+    rows = result_of("leaves_per_step")["rows"]
+    by_width = {row["leaves_per_step"]: row for row in rows}
+    eight, one, points = re.search(
+        r"leaves a step take (\d+) milliseconds .*? one leaf (\d+), at\s+(0\.\d\d) points", page("search"), re.S
+    ).groups()
+    assert [int(eight), int(one)] == [round(by_width[width]["network_milliseconds"]) for width in (8, 1)]
+    assert float(points) == round(by_width[8]["score"], 2)
+    assert all(row["uniform_milliseconds"] > by_width[1]["uniform_milliseconds"] for row in rows[1:])
+
+
+def test_what_helps_learning_is_what_the_committed_file_says():
+    results = result_of("ablation")
+    mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
+    text = " ".join(page("learning").split())
+    base = mean["PUCT, 16 simulations"]
+    assert f"PUCT with as many at {mean['PUCT, 4 simulations']} of them" in text
+    assert f"with 16 it is {mean['Gumbel, 16 simulations']} and {base}, with 64 no difference" in text
+    assert mean["Gumbel, 4 simulations"] == mean["64 optimiser steps"] == 0
+    assert mean["Gumbel, 64 simulations"] == mean["PUCT, 64 simulations"]
+    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimiser steps']};" in text
+    seconds = {row["name"]: round(row["seconds_a_seed"]) for row in results["rows"]}
+    steps = [seconds[name] for name in ("64 optimiser steps", "PUCT, 16 simulations", "4 optimiser steps")]
+    assert "a seed takes {}, {} and {} seconds".format(*steps) in text
+    told = [mean[name] for name in ("playout cap 32 / 8", "forced playouts", "half root value", "reused tree")]
+    assert re.search(r"cap ends at (\d+), .*? at (\d+), .*? at (\d+), .*? at (\d+) instead", text).groups() == tuple(
+        map(str, told)
+    )
+    assert min(mean["proven values"], mean["averaged weights"]) >= base
+    start, bare = mean["start of the game alone"], mean["the same, no symmetries"]
+    assert f"from the game's start alone it is {start} mistakes instead of {base}" in text
+    assert f"without these it is {bare} mistakes without symmetries" in text
+
+
+def test_santorini_is_learned_as_the_committed_file_says():
+    results = result_of("santorini_small")
+    rows = {row["player"]: row for row in results["rows"]}
+    told = {
+        "first improvement, moves drawn": rows["gated 1, drawn"],
+        "second improvement, moves drawn": rows["gated 2, drawn"],
+        "preset, moves drawn": rows["preset, drawn"],
+        "preset, best moves": rows["preset, network"],
+        "preset, 32 simulations": rows["preset, 32 simulations"],
+    }
+    for name, row in told.items():
+        scores = f"{row['against_random']:.4f} | {row['against_optimal']:.4f}"
+        rest = f"{row['mistakes']:.0f} ({row['mistakes_share']:.2%}) | {row['seconds']:.0f}"
+        assert f"| {name} | {scores} | {rest} |" in page("agents")
+    assert rows["preset, network"]["mistakes"] == rows["preset, 32 simulations"]["mistakes"] == 0
+    assert rows["preset, network"]["against_random"] == rows["optimal"]["against_random"] == 0.9375
+
+
+def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
+    results = result_of("santorini_3x3")
+    rows = results["rows"]
+    text = " ".join(page("agents").split())
+    minutes = int(re.search(r"After (\d+) minutes the network with 128", text)[1])
+    (found,) = (row for row in rows if row["player"] == "network + 128" and round(row["seconds"] / 60) == minutes)
+    shares = [f"{row[name]:.1%}" for row in (found, rows[0]) for name in ("wins_kept", "long_wins_kept", "signs_right")]
+    told = "keeps {} of the wins, {} of those that take 7 plies or more, and has {} of the values' signs right"
+    assert told.format(*shares[:3]) in text
+    assert "without a network {}, {} and {}.".format(*shares[3:]) in text
+    found = results["all_positions"]
+    told = f"On all {found['positions']:,} positions the network alone makes {found['mistakes']:,.0f} mistakes"
+    assert f"{told}, {found['share']:.2%}." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("brandub", "brandub"), ("santorini_5x5", "santorini --size 5 --workers 2")]
+)
+def test_matches_against_uct_are_those_of_the_committed_file(name, command):
+    results = result_of(name)
+    last = [row for row in results["rows"] if row["iteration"] == results["rows"][-1]["iteration"]]
+    for row in last:
+        shares = (f"{row[score]:.1%}" for score in ("score", "first_score", "second_score"))
+        cells = (row["player"].removesuffix(" simulations"), row["rival"], *shares, str(row["won_drawn_lost"][1]))
+        assert f"| {' | '.join(cells)} |" in page("agents")
+    assert f"`azjax train {command}`, {last[0]['seconds'] / 60:.0f} minutes on 2 cores" in page("agents")
+
+
+def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
+    text, files = " ".join(page("agents").split()), {}
+    for name in ("brandub", "santorini_5x5"):
+        files[name] = result_of(name)
+    attackers, _, defenders = files["brandub"]["rival_against_itself"]["first_won_drawn_lost"]
+    assert f"Of 100 games of that UCT with itself the defenders win {defenders} and the attackers {attackers}" in text
+    first = files["santorini_5x5"]["rival_against_itself"]["first_score"]
+    assert f"scores {first:.1%} against itself moving first" in text
+    of_search = {
+        name: [
+            row for row in each["rows"] if row["player"].endswith("+ 100 simulations") and row["rival"] == "uct:1000"
+        ]
+        for name, each in files.items()
+    }
+    late = [row for row in of_search["brandub"] if row["seconds"] > 38 * 60]
+    assert min(row["score"] for row in late) >= 0.98
+    assert "after 38 of which it loses hardly a point any more" in text
+    early = of_search["santorini_5x5"][0]
+    assert f"wins {early['won_drawn_lost'][0]} of 100 games with 100 simulations after the first" in text
+    assert f"the first {early['seconds'] / 60:.0f} minutes" in text
+
+
+def test_connect_four_is_learned_as_the_committed_file_says():
+    results = result_of("connect_four")
+    text = " ".join(page("agents").split())
+    rows = [*results["rivals"], *results["rows"][-2:]]
+    for row in rows:
+        assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in page("agents")
+    assert f"every move of {results['positions']['all']:,} of them" in text
+    assert f"the run of `azjax train connect_four`, {rows[-1]['seconds'] / 60:.0f} minutes".lower() in text.lower()
+    match = results["match"]
+    assert (match["drawn"], match["lost"]) == (0, 0)
+    assert f"wins {match['won']} of {match['won']} games moving first, at {match['rollouts']:,} rollouts" in text
+    agents = list(results["sets"])
+    assert "| moves that give away a win or a draw | " + " | ".join(agents) + " |" in page("agents")
+    for name in results["sets"]["network"]:
+        shares = [f"{results['sets'][agent][name]:.1%}" for agent in agents]
+        assert f"| {name} | {' | '.join(shares)} |" in page("agents")
