@@ -104,6 +104,23 @@ def self_play() -> str:
     )
 
 
+def holding_back() -> str:
+    """Mistakes of networks that learned for equal time."""
+    heads = ("", "positions", "positions a game", "network", "narrow", "with 400", "narrow, with 400")
+    return table(
+        heads,
+        (
+            [
+                row["name"],
+                f"{row['positions']:,}",
+                f"{row['positions_per_game']:.1f}",
+                *(f"{row[player][kind]:.1%}" for player in ("network", "search") for kind in ("mistakes", "narrow")),
+            ]
+            for row in rows_of("holding_back")
+        ),
+    )
+
+
 def cards() -> str:
     """The cards of the agents that come with the package, one below the other."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
@@ -118,11 +135,12 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """In Markdown; numbers stand to the right."""
     rows = list(rows)
-    right = [all(re.match(r"[\d,.]*$", row[column].partition(" ")[0]) for row in rows) for column in range(len(heads))]
+    numeric = re.compile(r"[\d,.]*%?$")
+    right = [all(numeric.match(row[column].partition(" ")[0]) for row in rows) for column in range(len(heads))]
     lines = [heads, ["---:" if to_the_right else "---" for to_the_right in right], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    each.__name__: each for each in (search, search_on_a_second_machine, games, self_play, cards)
+    each.__name__: each for each in (search, search_on_a_second_machine, games, self_play, holding_back, cards)
 }

@@ -4,7 +4,7 @@ Trains Connect Four from self-play for two minutes on 2 CPU cores with a base (t
 and replay, and without a schedule of the learning rate), and with one thing of it changed: where games begin, what the
 value target is, the simulations of a move, the network's precision, size and kind, how often a position is learned
 from. Every network is judged on the positions of `connect_four_positions.py`. Of the base it also tells where the time
-goes, and by ply how wrong the network's value is and how sure its policy.
+goes, and of the base and of the packaged agent, by ply, how wrong the network's value is and how sure its policy.
 
     python experiments/holding_back.py
 
@@ -30,7 +30,8 @@ from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write
 
 import azjax
 from azjax.evaluation import judge, network_player, search_player
-from azjax.networks import Variables
+from azjax.networks import Network, Variables
+from azjax.packaged import load_agent
 from azjax.search import evaluators
 from azjax.training import Config, TrainState, init, make_iteration, measure_throughput
 
@@ -105,14 +106,17 @@ def main(
             shares = measure_throughput(GAME, config, state).shares
             base = {
                 "time": {part: round(share, 3) for part, share in shares.items()},
-                "by_ply": by_ply(config, state.averaged, positions),
+                "by_ply": by_ply(config.make_network(), state.averaged, positions),
             }
         write_results(output, "holding_back.py", settings, base=base, rows=rows)
     order = [name for _, name, _ in wanted]
     rows = sorted((row for row in rows if row["name"] in order), key=lambda row: order.index(row["name"]))
+    packed = load_agent(GAME.name)
+    agent = {"by_ply": by_ply(packed.network, packed.variables, positions)}
+    write_results(output, "holding_back.py", settings, base=base, agent=agent, rows=rows)
     console.print(table(rows))
     console.print(base["time"] if base else "")
-    draw(rows, base, plot)
+    draw(rows, base, agent, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
@@ -149,9 +153,9 @@ def train_for(
     }
 
 
-def by_ply(config: Config, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:
+def by_ply(network: Network, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:
     """Mean absolute error of the network's value, entropy of its policy in nats, and mistakes: for each ply."""
-    player = network_player(GAME, config.make_network(), variables, temperature=1.0)
+    player = network_player(GAME, network, variables, temperature=1.0)
     judgement = jax.device_get(judge(player, jax.random.key(0), positions.states))
     error = np.abs(judgement.value - positions.values)
     policy = judgement.preferences
@@ -176,8 +180,8 @@ def table(rows: list[dict[str, Any]]) -> Table:
     return shown
 
 
-def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, path: Path) -> None:
-    """A panel of curves for each group, with the base in each; and the base by ply."""
+def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, agent: dict[str, Any], path: Path) -> None:
+    """A panel of curves for each group, with the base in each; and by ply the base and the packaged agent."""
     figure, (*panels, last) = wide_figure(len(GROUPS) + 1, width=16)
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] in ("", group)]
@@ -188,10 +192,10 @@ def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, path: Path) ->
         style(panel, group, "minutes", shares=True)
     panels[0].set_ylabel("mistakes of the network alone")
     panels[0].set_ylim(bottom=0)
-    if base:
-        for (name, values), colour in zip(base["by_ply"].items(), COLOURS, strict=False):
-            last.plot(values, color=colour, label=name.replace("_", " "))
-        style(last, "base, by ply", "ply")
+    for whose, found, line in (("base", base, ":"), ("agent", agent, "-")):
+        for (name, values), colour in zip(found["by_ply"].items() if found else (), COLOURS, strict=False):
+            last.plot(values, color=colour, linestyle=line, label=f"{name.replace('_', ' ')}, {whose}")
+    style(last, "by ply", "ply")
     last.set_ylim(bottom=0)
     save_figure(figure, path)
 

@@ -252,3 +252,55 @@ def test_connect_four_is_learned_as_the_committed_file_says():
     for name in results["sets"]["network"]:
         shares = [f"{results['sets'][agent][name]:.1%}" for agent in agents]
         assert f"| {name} | {' | '.join(shares)} |" in page("agents")
+
+
+def test_what_holds_learning_back_is_what_the_committed_file_says():
+    found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
+    rows = {row["name"]: row for row in found["rows"]}
+
+    def alone(name, kind="mistakes"):
+        return f"{rows[name]['network'][kind]:.1%}"
+
+    def positions(name):
+        return f"{rows[name]['positions']:,}"
+
+    puct, eight, base = "PUCT, {} simulations", "8 simulations", "base"
+    often, start = "learned from 16 times", "from the start alone"
+    shares = [f"{found['base']['time'][part]:.0%}" for part in ("network", "optimiser steps", "tree and rules")]
+    by_ply = {whose: found[whose]["by_ply"] for whose in ("base", "agent")}
+    errors = [np.mean(by_ply[whose]["value_error"][:plies]) for whose in by_ply for plies in (None, 10)]
+    entropies = [np.mean(by_ply[whose]["policy_entropy"]) for whose in by_ply]
+    sets = result_of("connect_four")["sets"]
+    gain = 100 * (rows["float32"]["network"]["mistakes"] - rows["base"]["network"]["mistakes"])
+    for told in (
+        "self-play takes {}, optimiser steps {}, and the tree and the rules together {}.".format(*shares),
+        f"for {positions('float32')} positions, in bfloat16, which the processor's matrix units take, for "
+        f"{positions('base')}, which is worth {gain:.1f} points",
+        f"{positions(eight)} positions and end at {alone(eight)} mistakes, with 16 at {alone(base)}, with 32 at "
+        f"{alone('32 simulations')}",
+        f"PUCT ends at {alone(puct.format(16))} with 16, and with 64, of which there are but "
+        f"{positions(puct.format(64))} positions, at {alone(puct.format(64))}",
+        f"Two layers of 512 units ({alone('mlp 2 x 512')}) and four of 256 ({alone('mlp 4 x 256')}) do as well as four "
+        f"of 512 ({alone(base)}); four of 1,024 come to {alone('mlp 4 x 1024')}, since they see "
+        f"{positions('mlp 4 x 1024')}",
+        f"sees {positions('resnet 4 x 32')} and has learned nothing yet ({alone('resnet 4 x 32')}, and random moves "
+        f"{result_of('connect_four')['rivals'][0]['all']:.1%})",
+        f"wasted ({alone('learned from once')})",
+        f"new ones ({alone(often)}, and {alone(often, 'narrow')} of the narrow ones, the base {alone(base, 'narrow')})",
+        f"it is {alone(start)}, and {alone(start, 'narrow')} of the narrow ones",
+        f"instead of 20 it is {alone('0 to 30 random plies')}",
+        f"less: {alone('targets not proven')} without",
+        "proved, {} with".format(alone("games' results alone")),
+        f"value, {alone('no noise in self-play')} without noise",
+        f"by {errors[0]:.2f} on average over the plies, of at most 2, and most of all at the start: by {errors[1]:.2f}",
+        f"it is wrong by {errors[2]:.2f}, and again most over the first ten plies, by {errors[3]:.2f}",
+        f"{entropies[0]:.2f} nats after two minutes and {entropies[1]:.2f} after the hour",
+        f"publishes {sets['AlphaZero.jl']['begin, medium']:.1%} and {sets['AlphaZero.jl']['begin, hard']:.1%} mistakes",
+        f"makes {sets['network + 400']['begin, medium']:.1%} and {sets['network + 400']['begin, hard']:.1%} on",
+        f"{sets['network']['end, easy']:.1%} there without it, {sets['network + 400']['end, easy']:.1%} with it",
+        f"opening, {result_of('connect_four')['rows'][-1]['narrow']:.1%} of them with search",
+    ):
+        assert told in text, told
+    for whose in by_ply:  # least at the start, where the value is wrong most
+        entropy = by_ply[whose]["policy_entropy"]
+        assert np.mean(entropy[:10]) == min(np.mean(entropy[begin : begin + 10]) for begin in range(0, 40, 10))

@@ -120,6 +120,8 @@ def by_ply_table(game: Game, strengths: Sequence[Strength]) -> Table:
     if not counts:
         raise ValueError(f"mistakes by ply need the values of all positions, and {game.name} was not solved")
     for ply, positions in enumerate(counts[0].states_by_ply):
+        if not positions:  # where all games are over
+            continue
         shown = [f"{count.count_by_ply[ply]:,.1f} ({count.count_by_ply[ply] / positions:.2%})" for count in counts]
         table.add_row(str(ply), f"{positions:,}", *shown)
     return table

@@ -21,28 +21,49 @@ def advance(tree: Tree, action: chex.Array) -> Tree:
     Hand them to a policy with the states after the action. Nodes keep their order, so that one pass over them finds
     which of them stay.
     """
-    source, number, count = _renumber(tree, _child_of_root(tree, action))
+    tree = _renumbered(tree, *_renumber(tree, _child_of_root(tree, action)))
+    # The root is seen by its own player, and nothing led to it.
+    visits, returns = tree.sums[ROOT, :, VISITS], tree.sums[ROOT, :, RETURNS]
+    reward, discount = tree.facts[ROOT, :, REWARD], tree.facts[ROOT, :, DISCOUNT]
+    facts = tree.facts.at[ROOT, :, REWARD].set(0.0).at[ROOT, :, DISCOUNT].set(jnp.abs(discount))
+    return dataclasses.replace(
+        tree,
+        sums=tree.sums.at[ROOT, :, RETURNS].set((returns - visits * reward) * discount),
+        facts=facts.at[ROOT, :, PRIOR].set(1.0),
+    )
+
+
+@jax.jit
+def compact(tree: Tree) -> Tree:
+    """The same trees with their nodes in a row.
+
+    Simulations make their nodes in all trees at once, so that a tree which begins in the middle of others, or whose
+    simulations end at finished games, has rows that hold nothing. Without them there is room again.
+    """
+    made = tree.visits > 0
+    nodes = jnp.broadcast_to(jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None], made.shape)
+    number = jnp.where(made, jnp.cumsum(made, axis=0, dtype=jnp.int32) - 1, -1)
+    place, columns = jnp.where(made, number, tree.num_nodes), jnp.arange(tree.batch, dtype=jnp.int32)[None]
+    source = jnp.full_like(nodes, -1).at[place, columns].set(nodes, mode="drop")
+    return _renumbered(tree, source, number, jnp.sum(made, axis=0, dtype=jnp.int32))
+
+
+def _renumbered(tree: Tree, source: chex.Array, number: chex.Array, count: chex.Array) -> Tree:
+    """The trees with other numbers for their nodes; see `_renumber`."""
 
     def moved(rows: chex.Array) -> chex.Array:
         return _moved(rows, source)
 
     made = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None] < count[None]
-    sums, facts, links = moved(tree.sums), moved(tree.facts), moved(tree.links)
-    sums = jnp.where(made[..., None], sums, 0.0)
-    # The root is seen by its own player, and nothing led to it.
-    visits, returns = sums[ROOT, :, VISITS], sums[ROOT, :, RETURNS]
-    reward, discount = facts[ROOT, :, REWARD], facts[ROOT, :, DISCOUNT]
-    sums = sums.at[ROOT, :, RETURNS].set((returns - visits * reward) * discount)
-    facts = facts.at[ROOT, :, REWARD].set(0.0).at[ROOT, :, DISCOUNT].set(jnp.abs(discount))
+    links = moved(tree.links)
     parent = jnp.take_along_axis(number, links[..., PARENT], axis=0)
-    links = links.at[..., PARENT].set(parent).at[ROOT].set(0)
     return dataclasses.replace(
         tree,
         keys=None if tree.keys is None else moved(tree.keys),
         positions=moved(tree.positions),
-        sums=sums,
-        facts=facts.at[ROOT, :, PRIOR].set(1.0),
-        links=links,
+        sums=jnp.where(made[..., None], moved(tree.sums), 0.0),
+        facts=moved(tree.facts),
+        links=links.at[..., PARENT].set(parent).at[ROOT].set(0),
         prior=moved(tree.prior),
         actions=None if tree.actions is None else moved(tree.actions),
         edges=_move_edges(tree.edges, source, number, made),

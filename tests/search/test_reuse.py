@@ -9,6 +9,7 @@ import pytest
 from oracles.table_game import TableGame, node_of
 
 from azjax.search import advance, alphazero_policy, evaluators
+from azjax.search.reuse import compact
 from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS
 
 GAMES = [
@@ -148,3 +149,26 @@ def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
     assert below.any()
     assert not np.allclose(plain.tree.facts[..., PRIOR][below], noisy.tree.facts[..., PRIOR][below])
     np.testing.assert_array_equal(plain.tree.facts[..., PRIOR][below], tree.facts[..., PRIOR][below])
+
+
+@pytest.mark.parametrize("solver", [False, True])
+def test_trees_in_a_row_are_the_same_trees_and_go_on_alike(searched, solver):
+    game = searched[0]
+    begun = search(game, ROOTS, 60, max_nodes=200, solver=solver)
+    # Half of the trees begin anew, with numbers that follow those of the others.
+    roots = np.where(ROOTS % 2 == 0, ROOTS, ROOTS[::-1])
+    mixed = search(game, roots, 40, tree=begun.tree, solver=solver).tree
+    made = np.sum(np.asarray(mixed.visits) > 0, axis=0)
+    assert int(mixed.num_made) == 101
+    assert made[1::2].max() <= 41
+    dense = compact(mixed)
+    assert int(dense.num_made) == made.max()
+    for row in range(len(roots)):
+        assert nodes_of(dense, row) == nodes_of(mixed, row)
+        visits = np.asarray(dense.visits[:, row])
+        assert (visits[: made[row]] > 0).all()
+        assert (visits[made[row] :] == 0).all()
+    left, right = (search(game, roots, 50, tree=tree, solver=solver) for tree in (mixed, dense))
+    np.testing.assert_array_equal(left.visits, right.visits)
+    np.testing.assert_array_equal(left.value, right.value)
+    np.testing.assert_array_equal(left.bounds, right.bounds)

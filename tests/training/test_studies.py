@@ -79,6 +79,7 @@ def test_shares_are_told_with_wilsons_interval():
     [
         ("ablation", ("rows",)),
         ("connect_four", ("rivals", "rows")),
+        ("holding_back", ("rows", "base", "agent")),
         ("search_scaling", ("throughput",)),
         ("santorini_3x3", ("rows",)),
         ("tactics", ("mates", "proofs")),
@@ -166,7 +167,8 @@ def test_the_study_of_what_holds_back_runs_through_at_tiny_sizes(tmp_path, monke
     results = json.loads(output.read_text())
     assert [row["name"] for row in results["rows"]] == ["base", "once"]
     assert sum(results["base"]["time"].values()) == pytest.approx(1, abs=0.01)
-    assert {len(values) for values in results["base"]["by_ply"].values()} == {41}
+    for whose in ("base", "agent"):
+        assert {len(values) for values in results[whose]["by_ply"].values()} == {41}
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
