@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
 from azjax.evaluation.external import ExternalPlayer
@@ -11,7 +12,7 @@ from azjax.evaluation.protocols import LANGUAGES
 from azjax.evaluation.seats import Contestant
 from azjax.games.game import Game
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
-from azjax.search import evaluators
+from azjax.search import Evaluator, evaluators
 from azjax.training import Checkpoints, load_run, load_variables
 from azjax.training.run_folder import CHECKPOINTS
 
@@ -126,6 +127,28 @@ def load_player(
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
+class Mind(NamedTuple):
+    """What a search of a player asks: see `azjax.search.alphazero_policy`."""
+
+    evaluator: Evaluator
+    params: Any
+    c_puct: float
+
+
+def load_mind(spec: str, game: Game) -> Mind:
+    """The network of a trained agent; random rollouts for every other player.
+
+    Raises:
+      ValueError: as `load_player`.
+      RunError: as `load_player`.
+    """
+    spec, _ = split_level(spec)
+    if not is_trained(spec):
+        return Mind(evaluators.rollout(game), None, 1.25)
+    agent = _agent(spec)
+    return Mind(evaluators.network(agent.network, agent.game), agent.variables, agent.c_puct)
+
+
 def load_opponent(spec: str, game: Game | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
     """Makes a player for matches, named as it was typed.
 
@@ -158,7 +181,7 @@ def _is_run(spec: str) -> bool:
 
 
 def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
-    agent = _of_run(*_split(spec)) if _is_run(spec) else load_agent(spec)
+    agent = _agent(spec)
     if game not in (None, agent.game):
         raise ValueError(f"{spec} was trained on {agent.game}, asked to play {game}")
     if level == "hard":
@@ -173,6 +196,10 @@ def _trained(spec: str, game: Game | None, num_simulations: int, level: str, sol
             name=with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
+
+
+def _agent(spec: str) -> Agent:
+    return _of_run(*_split(spec)) if _is_run(spec) else load_agent(spec)
 
 
 def _of_run(folder: str, step: int | None) -> Agent:

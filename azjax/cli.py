@@ -15,7 +15,7 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from azjax.agents import LEVELS, is_trained, load_opponent, load_player
+from azjax.agents import LEVELS, is_trained, load_mind, load_opponent, load_player
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.evaluation import (
@@ -71,7 +71,7 @@ usage: azjax COMMAND ...
   azjax evaluate PLAYER     measure a player: exactly where the game can be solved, and in matches
   azjax match A B ...       matches of players with each other; rates three and more
   azjax solve GAME          find every position of a game, and its value
-  azjax play PLAYER         play against an agent in the terminal
+  azjax play PLAYER         play against an agent in the terminal, or with --web on a page
   azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
@@ -173,6 +173,9 @@ def play_command(arguments: list[str]) -> None:
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
     if options.level is not None and not is_trained(spec):
         raise ValueError(f"level is for trained agents; {spec} has but one")
+    if options.web:
+        _serve(spec, game, options)
+        return
     names = LEVELS if is_trained(spec) else LEVELS[-1:]
     levels = {name: _load(spec, game, options, name) for name in names}
     play_in_terminal(
@@ -299,6 +302,16 @@ def _load(spec: str, game: Game, options: EvaluateOptions | PlayOptions, level: 
         solver=options.solver,
         reuse_tree=options.reuse_tree,
     )
+
+
+def _serve(spec: str, game: Game, options: PlayOptions) -> None:
+    try:
+        from azjax.play.server import serve
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
+    names = LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]
+    players = {name: _load(spec, game, options, name) for name in names}
+    serve(game, spec, load_mind(spec, game), players, host=options.host, port=options.port, console=_console)
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:

@@ -93,9 +93,12 @@ class SolveOptions:
 
 @dataclasses.dataclass(frozen=True)
 class PlayOptions:
-    """Plays against an agent in the terminal.
+    """Plays against an agent, in the terminal or on a page.
 
     Attributes:
+      web: serve a page for the browser, on which all else is chosen (needs the extra `play`).
+      host: address that the page is served at; others than this machine can come only if it is not 127.0.0.1.
+      port: of the page; 0 for any that is free.
       level: easy draws from the network's policy, medium takes its best move, hard searches; asked if not given.
       start: who moves first; asked if not given.
       num_simulations: of the search at level hard.
@@ -104,6 +107,9 @@ class PlayOptions:
       seed: of the agent's draws.
     """
 
+    web: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8000
     level: Literal["easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
     num_simulations: int = NUM_SIMULATIONS
@@ -113,6 +119,8 @@ class PlayOptions:
 
     def __post_init__(self) -> None:
         _check_seed(self.seed)
+        if not 0 <= self.port < 2**16:
+            raise ValueError(f"port must be 0..65535, got {self.port}")
 
 
 @dataclasses.dataclass(frozen=True)

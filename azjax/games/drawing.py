@@ -2,7 +2,8 @@
 
 A picture is one SVG document that scales, follows light and dark mode, loads nothing and runs nothing. A square of the
 board is 100 by 100 units and the top left corner of the board is (0, 0), so the middle of square (row, column) is
-(100 column + 50, 100 row + 50). Colours are named by their role, such as `first` for the pieces of player 0.
+(100 column + 50, 100 row + 50); `data-rows` and `data-columns` tell how many there are. Colours are named by their
+role, such as `first` for the pieces of player 0.
 """
 
 import math
@@ -250,6 +251,8 @@ class Sheet:
             xmlns="http://www.w3.org/2000/svg",
             viewBox=" ".join(map(number, (left, top, width, height))),
             width=round(_LONGER_SIDE * width / max(width, height)),
+            data_rows=self.rows,
+            data_columns=self.columns,
             **{"class": f"azjax {self.look}", "role": "img", "aria-label": ". ".join(label)},
             font_family="system-ui, sans-serif",
         )

@@ -174,8 +174,8 @@ class Thinker:
         seats = [search if search in going else None for search in seats]
         for row, search in enumerate(seats):
             if search is None and self._waiting:
-                seats[row] = self._waiting.pop(0)
-                seats[row].began = time.perf_counter()
+                seats[row] = newcomer = self._waiting.pop(0)
+                newcomer.began = time.perf_counter()
         return seats
 
     def _run(self, key: jax.Array, seats: list[Search | None]) -> SearchResult:

@@ -1,0 +1,256 @@
+"""A game between people and agents: its positions, its records, and what agents think of it, as the page asks for them.
+
+A game is its start and its actions, which come with every question; nothing of it is kept but positions that were seen.
+"""
+
+import collections
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from azjax.evaluation import GameRecord, Player, act, judge
+from azjax.games.game import Game
+from azjax.games.step import step_one
+from azjax.play.thinking import Thinker, Thought
+from azjax.search.view import NodeView, made_nodes, principal_variation
+
+_SHOWN_MOVES = 8
+_TREE_NODES = 40
+_KEPT_POSITIONS = 4096
+
+
+class Table:
+    """What is played, by whom, and what is known of it.
+
+    Args:
+      game: the game.
+      name: of the agent, for people.
+      thinker: searches; it is running.
+      players: who moves at once, by level; at every other level a search does.
+      exact: best play, where the game is solved.
+    """
+
+    def __init__(
+        self, game: Game, name: str, thinker: Thinker, players: Mapping[str, Player], exact: Player | None = None
+    ) -> None:
+        self.game, self.name, self.thinker, self.players, self.exact = game, name, thinker, players, exact
+        self._positions: collections.OrderedDict[tuple, Any] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def levels(self) -> list[str]:
+        """Rising, as far as one can say before they play."""
+        return ["search", *self.players] if "hard" in self.players else [*self.players, "search"]
+
+    def level_of(self, asked: dict[str, Any]) -> str:
+        """Who is asked.
+
+        Raises:
+          ValueError: nobody that is known.
+        """
+        level = asked.get("level")
+        if level not in self.levels:
+            raise ValueError(f"unknown level {str(level)[:40]!r}; available: {', '.join(self.levels)}")
+        return level
+
+    def states(self, start: str | None, actions: tuple[int, ...]) -> list[Any]:
+        """The positions of a game, one more than its actions.
+
+        Raises:
+          ValueError: a start or an action that the rules do not allow.
+        """
+        states = [self._known((start,), functools.partial(self._begin, start))]
+        for ply, action in enumerate(actions):
+            step = functools.partial(self._step, states[ply], action, ply)
+            states.append(self._known((start, *actions[: ply + 1]), step))
+        return states
+
+    def _known(self, key: tuple, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            if key in self._positions:
+                self._positions.move_to_end(key)
+                return self._positions[key]
+        state = make()
+        with self._lock:
+            self._positions[key] = state
+            while len(self._positions) > _KEPT_POSITIONS:
+                self._positions.popitem(last=False)
+        return state
+
+    def _begin(self, start: str | None) -> Any:
+        state = self.game.init(jax.random.key(0)) if start is None else self.game.from_text(start)
+        return jax.tree.map(np.asarray, state)
+
+    def _step(self, state: Any, action: int, ply: int) -> Any:
+        legal = np.asarray(self.game.legal_action_mask(state))
+        if bool(state.terminated) or not (0 <= action < len(legal) and legal[action]):
+            raise ValueError(f"action {ply + 1}: {action} is not a legal action there")
+        return step_one(self.game, state, action)
+
+    # What the page asks for. Each takes the body of a request, and raises ValueError with a reason for people.
+
+    def position(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The last position of a game: its picture, its legal moves, and who moves or has won."""
+        start, actions = game_of(asked)
+        states = self.states(start, actions)
+        state, game = states[-1], self.game
+        before = zip(states, actions, strict=False)
+        legal = [] if state.terminated else np.flatnonzero(game.legal_action_mask(state)).tolist()
+        return {
+            "svg": game.svg(state, last_action=actions[-1] if actions else None),
+            "text": _text_of(game, state),
+            "legal": [
+                {"action": a, "move": game.action_to_text(state, a), "squares": game.action_squares(state, a)}
+                for a in legal
+            ],
+            "moves": [game.action_to_text(each, action) for each, action in before],
+            "movers": [int(each.current_player) for each in states],
+            "over": bool(state.terminated),
+            "rewards": _rewards(states).tolist(),
+        }
+
+    def set_up(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The position of a text."""
+        text = asked.get("text")
+        if not isinstance(text, str):
+            raise ValueError("text must be a position")
+        try:
+            state = self.game.from_text(text.strip())
+        except NotImplementedError as error:
+            raise ValueError(str(error)) from None
+        return {"start": self.game.to_text(state)}
+
+    def record(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The game as a line of JSON; see `azjax.evaluation.GameRecord`."""
+        start, actions = game_of(asked)
+        names = asked.get("players", ["first", "second"])
+        if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
+            raise ValueError("players must be two names")
+        first, second = names
+        states = self.states(start, actions)
+        moves = tuple(self.game.action_to_text(state, action) for state, action in zip(states, actions, strict=False))
+        first_reward, second_reward = _rewards(states).tolist()
+        told = (first_reward, second_reward) if states[-1].terminated else None
+        return {"line": GameRecord(self.game, (first, second), moves, told, start).to_json()}
+
+    def load(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The game of such a line."""
+        line = asked.get("line")
+        if not isinstance(line, str):
+            raise ValueError("line must be a game as a line of JSON")
+        record = GameRecord.from_json(line)
+        if record.game != self.game:
+            raise ValueError(f"that is a game of {record.game}, and this page plays {self.game}")
+        _, actions = record.replay()
+        return {"start": record.start, "actions": actions, "players": record.players}
+
+    def judged(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What a player who moves at once makes of the last position: the last thought of a search."""
+        start, actions = game_of(asked)
+        state = self.running(start, actions)
+        player = self.players[self.level_of(asked)]
+        key = jax.random.key(np.random.default_rng().integers(2**32))
+        chosen, judgement, _ = jax.device_get(act(player, key, _batch(state)))
+        value = None if np.isnan(judgement.value[0]) else float(judgement.value[0])
+        policy = judgement.preferences[0]
+        told = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
+        return told | self._shown(state, actions, policy)
+
+    def lost(self, asked: dict[str, Any], ply: int, values: Callable[[Any], float]) -> dict[str, Any]:
+        """What the move of a ply gave away: by the values of the positions before and after, -1..1."""
+        start, actions = game_of(asked)
+        states = self.states(start, actions)
+        before, after = states[ply], states[ply + 1]
+        mover = int(before.current_player)
+        value = values(before)
+        if after.terminated:
+            then = float(after.rewards[mover])
+        else:
+            then = float(after.rewards[mover]) + values(after) * (1 if int(after.current_player) == mover else -1)
+        return {"ply": ply, "value": value, "then": then, "loss": max(0.0, value - then)}
+
+    def exact_value(self, state: Any) -> float:
+        """The true value, for the player to move."""
+        assert self.exact is not None
+        return float(judge(self.exact, jax.random.key(0), _batch(state)).value[0])
+
+    def thought(self, state: Any, actions: tuple[int, ...], thought: Thought, with_tree: bool) -> dict[str, Any]:
+        """What the page shows of a thought."""
+        told: dict[str, Any] = {
+            "simulations": thought.num_simulations,
+            "value": thought.value,
+            "proven": thought.proven,
+            "action": thought.action,
+            "last": thought.is_last,
+            **self._shown(state, actions, thought.policy),
+        }
+        if with_tree:
+            nodes = made_nodes(thought.tree, thought.row)
+            told["variation"] = principal_variation(thought.tree, self.game, thought.row)
+            told["tree"] = self._branch(nodes, nodes[0], _most_visited(nodes))
+        return told
+
+    def _shown(self, state: Any, actions: tuple[int, ...], policy: np.ndarray) -> dict[str, Any]:
+        likeliest = [action for action in np.argsort(-policy)[:_SHOWN_MOVES].tolist() if policy[action] > 0]
+        return {
+            "svg": self.game.svg(state, policy=policy, last_action=actions[-1] if actions else None),
+            "policy": [
+                {"action": action, "move": self.game.action_to_text(state, action), "share": float(policy[action])}
+                for action in likeliest
+            ],
+        }
+
+    def _branch(self, nodes: dict[int, NodeView], node: NodeView, shown: set[int]) -> dict[str, Any]:
+        """A node and those below it, for a tree that opens."""
+        return {
+            "move": ""
+            if node.parent is None or node.action is None
+            else self.game.action_to_text(nodes[node.parent].state, node.action),
+            "visits": node.visits,
+            "value": node.value,
+            "below": [self._branch(nodes, nodes[child], shown) for child in node.children if child in shown],
+        }
+
+    def running(self, start: str | None, actions: tuple[int, ...]) -> Any:
+        state = self.states(start, actions)[-1]
+        if state.terminated:
+            raise ValueError("the game is over")
+        return state
+
+
+def game_of(asked: dict[str, Any]) -> tuple[str | None, tuple[int, ...]]:
+    """Start and actions of a question.
+
+    Raises:
+      ValueError: of another type.
+    """
+    start, actions = asked.get("start"), asked.get("actions", [])
+    if not isinstance(start, str | None):
+        raise ValueError("start must be a position or null")
+    if not (isinstance(actions, list) and all(type(action) is int for action in actions)):
+        raise ValueError("actions must be a list of numbers")
+    return start, tuple(actions)
+
+
+def _rewards(states: list[Any]) -> np.ndarray:
+    """float [2]: of a whole game."""
+    return np.sum([np.asarray(state.rewards, float) for state in states], axis=0) + 0.0  # no -0
+
+
+def _text_of(game: Game, state: Any) -> str | None:
+    try:
+        return game.to_text(state)
+    except NotImplementedError:
+        return None
+
+
+def _most_visited(nodes: dict[int, NodeView]) -> set[int]:
+    return set(sorted(nodes, key=lambda number: (-nodes[number].visits, number))[:_TREE_NODES])
+
+
+def _batch(state: Any) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
