@@ -121,6 +121,67 @@ def holding_back() -> str:
     )
 
 
+def notebooks() -> str:
+    """What the notebooks reached that azjax comes from, and what the studies that replace them reach."""
+    uct, connect2, santorini, brandub = map(result_of, ("tictactoe_uct", "connect2", "santorini_small", "brandub_game"))
+    before = uct["settings"]["notebook"]
+    (searched,) = [row for row in uct["rows"] if row["simulations"] == before["simulations"]]
+    most = uct["rows"][-1]
+    lost = [row["against"]["optimal"]["won_drawn_lost"] for row in (searched, most)]
+    preset = connect2["agents"]["preset"]
+    random, optimal = (santorini["notebook"]["improvements"][rival][-1] for rival in ("random", "optimal"))
+    (best,) = [row for row in santorini["rows"] if row["player"] == "preset, network"]
+    matches = result_of("brandub")["rows"]
+    (match,) = [
+        row
+        for row in matches
+        if (row["iteration"], row["player"], row["rival"])
+        == (matches[-1]["iteration"], "network + 100 simulations", "uct:1000")
+    ]
+    return table(
+        ("", "notebook", "azjax", "study"),
+        [
+            (
+                "tic-tac-toe: simulations a second, one position and 1,000 games side by side",
+                f"{before['simulations_per_second']:,}",
+                f"{searched['one_position']:,.0f} and {searched['batch_of_1000']:,.0f}",
+                "`tictactoe_uct.py`",
+            ),
+            (
+                f"games lost of {sum(lost[0]):,} against best play, with {searched['simulations']:,} and "
+                f"{most['simulations']:,} simulations",
+                "not counted",
+                f"{lost[0][2]} and {lost[1][2]}",
+                "`tictactoe_uct.py`",
+            ),
+            (
+                "Santorini 2x2: points a game against random and optimal play",
+                f"{random:.4f} and {optimal:.4f}",
+                f"{best['against_random']:.4f} and {best['against_optimal']:.4f}",
+                "`santorini_small.py`",
+            ),
+            (
+                "Connect-2: training; mistakes on all 23 positions",
+                f"{connect2['settings']['notebook_minutes']:.0f} minutes; not counted",
+                f"{preset['seconds']:.1f} seconds; {preset['mistakes']:.0f}",
+                "`connect2.py`",
+            ),
+            (
+                "Brandub: simulations a second, one position; the notebook's with a dummy for a network",
+                "106 to 137",
+                f"{brandub['simulations_per_second']:,}",
+                "`brandub.py`",
+            ),
+            (
+                "Brandub: points a game of the trained agent against UCT with 1,000 rollouts",
+                "not trained",
+                f"{match['score']:.1%}",
+                "`against_uct.py`",
+            ),
+        ],
+    )
+
+
 def cards() -> str:
     """The cards of the agents that come with the package, one below the other."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
@@ -129,7 +190,12 @@ def cards() -> str:
 
 def rows_of(name: str) -> list[dict[str, Any]]:
     """Of a committed result."""
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    return result_of(name)["rows"]
+
+
+def result_of(name: str) -> Any:
+    """A committed result."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -142,5 +208,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    each.__name__: each for each in (search, search_on_a_second_machine, games, self_play, holding_back, cards)
+    each.__name__: each
+    for each in (search, search_on_a_second_machine, games, self_play, holding_back, notebooks, cards)
 }
