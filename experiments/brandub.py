@@ -22,8 +22,10 @@ from rich.table import Table
 from study import DOCS, RESULTS, write_results
 
 import azjax
+from azjax.agents import game_of
 from azjax.evaluation import Player, act, judge
 from azjax.games import animate
+from azjax.games.step import step_all
 
 NOTEBOOK_SIMULATIONS_PER_SECOND = (106, 137)  # measured on a machine of 2 cores
 
@@ -67,7 +69,9 @@ def main(
     console = Console(highlight=False)
     network = azjax.load_player(agent, level="medium")
     search = azjax.load_player(agent, num_simulations=num_simulations)
-    game = azjax.make("brandub")
+    game = game_of(agent)
+    if game is None:
+        raise ValueError(f"{agent} is no trained agent")
     played = play_game(game, network, search, seed)
     began = time.perf_counter()
     play_game(game, network, search, seed)  # compiled now
@@ -94,7 +98,6 @@ def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
     key = jax.random.key(seed)
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(key))
     states, actions, predicted, searched, values, movers = [state], [], [], [], [], []
-    step = jax.jit(jax.vmap(game.step))
     while not states[-1].terminated[0]:
         key, search_key = jax.random.split(key)
         alone = judge(network, search_key, states[-1])
@@ -104,7 +107,7 @@ def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
         values.append(float(alone.value[0]))
         searched.append(np.asarray(judgement.preferences[0]))
         actions.append(int(action[0]))
-        states.append(jax.tree.map(np.asarray, step(states[-1], action)))
+        states.append(step_all(game, states[-1], action))
     rewards = states[-1].rewards[0]
     return Game(
         states=[jax.tree.map(lambda leaf: leaf[0], state) for state in states],

@@ -74,7 +74,7 @@ def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS /
         }
         judgement = jax.device_get(judge(player, jax.random.key(seed), states))
         for row, value, policy in zip(rows, judgement.value, judgement.preferences, strict=True):
-            row[name] = {"value": round(float(value), 3), "policy": np.round(policy, 3).tolist()}
+            row[name] = {"value": round(float(value), 3), "policy": [round(float(share), 3) for share in policy]}
     console.print(table(rows, agents))
     for name, agent in agents.items():
         console.print(f"{name}: {agent['mistakes']:.0f} mistakes, {agent['seconds']:.0f} s of training")

@@ -173,6 +173,54 @@ def test_the_study_of_what_holds_back_runs_through_at_tiny_sizes(tmp_path, monke
 
 
 @pytest.mark.slow
+def test_tictactoe_is_searched_and_played_at_tiny_sizes(tmp_path, capsys):
+    study = load_study("tictactoe_uct")
+    output, plot = tmp_path / "uct.json", tmp_path / "uct.png"
+    study.main(counts=(4, 8), games=4, shown_nodes=5, output=output, plot=plot)
+    rows = json.loads(output.read_text())["rows"]
+    assert [row["simulations"] for row in rows] == [4, 8]
+    for row in rows:
+        assert {name: sum(rival["won_drawn_lost"]) for name, rival in row["against"].items()} == {
+            "random": 4,
+            "optimal": 4,
+        }
+        assert row["against"]["optimal"]["won_drawn_lost"][0] == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    shown = capsys.readouterr().out
+    assert "nodes in the order in which they were added" in shown
+    assert "wins of X" in shown
+
+
+@pytest.mark.slow
+def test_connect2_is_learned_twice_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("connect2")
+    small = dataclasses.replace(preset("connect2"), iterations=2, checkpoint_every=1, width=8, depth=1)
+    monkeypatch.setattr(study, "NOTEBOOK", small)
+    monkeypatch.setattr(study.azjax, "preset", lambda game: small)
+    output = tmp_path / "connect2.json"
+    study.main(runs=tmp_path / "runs", output=output)
+    results = json.loads(output.read_text())
+    assert len(results["rows"]) == 23
+    assert {row["position"]: row["value"] for row in results["rows"]}["_X__"] == -1
+    for row in results["rows"]:
+        assert sum(row["preset"]["policy"]) == pytest.approx(1, abs=0.003)
+    assert set(results["agents"]) == {"notebook", "preset"}
+
+
+@pytest.mark.slow
+def test_a_game_is_played_with_what_was_predicted(tmp_path):
+    study = load_study("brandub")
+    output, picture = tmp_path / "game.json", tmp_path / "game.svg"
+    study.main(agent="tictactoe", num_simulations=8, output=output, picture=picture)
+    results = json.loads(output.read_text())
+    # Two who make no mistake draw.
+    assert len(results["moves"]) == 9
+    assert {move["result"] for move in results["moves"]} == {0}
+    assert results["simulations_per_second"] > 0
+    assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.slow
 def test_the_ablation_runs_through_at_tiny_sizes(ablation, tmp_path, monkeypatch):
     small = dataclasses.replace(ablation.BASE, width=8, depth=1, num_games=16, replay_size=2048, batch_size=16)
     groups = {group: {name: small for name in list(variants)[:2]} for group, variants in ablation.GROUPS.items()}
