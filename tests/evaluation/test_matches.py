@@ -9,8 +9,9 @@ import pytest
 import azjax.games
 from azjax.evaluation.exact import optimal_table, random_table, versus
 from azjax.evaluation.matches import Record, play_match, play_round_robin
-from azjax.evaluation.players import Player, optimal_player, random_player, search_player
+from azjax.evaluation.players import Player, act, optimal_player, random_player, search_player
 from azjax.evaluation.sequential import SequentialTest
+from azjax.packaged import load_agent
 from azjax.search import evaluators
 
 CONNECT2 = azjax.games.make("connect2")
@@ -133,6 +134,30 @@ def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=9)
     with pytest.raises(ValueError, match="opening_plies must be at least 0, got -1"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=-1)
+
+
+def test_games_side_by_side_are_those_played_one_at_a_time():
+    """By two who search, one with a network: after the opening each has one move in each position."""
+    agent = load_agent("tictactoe")
+    network = evaluators.network(agent.network, TICTACTOE)
+    players = (
+        search_player(TICTACTOE, network, agent.variables, num_simulations=16),
+        search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=16),
+    )
+    match = play_match(TICTACTOE, *players, 24, key(), batch_size=10, opening_plies=3)
+    assert len(set(match.actions)) > 12
+    for number, (actions, reward) in enumerate(zip(match.actions, match.rewards, strict=True)):
+        state, total = TICTACTOE.init(key()), 0.0
+        for ply, played in enumerate(actions):
+            mover = int(state.current_player)
+            alone = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
+            if ply >= 3:
+                chosen, _, _ = act(players[mover ^ (number % 2)], key(), alone)
+                assert int(chosen[0]) == played, (number, ply)
+            state = TICTACTOE.step(state, jnp.int32(played))
+            total += float(state.rewards[number % 2])
+        assert bool(state.terminated)
+        assert total == reward
 
 
 def test_a_sequential_test_stops_the_match_when_it_is_sure(solution_of):
