@@ -1,0 +1,233 @@
+"""The page in Chromium, as people use it."""
+
+import random
+import shutil
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from azjax.evaluation import optimal_player, random_player, solve
+from azjax.games.game import make
+from azjax.play.server import make_app
+from azjax.play.table import Table
+from azjax.play.thinking import Thinker
+from azjax.search import evaluators
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+GAMES = {
+    "tictactoe": {},
+    "connect2": {},
+    "mnk": {"columns": 5, "rows": 4, "in_a_row": 3},
+    "connect_four": {},
+    "santorini": {"size": 3, "workers": 1},
+    "brandub": {},
+}
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module", params=GAMES)
+def address(request):
+    """Where a server of the game listens."""
+    game = make(request.param, **GAMES[request.param])
+    thinker = Thinker(game, evaluators.uniform(game), max_simulations=64)
+    thinker.start()
+    exact = optimal_player(solve(game)) if request.param in ("tictactoe", "connect2") else None
+    table = Table(game, "somebody", thinker, {"easy": random_player(game)}, exact)
+    table.judged({"level": "easy", "actions": []})
+    server = uvicorn.Server(uvicorn.Config(make_app(table), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    thinker.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """The page, ready; nothing may go wrong on it, and it may ask nobody else."""
+    page = browser.new_page(
+        viewport={"width": 1200, "height": 900},
+        color_scheme="light",
+        reduced_motion="reduce",
+        bypass_csp=True,  # waiting for a condition evaluates it
+    )
+    page.set_default_timeout(20_000)
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith((address, "data:", "blob:")) or wrong.append(asked.url))
+    page.on("console", lambda told: told.type == "error" and "400" not in told.text and wrong.append(told.text))
+    page.goto(address)
+    page.wait_for_function("shown !== null")
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def click(page, source):
+    """Clicks one legal move, square by square."""
+    before = page.evaluate("game.ply")
+    move = source.choice(page.evaluate("shown.legal"))
+    for square in move["squares"]:
+        page.click(f'#squares button[data-square="{square}"]')
+    page.wait_for_function(f"game.ply > {before} && shown.moves.length === game.ply")
+    assert page.evaluate("shown.moves")[before] == move["move"]
+
+
+def people(page):
+    for seat in (0, 1):
+        page.select_option(f"#player{seat}", "person")
+    page.wait_for_function("shown !== null")
+
+
+def settled(page):
+    page.wait_for_function("shown.over || (game.ply === shown.moves.length && mine())")
+
+
+def test_a_whole_game_is_played_by_clicking_against_the_agent(page):
+    page.select_option("#player1", "easy")
+    source, plies = random.Random(0), 0
+    for _ in range(400):
+        settled(page)
+        if page.evaluate("shown.over"):
+            break
+        click(page, source)
+        plies += 1
+    assert page.evaluate("shown.over")
+    assert plies >= 2
+    assert page.inner_text("#status").endswith(("won", "draw"))
+    assert page.locator("#moves button").count() == page.evaluate("game.actions.length")
+
+
+def test_moves_are_taken_back_and_gone_through(page):
+    people(page)
+    source = random.Random(1)
+    for _ in range(2):
+        click(page, source)
+    first, second = (button.inner_text() for button in page.locator("#moves button").all())
+    page.click("#back")
+    page.wait_for_function("shown.moves.length === 1")
+    assert page.locator("#moves button").count() == 2
+    page.keyboard.press("End")
+    page.wait_for_function("shown.moves.length === 2")
+    page.locator("#moves button").first.click()
+    page.wait_for_function("shown.moves.length === 1")
+    page.keyboard.press("End")
+    page.wait_for_function("shown.moves.length === 2")
+    page.click("#undo")
+    page.wait_for_function("shown.moves.length === 1 && game.actions.length === 1")
+    page.fill("#move", second)
+    page.keyboard.press("Enter")
+    page.wait_for_function("shown.moves.length === 2")
+    assert page.evaluate("shown.moves") == [first, second]
+    page.fill("#move", "nonsense")
+    page.keyboard.press("Enter")
+    assert "nonsense is not a legal move here" in page.inner_text("#message")
+
+
+def test_a_position_is_set_up_and_a_bad_one_refused_with_the_reason(page):
+    people(page)
+    source = random.Random(2)
+    click(page, source)
+    text = page.evaluate("shown.text")
+    page.click("#new")
+    page.wait_for_function("shown.moves.length === 0")
+    page.click("summary:has-text('Set up')")
+    page.fill("#position", text)
+    page.click("#setup button")
+    page.wait_for_function(f"shown.text === {text!r}")
+    assert page.evaluate("game.actions.length") == 0
+    page.fill("#position", "nonsense!")
+    page.click("#setup button")
+    page.wait_for_function("document.getElementById('message').textContent !== ''")
+    assert "nonsense!" in page.inner_text("#message") or "'n'" in page.inner_text("#message")
+    assert page.evaluate("shown.text") == text
+
+
+def test_a_game_is_saved_loaded_and_judged(page):
+    people(page)
+    source = random.Random(3)
+    for _ in range(2):
+        click(page, source)
+    moves = page.evaluate("shown.moves")
+    page.click("summary:has-text('Set up')")
+    with page.expect_download() as download:
+        page.click("#save")
+    line = download.value.path().read_text()
+    assert page.input_value("#line") == line.strip()
+    page.click("#new")
+    page.wait_for_function("shown.moves.length === 0")
+    page.click("#take")
+    page.wait_for_function("shown.moves.length === 2")
+    assert page.evaluate("shown.moves") == moves
+    page.select_option("#strength", "16")
+    page.click("#review")
+    page.wait_for_function("document.getElementById('judged').textContent.includes('give something away')")
+    assert page.evaluate("losses.size") == 2
+
+
+def test_the_agent_shows_what_it_thinks_and_gives_hints(page):
+    people(page)
+    page.click("#analyse")
+    page.wait_for_function("document.querySelectorAll('#policy tr').length > 0")
+    page.wait_for_function("document.querySelectorAll('#tree > *').length > 0")
+    assert "simulations" in page.inner_text("#thought")
+    assert page.inner_text("#variation").startswith("It expects ")
+    page.click("#hint")
+    page.wait_for_function("document.getElementById('thought').textContent.startsWith('Hint: ')")
+
+
+def test_two_agents_play_while_one_watches(page):
+    page.select_option("#strength", "16")
+    page.select_option("#player0", "easy")
+    page.wait_for_function("game.actions.length >= 2 || shown.over")
+
+
+def test_it_fits_a_phone_and_turns_dark(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    styles = page.locator("#picture svg > style").all_text_contents()
+    assert all("@media all" in style for style in styles)
+
+
+@pytest.mark.parametrize("size", [(1200, 900), (1200, 500), (390, 844)])
+def test_squares_lie_on_the_board(page, size):
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    board, inside = page.locator("#picture svg").bounding_box(), page.locator("#squares button").all()
+    assert board["height"] <= size[1]
+    ratio = page.evaluate("document.querySelector('#picture svg').viewBox.baseVal.width") / board["width"]
+    first, second = (square.bounding_box() for square in inside[:2])
+    # A square is 100 units wide, as high as wide, and beside the one before.
+    for square in (first, second):
+        assert square["width"] * ratio == pytest.approx(100, abs=1)
+        assert square["height"] * ratio == pytest.approx(100, abs=1)
+    assert (second["x"] - first["x"]) * ratio == pytest.approx(100, abs=1)
+
+
+def test_every_square_and_button_has_a_name(page):
+    nameless = """[...document.querySelectorAll("button, input, select, textarea")].filter(each => !(
+        each.getAttribute("aria-hidden") || each.getAttribute("aria-label") || each.textContent.trim() ||
+        each.labels.length)).length"""
+    assert page.evaluate(nameless) == 0
+    page.focus("#squares button")
+    before = page.evaluate("document.activeElement.dataset.square")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.square") != before
