@@ -1,5 +1,6 @@
 """The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
 
+import dataclasses
 import logging
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import Game, available
 from azjax.options import (
     EvaluateOptions,
+    GtpOptions,
     MatchOptions,
     PlayOptions,
     ReportOptions,
@@ -46,6 +48,7 @@ from azjax.options import (
     parse_with_players,
 )
 from azjax.packaged import packaged
+from azjax.play.gtp import GtpEngine, serve_gtp
 from azjax.play.terminal import play_in_terminal
 from azjax.report import (
     by_ply_table,
@@ -72,6 +75,7 @@ usage: azjax COMMAND ...
   azjax match A B ...       matches of players with each other; rates three and more
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal, or with --web on a page
+  azjax gtp PLAYER          an engine of the Go Text Protocol, for other people's programs
   azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
@@ -188,6 +192,12 @@ def play_command(arguments: list[str]) -> None:
     )
 
 
+def gtp_command(arguments: list[str]) -> None:
+    options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
+    player = _load(spec, game, options, LEVELS[-1])
+    serve_gtp(GtpEngine(game, dataclasses.replace(player, name=spec), options.seed), sys.stdin, sys.stdout)
+
+
 def report_command(arguments: list[str]) -> None:
     folder, arguments = first_word("report", "RUN", arguments)
     options = parse(f"report {folder}", ReportOptions(), arguments)
@@ -217,6 +227,7 @@ _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "match": match_command,
     "solve": solve_command,
     "play": play_command,
+    "gtp": gtp_command,
     "report": report_command,
     "benchmark": benchmark_command,
 }
@@ -293,7 +304,7 @@ def _draw(folder: Path) -> None:
         _console.print(f"no learning curve: {error}", soft_wrap=True)
 
 
-def _load(spec: str, game: Game, options: EvaluateOptions | PlayOptions, level: str) -> Player:
+def _load(spec: str, game: Game, options: EvaluateOptions | GtpOptions | PlayOptions, level: str) -> Player:
     return load_player(
         spec,
         game,

@@ -124,6 +124,26 @@ class PlayOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class GtpOptions:
+    """An agent as an engine of the Go Text Protocol, on standard input and output.
+
+    Attributes:
+      num_simulations: of a trained agent's search.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: the search goes on in the tree below the moves that were played.
+      seed: of the agent's draws.
+    """
+
+    num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_seed(self.seed)
+
+
+@dataclasses.dataclass(frozen=True)
 class MatchOptions:
     """Plays matches of players with each other, each moving first in half of the games; three and more are rated.
 

@@ -50,7 +50,7 @@ def _refused(capsys, arguments, code=2):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["fly"], "unknown command 'fly'; available: train, evaluate, match, solve, play, report, benchmark"),
+        (["fly"], "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, benchmark"),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
         (["train", "chess"], f"unknown game 'chess'; {CHOICES}"),
         (

@@ -1,0 +1,219 @@
+"""The engine, as a program talks to it."""
+
+import io
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from azjax.evaluation import ExternalPlayer, optimal_player, play_match, random_player, solve, uct_player
+from azjax.games.game import make
+from azjax.play.gtp import GtpEngine, serve_gtp
+
+GAME = make("tictactoe")
+AZJAX = str(Path(sys.executable).with_name("azjax"))
+
+TRANSCRIPT = """\
+> protocol_version
+= 2
+
+> 7 name
+=7 azjax optimal
+
+> known_command genmove
+= true
+
+> known_command reg_genmove
+= false
+
+> game
+= tictactoe
+
+> game connect_four
+? this engine plays tictactoe, not connect_four
+
+> boardsize 3
+=
+
+> boardsize 19
+? unacceptable size
+
+> play b b2
+=
+
+> play b a1
+? it is the other side's turn
+
+> play w b2
+? illegal move
+
+> 12 play a1 # a corner, which draws
+=12
+
+> legal_actions
+= a3 b3 c3 a2 c2 b1 c1
+
+> is_terminal
+= false
+
+> final_score
+? the game is not over
+
+> showboard
+=
+3  . . .
+2  . X .
+1  O . .
+   a b c
+
+> play b c1
+=
+
+> genmove
+= a3
+
+> play b c3
+=
+
+> undo
+=
+
+> play a2
+=
+
+> play w c2
+=
+
+> play b3
+=
+
+> play w b1
+=
+
+> play b c3
+=
+
+> is_terminal
+= true
+
+> returns
+= 0 0
+
+> final_score
+= 0
+
+> genmove w
+? the game is over
+
+> clear_board
+=
+
+> undo
+? cannot undo
+
+> does_not_exist
+? unknown command
+
+> quit
+=
+
+"""
+
+
+@pytest.fixture(scope="module")
+def best():
+    return optimal_player(solve(GAME))
+
+
+def test_a_conversation_goes_as_written(best):
+    engine = GtpEngine(GAME, best)
+    parts = TRANSCRIPT.split("> ")[1:]
+    for part in parts:
+        line, _, expected = part.partition("\n")
+        said = engine.answer(line)
+        assert said.endswith("\n\n")
+        assert "\n".join(row.strip() for row in said.splitlines()) == "\n".join(
+            row.strip() for row in expected.splitlines()
+        ), line
+    assert engine.has_ended
+
+
+def test_lines_without_a_command_are_not_answered(best):
+    output = io.StringIO()
+    serve_gtp(GtpEngine(GAME, best), ["\n", "# a comment\n", "  \t \n", "3\n", "quit\n", "name\n"], output)
+    assert output.getvalue() == "=\n\n"
+
+
+@pytest.mark.parametrize("name", ["connect_four", "brandub", "santorini"])
+def test_every_game_is_played_to_its_end(name):
+    game = make(name)
+    engine = GtpEngine(game, random_player(game))
+    for _ in range(game.max_plies):
+        if engine.answer("is_terminal") == "= true\n\n":
+            break
+        legal = engine.answer("legal_actions")[2:].split()
+        assert engine.answer("genmove")[2:].strip() in legal
+    assert engine.answer("is_terminal") == "= true\n\n"
+    first, second = map(float, engine.answer("returns")[2:].split())
+    assert first == -second
+
+
+def _fuzz(best, count):
+    source = random.Random(0)
+    engine = GtpEngine(GAME, best)
+    words = [
+        *engine._verbs,
+        "b",
+        "w",
+        "white",
+        "a1",
+        "b2",
+        "c3",
+        "4",
+        "9",
+        "-1",
+        "#",
+        "19",
+        "x" * 5000,
+        "é",
+        "\0",
+        "\t",
+    ]
+    for number in range(count):
+        line = " ".join(source.choice(words) for _ in range(source.randrange(5)))
+        answer = engine.answer(line)
+        assert answer == "" or (answer[0] in "=?" and answer.endswith("\n\n")), (number, line, answer)
+        assert "Traceback" not in answer
+        assert len(engine._states) <= 10
+
+
+def test_random_lines_are_answered_or_refused(best):
+    _fuzz(best, 2000)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_random_lines_are_answered_or_refused(best):
+    _fuzz(best, 100_000)
+
+
+@pytest.mark.slow
+def test_it_plays_a_match_as_a_program_of_somebody_elses():
+    command = f"{AZJAX} gtp uct:200 --game tictactoe"
+    engine = ExternalPlayer("theirs", "gtp", command, seconds=60)
+    match = play_match(GAME, uct_player(GAME, num_simulations=200), engine, 4, jax.random.key(0))
+    assert match.games == 4
+    assert match.forfeits == (None,) * 4
+
+
+@pytest.mark.slow
+def test_the_command_answers_on_standard_output():
+    command = [AZJAX, "gtp", "tictactoe", "--num-simulations", "16"]
+    told = "play b b2\ngenmove w\nquit\n"
+    done = subprocess.run(command, input=told, capture_output=True, text=True, check=True)
+    lines = done.stdout.split("\n\n")
+    assert lines[0] == "="
+    assert lines[1][2:] in ("a1", "c1", "a3", "c3")  # a corner, or it loses
+    assert done.stderr == ""
