@@ -248,13 +248,19 @@ def test_train_evaluate_and_refuse_to_overwrite(capsys, tmp_path):
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
-    main(["report", str(folder), "--games", "2", "--num-simulations", "4"])
-    assert capsys.readouterr().out.strip() == f"{folder}/report.html"
-    assert (folder / "report.html").read_text().startswith("<!doctype html>")
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
     assert "has no checkpoint 77; there are: 2, 3" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+
+
+@pytest.mark.slow
+def test_a_run_is_reported(capsys, tmp_path):
+    folder = tmp_path / "run"
+    train(make("connect2"), small_run.SMALL, folder)
+    main(["report", str(folder), "--games", "2", "--num-simulations", "4"])
+    assert capsys.readouterr().out.strip() == f"{folder}/report.html"
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_a_damaged_checkpoint_is_told_in_one_line_and_the_one_before_goes_on(capsys, tmp_path):

@@ -144,8 +144,8 @@ def test_games_side_by_side_are_those_played_one_at_a_time():
         search_player(TICTACTOE, network, agent.variables, num_simulations=16),
         search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=16),
     )
-    match = play_match(TICTACTOE, *players, 24, key(), batch_size=10, opening_plies=3)
-    assert len(set(match.actions)) > 12
+    match = play_match(TICTACTOE, *players, 12, key(), batch_size=5, opening_plies=3)
+    assert len(set(match.actions)) > 6
     for number, (actions, reward) in enumerate(zip(match.actions, match.rewards, strict=True)):
         state, total = TICTACTOE.init(key()), 0.0
         for ply, played in enumerate(actions):

@@ -151,7 +151,7 @@ def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
     np.testing.assert_array_equal(plain.tree.facts[..., PRIOR][below], tree.facts[..., PRIOR][below])
 
 
-@pytest.mark.parametrize("solver", [False, True])
+@pytest.mark.parametrize("solver", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_trees_in_a_row_are_the_same_trees_and_go_on_alike(searched, solver):
     game = searched[0]
     begun = search(game, ROOTS, 60, max_nodes=200, solver=solver)

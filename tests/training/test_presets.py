@@ -26,6 +26,7 @@ def test_other_options_of_a_game_have_no_preset():
     assert preset(make("santorini", size=4, workers=1)) == Config()
 
 
+@pytest.mark.slow
 def test_the_preset_of_connect2_learns_to_make_no_mistake_on_any_position(tmp_path):
     game, config = make("connect2"), preset("connect2")
     solution = solve(game)
