@@ -103,6 +103,7 @@ def serve(
             for level in players:
                 table.judged({"level": level, "actions": []})
         shown = f"[{host}]" if ":" in host else host
+        listening.listen()  # before it is told, so that nobody is refused
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
         # Whoever listens on all addresses is reached by numbers, which no foreign name stands for.
         hosts = ("127.0.0.1", "localhost", "[::1]", shown)

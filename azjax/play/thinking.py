@@ -101,22 +101,29 @@ class Thinker:
         self._closed = False
         self._trees: dict[int, Tree] = {}
         self._idle = jax.tree.map(np.asarray, game.init(jax.random.key(0)))
+        self._preparing = threading.Thread(target=self._prepare, args=(SEATS,), name="preparing", daemon=True)
         self._thread = threading.Thread(target=self._work, name="thinker", daemon=True)
 
     def start(self) -> None:
-        """Compiles, so that nobody waits for it later, and begins to listen."""
-        for seats in (1, SEATS):
-            self._trees[seats] = self._run(jax.random.key(0), [None] * seats).tree
-            jax.block_until_ready(compact(self._trees[seats]))
-            # Going on is another program.
-            self._trees[seats] = self._run(jax.random.key(0), [None] * seats).tree
+        """Compiles what one search needs, and begins to listen; what many need is compiled meanwhile."""
+        self._prepare(1)
+        self._preparing.start()
         self._thread.start()
+
+    def _prepare(self, seats: int) -> None:
+        tree = self._run(jax.random.key(0), [None] * seats).tree
+        jax.block_until_ready(compact(tree))
+        # Going on is another program.
+        tree = self._run(jax.random.key(0), [None] * seats, tree).tree
+        with self._changed:
+            self._trees[seats] = tree
 
     def close(self) -> None:
         """Ends all searches and the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
+        self._preparing.join()
         self._thread.join()
 
     def search(
@@ -154,7 +161,7 @@ class Thinker:
                     return
                 seats = self._seated(seats)
             count += 1
-            result = self._run(jax.random.fold_in(jax.random.key(1), count), seats)
+            result = self._run(jax.random.fold_in(jax.random.key(1), count), seats, self._trees[len(seats)])
             found = jax.device_get((result.action, result.policy, result.value, result.bounds))
             self._trees[len(seats)] = result.tree
             for row, search in enumerate(seats):
@@ -165,7 +172,7 @@ class Thinker:
         """Who thinks next: those who did and still want to, then those who wait longest."""
         going = [search for search in seats if search is not None and not search.cancelled.is_set()]
         self._waiting = [search for search in self._waiting if not search.cancelled.is_set()]
-        wanted = 1 if len(going) + len(self._waiting) <= 1 else SEATS
+        wanted = SEATS if len(going) + len(self._waiting) > 1 and SEATS in self._trees else 1
         if wanted != len(seats):
             if going:  # at most one, or there would be many before and after
                 row = seats.index(going[0])
@@ -178,11 +185,10 @@ class Thinker:
                 newcomer.began = time.perf_counter()
         return seats
 
-    def _run(self, key: jax.Array, seats: list[Search | None]) -> SearchResult:
+    def _run(self, key: jax.Array, seats: list[Search | None], tree: Tree | None = None) -> SearchResult:
         """A chunk of simulations in every seat."""
         rows = [self._idle if search is None else search.state for search in seats]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-        tree = self._trees.get(len(seats))
         if tree is not None:
             # Who sits down begins anew, also where somebody had looked at the same position before.
             new = np.array([search is None or search.done == 0 for search in seats])
