@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from azjax.agents import Mind
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import Game
-from azjax.play.table import Table, game_of
+from azjax.play.table import Table, game_of, given_away
 from azjax.play.thinking import Thinker, Thought
 
 MAX_BODY = 64 * 1024  # bytes
@@ -192,12 +192,13 @@ def make_app(
         thoughts, ask = _searches(table, asked)
 
         async def lines() -> AsyncIterator[str]:
-            values: dict[int, float] = {}
+            before = 0.0
             with sessions.one_more(lambda: thoughts.put_nowait(None)):
                 for ply, state in enumerate(states):
+                    value = 0.0
                     if not state.terminated:
                         if table.exact is not None:
-                            values[id(state)] = await run_in_threadpool(table.exact_value, state)
+                            value = await run_in_threadpool(table.exact_value, state)
                         else:
                             search = ask(state)
                             try:
@@ -208,9 +209,11 @@ def make_app(
                             if thought is None:
                                 yield _line({"error": "closed: too many people search at once"})
                                 return
-                            values[id(state)] = thought.value
+                            value = thought.value
                     if ply:
-                        yield _line(table.lost(asked, ply - 1, lambda state: values[id(state)]))
+                        loss = given_away(states[ply - 1], state, before, value)
+                        yield _line({"ply": ply - 1, "value": before, "loss": loss})
+                    before = value
 
         return _lines(lines())
 
@@ -270,7 +273,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
     Raises:
       ValueError: no JSON object.
-      _TooLarge: more than `MAX_BODY` bytes.
+      _TooLargeError: more than `MAX_BODY` bytes.
     """
     body = b""
     async for part in request.stream():

@@ -160,19 +160,6 @@ class Table:
         told = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
         return told | self._shown(state, actions, policy)
 
-    def lost(self, asked: dict[str, Any], ply: int, values: Callable[[Any], float]) -> dict[str, Any]:
-        """What the move of a ply gave away: by the values of the positions before and after, -1..1."""
-        start, actions = game_of(asked)
-        states = self.states(start, actions)
-        before, after = states[ply], states[ply + 1]
-        mover = int(before.current_player)
-        value = values(before)
-        if after.terminated:
-            then = float(after.rewards[mover])
-        else:
-            then = float(after.rewards[mover]) + values(after) * (1 if int(after.current_player) == mover else -1)
-        return {"ply": ply, "value": value, "then": then, "loss": max(0.0, value - then)}
-
     def exact_value(self, state: Any) -> float:
         """The true value, for the player to move."""
         assert self.exact is not None
@@ -234,6 +221,13 @@ def game_of(asked: dict[str, Any]) -> tuple[str | None, tuple[int, ...]]:
     if not (isinstance(actions, list) and all(type(action) is int for action in actions)):
         raise ValueError("actions must be a list of numbers")
     return start, tuple(actions)
+
+
+def given_away(before: Any, after: Any, value: float, value_after: float) -> float:
+    """What a move from one position to another gave away, by their values for who is to move in each, -1..1."""
+    mover = int(before.current_player)
+    sign = 0 if after.terminated else 1 if int(after.current_player) == mover else -1
+    return max(0.0, value - (float(after.rewards[mover]) + sign * value_after))
 
 
 def _rewards(states: list[Any]) -> np.ndarray:
