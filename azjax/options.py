@@ -121,6 +121,8 @@ class PlayOptions:
         _check_seed(self.seed)
         if not 0 <= self.port < 2**16:
             raise ValueError(f"port must be 0..65535, got {self.port}")
+        if self.web and (self.level or self.start):
+            raise ValueError("level and start are chosen on the page; leave them out with --web")
 
 
 @dataclasses.dataclass(frozen=True)

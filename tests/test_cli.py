@@ -52,6 +52,11 @@ def _refused(capsys, arguments, code=2):
     [
         (["fly"], "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, benchmark"),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
+        (
+            ["play", "tictactoe", "--web", "--level", "easy"],
+            "level and start are chosen on the page; leave them out with --web "
+            "(`azjax play tictactoe --help` lists the options)",
+        ),
         (["train", "chess"], f"unknown game 'chess'; {CHOICES}"),
         (
             ["solve", "tictacto"],
