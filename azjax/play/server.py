@@ -9,6 +9,7 @@ import collections
 import contextlib
 import ipaddress
 import json
+import queue
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
@@ -32,7 +33,6 @@ from azjax.play.thinking import Thinker, Thought
 
 MAX_BODY = 64 * 1024  # bytes
 MAX_SESSIONS = 32  # searches at once
-_SECONDS_BETWEEN_TREES = 1.0
 _MAX_STATES = 20_000  # of games that are solved while the page gets ready
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -100,8 +100,7 @@ def serve(
             thinker = Thinker(game, mind.evaluator, mind.params, c_puct=mind.c_puct)
             thinker.start()
             table = Table(game, name, thinker, players, _solved(game))
-            for level in players:
-                table.judged({"level": level, "actions": []})
+            _warm_up(table)
         shown = f"[{host}]" if ":" in host else host
         listening.listen()  # before it is told, so that nobody is refused
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
@@ -112,6 +111,17 @@ def serve(
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
         thinker.close()
+
+
+def _warm_up(table: Table) -> None:
+    """Asks everything once, so that all is compiled when the first person does."""
+    thoughts = queue.SimpleQueue[Thought]()
+    state = table.running(None, ())
+    table.position({})
+    table.thinker.search(state, thoughts.put, num_simulations=1)
+    table.thought(state, (), thoughts.get())
+    for level in table.players:
+        table.judged({"level": level})
 
 
 def _solved(game: Game) -> Player | None:
@@ -169,14 +179,10 @@ def make_app(
         search = ask(state)
 
         async def lines() -> AsyncIterator[str]:
-            shown = -_SECONDS_BETWEEN_TREES
             with sessions.one_more(lambda: thoughts.put_nowait(None)):
                 try:
                     while (thought := await thoughts.get()) is not None:
-                        now = asyncio.get_running_loop().time()
-                        with_tree = thought.is_last or now - shown >= _SECONDS_BETWEEN_TREES
-                        shown = now if with_tree else shown
-                        yield _line(await run_in_threadpool(table.thought, state, actions, thought, with_tree))
+                        yield _line(await run_in_threadpool(table.thought, state, actions, thought))
                         if thought.is_last:
                             return
                     yield _line({"error": "closed: too many people search at once"})

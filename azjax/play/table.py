@@ -16,7 +16,8 @@ from azjax.evaluation import GameRecord, Player, act, judge
 from azjax.games.game import Game
 from azjax.games.step import step_one
 from azjax.play.thinking import Thinker, Thought
-from azjax.search.view import NodeView, made_nodes, principal_variation
+from azjax.search.tree import ROOT
+from azjax.search.view import NodeView, line_of, most_visited, move_text
 
 _SHOWN_MOVES = 8
 _TREE_NODES = 40
@@ -165,7 +166,7 @@ class Table:
         assert self.exact is not None
         return float(judge(self.exact, jax.random.key(0), _batch(state)).value[0])
 
-    def thought(self, state: Any, actions: tuple[int, ...], thought: Thought, with_tree: bool) -> dict[str, Any]:
+    def thought(self, state: Any, actions: tuple[int, ...], thought: Thought) -> dict[str, Any]:
         """What the page shows of a thought."""
         told: dict[str, Any] = {
             "simulations": thought.num_simulations,
@@ -175,10 +176,9 @@ class Table:
             "last": thought.is_last,
             **self._shown(state, actions, thought.policy),
         }
-        if with_tree:
-            nodes = made_nodes(thought.tree, thought.row)
-            told["variation"] = principal_variation(thought.tree, self.game, thought.row)
-            told["tree"] = self._branch(nodes, nodes[0], _most_visited(nodes))
+        if (nodes := thought.nodes) is not None:
+            told["variation"] = [move_text(nodes, self.game, node) for node in line_of(nodes)]
+            told["tree"] = self._branch(nodes, nodes[ROOT], set(most_visited(nodes, _TREE_NODES)))
         return told
 
     def _shown(self, state: Any, actions: tuple[int, ...], policy: np.ndarray) -> dict[str, Any]:
@@ -194,9 +194,7 @@ class Table:
     def _branch(self, nodes: dict[int, NodeView], node: NodeView, shown: set[int]) -> dict[str, Any]:
         """A node and those below it, for a tree that opens."""
         return {
-            "move": ""
-            if node.parent is None or node.action is None
-            else self.game.action_to_text(nodes[node.parent].state, node.action),
+            "move": move_text(nodes, self.game, node),
             "visits": node.visits,
             "value": node.value,
             "below": [self._branch(nodes, nodes[child], shown) for child in node.children if child in shown],
@@ -240,10 +238,6 @@ def _text_of(game: Game, state: Any) -> str | None:
         return game.to_text(state)
     except NotImplementedError:
         return None
-
-
-def _most_visited(nodes: dict[int, NodeView]) -> set[int]:
-    return set(sorted(nodes, key=lambda number: (-nodes[number].visits, number))[:_TREE_NODES])
 
 
 def _batch(state: Any) -> Any:

@@ -19,11 +19,14 @@ from azjax.games.game import Game
 from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy
 from azjax.search.reuse import compact
 from azjax.search.tree import ROOT, VISITS
+from azjax.search.view import NodeView, made_nodes
 
 SEATS = 8
 MAX_SIMULATIONS = 4096  # of one search
 _CHUNK = 16  # simulations between two looks at who asks
 _SECONDS_BETWEEN_THOUGHTS = 0.1
+_SECONDS_BETWEEN_TREES = 1.0
+_SHOWN_NODES = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +39,8 @@ class Thought:
       policy: float [A]; shares of the visits.
       value: what it expects, -1..1.
       proven: whether that is the true value.
-      tree: a batch of trees, of which one is its own.
-      row: the number of that one.
+      nodes: of its tree, the most visited ones, see `azjax.search.view.made_nodes`; about once a second and at the end,
+        None at other times.
       is_last: whether the search ended with it.
     """
 
@@ -46,8 +49,7 @@ class Thought:
     policy: np.ndarray
     value: float
     proven: bool
-    tree: Tree
-    row: int
+    nodes: dict[int, NodeView] | None
     is_last: bool
 
 
@@ -56,7 +58,7 @@ class Search:
 
     def __init__(self, state: Any, num_simulations: int, seconds: float, tell: Callable[[Thought], None]) -> None:
         self.state, self.limit, self.seconds, self.tell = state, num_simulations, seconds, tell
-        self.done, self.began, self.told = 0, 0.0, 0.0
+        self.done, self.began, self.told, self.showed = 0, 0.0, 0.0, 0.0
         self.cancelled = threading.Event()
 
     def cancel(self) -> None:
@@ -85,9 +87,9 @@ class Thinker:
         max_simulations: int = MAX_SIMULATIONS,
     ) -> None:
         self.game, self.max_simulations = game, max_simulations
-        self._go_on = functools.partial(
+        self._params = params
+        policy = functools.partial(
             alphazero_policy,
-            params,
             game=game,
             evaluator=evaluator,
             num_simulations=_CHUNK,
@@ -96,6 +98,14 @@ class Thinker:
             # So much that after `compact` there is room for all that may still come.
             max_nodes=2 * (max_simulations + _CHUNK),
         )
+        self._begin = jax.jit(policy)
+
+        def go_on(params: Any, key: jax.Array, states: Any, tree: Tree, new: jax.Array) -> SearchResult:
+            # Who sits down begins anew, also where somebody had looked at the same position before.
+            return policy(params, key, states, tree=_emptied(tree, new))
+
+        # Donated: trees are large, and nobody keeps an earlier one.
+        self._go_on = jax.jit(go_on, donate_argnums=3)
         self._changed = threading.Condition()
         self._waiting: list[Search] = []
         self._closed = False
@@ -111,10 +121,10 @@ class Thinker:
         self._thread.start()
 
     def _prepare(self, seats: int) -> None:
-        tree = self._run(jax.random.key(0), [None] * seats).tree
-        jax.block_until_ready(compact(tree))
+        tree = compact(self._run(jax.random.key(0), [None] * seats).tree)
         # Going on is another program.
         tree = self._run(jax.random.key(0), [None] * seats, tree).tree
+        made_nodes(tree, 0, _SHOWN_NODES)
         with self._changed:
             self._trees[seats] = tree
 
@@ -165,7 +175,7 @@ class Thinker:
             found = jax.device_get((result.action, result.policy, result.value, result.bounds))
             self._trees[len(seats)] = result.tree
             for row, search in enumerate(seats):
-                if search is not None and self._tell(search, row, found, result.tree):
+                if search is not None and self._tell(search, row, found, self._trees[len(seats)]):
                     seats[row] = None
 
     def _seated(self, seats: list[Search | None]) -> list[Search | None]:
@@ -189,13 +199,12 @@ class Thinker:
         """A chunk of simulations in every seat."""
         rows = [self._idle if search is None else search.state for search in seats]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-        if tree is not None:
-            # Who sits down begins anew, also where somebody had looked at the same position before.
-            new = np.array([search is None or search.done == 0 for search in seats])
-            tree = _emptied(tree, new) if new.any() else tree
-            if int(tree.num_made) + _CHUNK > tree.max_nodes:
-                tree = compact(tree)
-        return jax.block_until_ready(self._go_on(key, states, tree=tree))
+        if tree is None:
+            return jax.block_until_ready(self._begin(self._params, key, states))
+        if int(tree.num_made) + _CHUNK > tree.max_nodes:
+            tree = compact(tree)
+        new = np.array([search is None or search.done == 0 for search in seats])
+        return jax.block_until_ready(self._go_on(self._params, key, states, tree, new))
 
     def _tell(self, search: Search, row: int, found: tuple, tree: Tree) -> bool:
         """Whether the search has ended; tells those who asked for it, not too often."""
@@ -205,8 +214,10 @@ class Thinker:
         proven = bool(bounds[0] == bounds[1])
         is_last = proven or search.done >= search.limit or now - search.began >= search.seconds
         if is_last or now - search.told >= _SECONDS_BETWEEN_THOUGHTS:
-            search.told = now
-            search.tell(Thought(search.done, int(action), policy, float(value), proven, tree, row, is_last))
+            search.told, nodes = now, None
+            if is_last or now - search.showed >= _SECONDS_BETWEEN_TREES:
+                search.showed, nodes = now, made_nodes(tree, row, _SHOWN_NODES)
+            search.tell(Thought(search.done, int(action), policy, float(value), proven, nodes, is_last))
         return is_last
 
 

@@ -174,12 +174,16 @@ def go_on(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
     again = jnp.any(tree.positions[ROOT] != fresh.positions[ROOT], axis=1) | (tree.sums[ROOT, :, VISITS] == 0)
 
     def row(new: chex.Array, old: chex.Array) -> chex.Array:
+        if not new.ndim:  # `num_made`, of all
+            return new
         axis = min(new.ndim - 1, 1)  # of the trees; a count of blocks has no other
         return jnp.where(again.reshape(*[1] * axis, -1, *[1] * (new.ndim - axis - 1)), new, old)
 
     num_made = jnp.max(jnp.where(again, 1, tree.num_made))
-    by_row = (dataclasses.replace(t, histories=None, num_made=again) for t in (fresh, tree))
-    merged = dataclasses.replace(jax.tree.map(row, *by_row), histories=fresh.histories, num_made=num_made)
+    fresh_rows, rows = (dataclasses.replace(t, histories=None, num_made=num_made) for t in (fresh, tree))
+    # Trees are large: they are read as a whole only where one begins anew.
+    rows = jax.lax.cond(jnp.any(again), lambda: jax.tree.map(row, fresh_rows, rows), lambda: rows)
+    merged = dataclasses.replace(rows, histories=fresh.histories, num_made=num_made)
     return _with_root_prior(merged, fresh.prior[ROOT], selection)
 
 

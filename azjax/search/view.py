@@ -4,11 +4,13 @@ Values of a node (its mean return, its evaluation, its bounds) are seen by the p
 the root by its player to move. So of all moves of a position the one with the highest value is the best one.
 """
 
+import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.game import Game
@@ -58,41 +60,39 @@ class NodeView(NamedTuple):
     children: tuple[int, ...]
 
 
-def made_nodes(tree: Tree, row: int = 0) -> dict[int, NodeView]:
-    """The root and all nodes below it that have visits, by their numbers, ascending.
+def made_nodes(tree: Tree, row: int = 0, most: int | None = None) -> dict[int, NodeView]:
+    """The root and the nodes below it that have visits, by their numbers, ascending.
 
     Args:
       tree: the trees of a batch.
       row: the index in the batch.
+      most: only so many, the most visited, of which children that are left out count as visits all the same; None for
+        all.
 
     Raises:
       ValueError: row outside the batch.
     """
     if not 0 <= row < tree.batch:
         raise ValueError(f"row must be in 0..{tree.batch - 1}, got {row}")
-    states, sums, facts, links, actions, decided, bounds = jax.device_get(
-        (
-            tree.packing.unpack(tree.positions[:, row]),
-            *(
-                None if array is None else array[:, row]
-                for array in (tree.sums, tree.facts, tree.links, tree.actions, tree.decided, tree.bounds)
-            ),
-        )
-    )
+    count = tree.num_nodes if most is None else min(most, tree.num_nodes)
+    of_all, of_shown = jax.device_get(_arrays(tree, row, count))
+    (sums, links, reward_and_discount), (shown, *rows) = of_all, of_shown
+    place = {number: place for place, number in enumerate(shown.tolist()) if sums[number, VISITS] > 0 or number == ROOT}
+    states, prior, actions, decided, bounds = rows
     below: dict[int, list[int]] = {}
     for number in np.flatnonzero(sums[:, VISITS] > 0).tolist():
         if number != ROOT:
             below.setdefault(int(links[number, PARENT]), []).append(number)
 
     def view(number: int, depth: int) -> NodeView:
-        state = jax.tree.map(lambda leaf: leaf[number], states)
+        state = jax.tree.map(lambda leaf: leaf[place[number]], states)
         slot, parent = int(links[number, SLOT]), int(links[number, PARENT])
-        reward, discount = (0.0, 1.0) if number == ROOT else facts[number, [REWARD, DISCOUNT]].tolist()
+        reward, discount = (0.0, 1.0) if number == ROOT else reward_and_discount[number].tolist()
         visits, returns = int(sums[number, VISITS]), float(sums[number, RETURNS])
         children = sorted(below.get(number, []), key=lambda child: (-sums[child, VISITS], links[child, SLOT]))
         proven = None
         if bounds is not None:
-            low, high = sorted(reward + discount * bound + 0.0 for bound in bounds[number].tolist())
+            low, high = sorted(reward + discount * bound + 0.0 for bound in bounds[place[number]].tolist())
             proven = (low, high)
         visits_below = sum(int(sums[child, VISITS]) for child in children)
         returns_below = reward * visits_below + discount * sum(float(sums[child, RETURNS]) for child in children)
@@ -100,22 +100,22 @@ def made_nodes(tree: Tree, row: int = 0) -> dict[int, NodeView]:
         is_known = ended_here > 0 and not (children and proven and proven[0] == proven[1])
         wins = None
         if decided is not None:
-            mover = states.current_player[ROOT if number == ROOT else parent]
-            won, lost = (round((float(decided[number]) + side * returns) / 2) for side in (1, -1))
+            mover = states.current_player[place[ROOT if number == ROOT else parent]]
+            won, lost = (round((float(decided[place[number]]) + side * returns) / 2) for side in (1, -1))
             wins = (won, lost) if mover == 0 else (lost, won)
         return NodeView(
             number=number,
             parent=None if number == ROOT else parent,
             depth=depth,
-            action=None if number == ROOT else slot if actions is None else int(actions[parent, slot]),
+            action=None if number == ROOT else slot if actions is None else int(actions[place[parent], slot]),
             visits=visits,
-            prior=1.0 if number == ROOT else float(facts[number, PRIOR]),
+            prior=1.0 if number == ROOT else float(prior[place[number]]),
             value=returns / max(visits, 1),
             evaluation=(returns - returns_below) / ended_here if is_known else None,
             wins=wins,
             bounds=proven,
             state=state,
-            children=tuple(children),
+            children=tuple(child for child in children if child in place),
         )
 
     nodes: dict[int, NodeView] = {}
@@ -124,6 +124,16 @@ def made_nodes(tree: Tree, row: int = 0) -> dict[int, NodeView]:
         nodes.update((number, view(number, depth)) for number in level)
         level, depth = [child for number in level for child in nodes[number].children], depth + 1
     return dict(sorted(nodes.items()))
+
+
+@functools.partial(jax.jit, static_argnames="count")
+def _arrays(tree: Tree, row: int, count: int) -> tuple:
+    """What is looked at of one tree: of all nodes what is small, and the rest of the `count` most visited ones."""
+    sums, links, facts = (each[:, row] for each in (tree.sums, tree.links, tree.facts))
+    shown = jnp.sort(jnp.argsort(-sums[:, VISITS])[:count])  # a stable sort: parents are older than their children
+    rows = (None if each is None else each[shown, row] for each in (tree.actions, tree.decided, tree.bounds))
+    states = tree.packing.unpack(tree.positions[shown, row])
+    return (sums, links, facts[:, jnp.array([REWARD, DISCOUNT])]), (shown, states, facts[shown, PRIOR], *rows)
 
 
 @overload
@@ -149,13 +159,19 @@ def principal_variation(tree: Tree, game: Game | None = None, row: int = 0) -> l
       ValueError: row outside the batch.
     """
     nodes = made_nodes(tree, row)
+    line = line_of(nodes)
+    if game is None:
+        return [node.action for node in line if node.action is not None]
+    return [move_text(nodes, game, node) for node in line]
+
+
+def line_of(nodes: Mapping[int, NodeView]) -> list[NodeView]:
+    """The nodes of the principal variation, without the root."""
     node, line = nodes[ROOT], []
     while standing := _standing(nodes, node):
         node = nodes[standing[0]]
         line.append(node)
-    if game is None:
-        return [node.action for node in line if node.action is not None]
-    return [move_text(nodes, game, node) for node in line]
+    return line
 
 
 def to_text(
