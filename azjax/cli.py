@@ -322,7 +322,16 @@ def _serve(spec: str, game: Game, options: PlayOptions) -> None:
         raise ValueError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
     names = LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]
     players = {name: _load(spec, game, options, name) for name in names}
-    serve(game, spec, load_mind(spec, game), players, host=options.host, port=options.port, console=_console)
+    serve(
+        game,
+        spec,
+        load_mind(spec, game),
+        players,
+        num_simulations=options.num_simulations,
+        host=options.host,
+        port=options.port,
+        console=_console,
+    )
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:

@@ -101,8 +101,8 @@ class PlayOptions:
       port: of the page; 0 for any that is free.
       level: easy draws from the network's policy, medium takes its best move, hard searches; asked if not given.
       start: who moves first; asked if not given.
-      num_simulations: of the search at level hard.
-      solver: the search proves wins, losses and draws.
+      num_simulations: of the search at level hard; what the page begins with.
+      solver: the search proves wins, losses and draws; that of the page always does.
       reuse_tree: the search goes on in the tree below the moves that were played.
       seed: of the agent's draws.
     """
@@ -121,8 +121,11 @@ class PlayOptions:
         _check_seed(self.seed)
         if not 0 <= self.port < 2**16:
             raise ValueError(f"port must be 0..65535, got {self.port}")
-        if self.web and (self.level or self.start):
-            raise ValueError("level and start are chosen on the page; leave them out with --web")
+        if self.web and (self.level or self.start or self.reuse_tree):
+            raise ValueError(
+                "level and start are chosen on the page, whose searches begin anew; leave out --level, --start and "
+                "--reuse-tree with --web"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

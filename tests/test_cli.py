@@ -54,7 +54,8 @@ def _refused(capsys, arguments, code=2):
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
-            "level and start are chosen on the page; leave them out with --web "
+            "level and start are chosen on the page, whose searches begin anew; leave out --level, --start and "
+            "--reuse-tree with --web "
             "(`azjax play tictactoe --help` lists the options)",
         ),
         (["train", "chess"], f"unknown game 'chess'; {CHOICES}"),

@@ -232,6 +232,16 @@ class Game(abc.ABC):
         del state
         return (int(action),)
 
+    piece_names: ClassVar[tuple[str, ...]] = ()
+    """What people put on a square to set up a position, by the numbers of `with_piece`; empty where they cannot."""
+
+    def with_piece(self, state: Any, square: int, piece: int) -> Any:
+        """`state` with another piece (an index of `piece_names`) on a square (row-major), possible or not.
+
+        It can be drawn and written as text; `from_text` tells whether the position can be.
+        """
+        raise NotImplementedError(f"{self.name} has no pieces to place")
+
     def svg(self, state: Any, *, policy: Any = None, last_action: int | None = None) -> str:
         """The position as an SVG picture, a complete document without external references.
 

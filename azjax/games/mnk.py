@@ -61,6 +61,7 @@ class Mnk(Game):
     first_cell: int = 0
 
     player_names: ClassVar[tuple[str, str]] = ("X", "O")
+    piece_names: ClassVar[tuple[str, ...]] = ("nothing", "X", "O")
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):
@@ -273,6 +274,12 @@ class Mnk(Game):
             for row in range(self.rows)
         ]
         return "\n".join([*lines, " " * (width + 2) + " ".join(string.ascii_lowercase[: self.columns])])
+
+    def with_piece(self, state: MnkState, square: int, piece: int) -> MnkState:
+        owners = self._owners(state)
+        owners.flat[square] = piece
+        boards = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
+        return dataclasses.replace(state, stones=tuple(boards), terminated=jnp.bool_(False))
 
     def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
         return draw_mnk(self, state, self._owners(state), self.in_a_row, policy, last_action)

@@ -86,6 +86,7 @@ class Santorini(Game):
 
     name = "santorini"
     player_names: ClassVar[tuple[str, str]] = ("X", "O")
+    piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "X", "O")
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
@@ -427,11 +428,14 @@ class Santorini(Game):
 
     def from_text(self, text: str) -> SantoriniState:
         heights, (own, other) = self._read(text)
-        levels = [self._word(np.flatnonzero(heights >= floor)) for floor in range(1, _DOME + 1)]
         # Every ply builds a block, but that player 0 places all workers first.
         player = heights.sum() % 2 if len(own) == self.workers else len(other) == self.workers
-        boards = np.array([*levels, self._word(own), self._word(other)], np.uint32)
-        return _set_up(self, boards, np.int32(player))
+        return _set_up(self, self._boards(heights, own, other), np.int32(player))
+
+    def _boards(self, heights: np.ndarray, own: Any, other: Any) -> np.ndarray:
+        """uint32 [6]: sets of squares, in the order of the state's, of heights int [squares] and workers' squares."""
+        levels = [self._word(np.flatnonzero(heights >= floor)) for floor in range(1, _DOME + 1)]
+        return np.array([*levels, self._word(own), self._word(other)], np.uint32)
 
     def _read(self, text: str) -> tuple[np.ndarray, tuple[list[int], list[int]]]:
         """Heights int [squares], and the squares of both sides' workers, the side to move first."""
@@ -533,6 +537,21 @@ class Santorini(Game):
             for row in range(self.size)
         ]
         return "\n".join(line.rstrip() for line in [*lines, "   " + "  ".join(string.ascii_lowercase[: self.size])])
+
+    def with_piece(self, state: SantoriniState, square: int, piece: int) -> SantoriniState:
+        """A side's worker beyond its number comes from where the first of its others, row-major, stands."""
+        heights, owners = np.array(self._heights(state)), self._owners(state)
+        if piece <= _DOME:
+            heights[square] = piece
+        else:
+            owners[square] = owner = piece - _DOME - 1
+            others = np.flatnonzero((owners == owner) & (np.arange(self.num_squares) != square))
+            if owner and len(others) == self.workers:
+                owners[others[0]] = 0
+        sides = [np.flatnonzero(owners == owner) for owner in (1, 2)]
+        placed = all(len(side) == self.workers for side in sides)
+        player = int(heights.sum()) % 2 if placed else int(len(sides[0]) == self.workers)
+        return _position(self._boards(heights, sides[player], sides[1 - player]), jnp.int32(player))
 
     def svg(self, state: SantoriniState, *, policy: Any = None, last_action: int | None = None) -> str:
         board = (self.size, self.size)

@@ -117,6 +117,7 @@ class Tafl(Game):
     name: str = "brandub"
 
     player_names: ClassVar[tuple[str, str]] = ("the attackers", "the defenders")
+    piece_names: ClassVar[tuple[str, ...]] = ("nothing", "attacker", "defender", "king")
 
     def __post_init__(self) -> None:
         if not (isinstance(self.history, int) and self.history >= 1):
@@ -501,6 +502,11 @@ class Tafl(Game):
             for number, (row, blanks) in enumerate(zip(rows, empty, strict=True))
         ]
         return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size])])
+
+    def with_piece(self, state: TaflState, square: int, piece: int) -> TaflState:
+        cells = np.array(self.cells(state))
+        cells[square] = piece
+        return self._first(cells.reshape(self.size, self.size), state.current_player)
 
     def svg(self, state: TaflState, *, policy: Any = None, last_action: int | None = None) -> str:
         cells = np.asarray(self.cells(state)).reshape(self.size, self.size)

@@ -29,7 +29,7 @@ from azjax.agents import Mind
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import Game
 from azjax.play.table import Table, game_of, given_away
-from azjax.play.thinking import Thinker, Thought
+from azjax.play.thinking import MAX_SIMULATIONS, Thinker, Thought
 
 MAX_BODY = 64 * 1024  # bytes
 MAX_SESSIONS = 32  # searches at once
@@ -67,6 +67,7 @@ def serve(
     mind: Mind,
     players: Mapping[str, Player],
     *,
+    num_simulations: int,
     host: str,
     port: int,
     console: Console,
@@ -78,6 +79,7 @@ def serve(
       name: of the agent, for people.
       mind: what searches ask.
       players: who moves at once, by level.
+      num_simulations: of searches, unless the page is asked for others.
       host: the address.
       port: 0 for any that is free.
       console: told where the page is.
@@ -97,9 +99,10 @@ def serve(
         except OSError as error:
             raise OSError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
         with console.status("compiling the search"):
-            thinker = Thinker(game, mind.evaluator, mind.params, c_puct=mind.c_puct)
+            most = max(MAX_SIMULATIONS, num_simulations)
+            thinker = Thinker(game, mind.evaluator, mind.params, c_puct=mind.c_puct, max_simulations=most)
             thinker.start()
-            table = Table(game, name, thinker, players, _solved(game))
+            table = Table(game, name, thinker, players, _solved(game), num_simulations)
             _warm_up(table)
         shown = f"[{host}]" if ":" in host else host
         listening.listen()  # before it is told, so that nobody is refused
@@ -159,6 +162,8 @@ def make_app(
                 "players": game.player_names,
                 "levels": table.levels,
                 "most": table.thinker.max_simulations,
+                "simulations": table.num_simulations,
+                "pieces": game.piece_names,
                 "exact": table.exact is not None,
             }
         )
@@ -227,6 +232,7 @@ def make_app(
     questions = {
         "position": answer(table.position),
         "setup": answer(table.set_up),
+        "edit": answer(table.edited),
         "record": answer(table.record),
         "load": answer(table.load),
         "think": think,

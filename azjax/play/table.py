@@ -4,7 +4,9 @@ A game is its start and its actions, which come with every question; nothing of 
 """
 
 import collections
+import dataclasses
 import functools
+import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.agents import NUM_SIMULATIONS
 from azjax.evaluation import GameRecord, Player, act, judge
 from azjax.games.game import Game
 from azjax.games.step import step_one
@@ -22,6 +25,7 @@ from azjax.search.view import NodeView, line_of, most_visited, move_text
 _SHOWN_MOVES = 8
 _TREE_NODES = 40
 _KEPT_POSITIONS = 4096
+_MAX_EDITS = 256
 
 
 class Table:
@@ -33,12 +37,20 @@ class Table:
       thinker: searches; it is running.
       players: who moves at once, by level; at every other level a search does.
       exact: best play, where the game is solved.
+      num_simulations: that the page begins with.
     """
 
     def __init__(
-        self, game: Game, name: str, thinker: Thinker, players: Mapping[str, Player], exact: Player | None = None
+        self,
+        game: Game,
+        name: str,
+        thinker: Thinker,
+        players: Mapping[str, Player],
+        exact: Player | None = None,
+        num_simulations: int = NUM_SIMULATIONS,
     ) -> None:
         self.game, self.name, self.thinker, self.players, self.exact = game, name, thinker, players, exact
+        self.num_simulations = num_simulations
         self._positions: collections.OrderedDict[tuple, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -124,6 +136,33 @@ class Table:
         except NotImplementedError as error:
             raise ValueError(str(error)) from None
         return {"start": self.game.to_text(state)}
+
+    def edited(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The last position of a game with other pieces on some squares: its picture, its text, and what is wrong.
+
+        `pieces` are pairs of a square and an index of `Game.piece_names`, put down one after the other; `mover`, where
+        it is given, is who is to move, if the pieces do not tell.
+        """
+        pieces, mover = asked.get("pieces"), asked.get("mover")
+        if not self.game.piece_names:
+            raise ValueError(f"{self.game.name} has no pieces to place")
+        limits = math.prod(self.game.observation_shape[:2]), len(self.game.piece_names)
+        if not (isinstance(pieces, list) and len(pieces) <= _MAX_EDITS and all(_is_pair(p, limits) for p in pieces)):
+            raise ValueError(f"pieces must be at most {_MAX_EDITS} pairs of a square and a piece")
+        if mover is not None and not (type(mover) is int and mover in (0, 1)):
+            raise ValueError("mover must be 0, 1 or null")
+        start, actions = game_of(asked)
+        state = self.states(start, actions)[-1]
+        for square, piece in pieces:
+            state = self.game.with_piece(state, square, piece)
+        if mover is not None:
+            state = dataclasses.replace(state, current_player=np.int32(mover))
+        text, wrong = self.game.to_text(state), None
+        try:
+            text = self.game.to_text(state := self.game.from_text(text))
+        except ValueError as error:
+            wrong = str(error)
+        return {"svg": self.game.svg(state), "text": text, "wrong": wrong, "mover": int(state.current_player)}
 
     def record(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The game as a line of JSON; see `azjax.evaluation.GameRecord`."""
@@ -219,6 +258,13 @@ def game_of(asked: dict[str, Any]) -> tuple[str | None, tuple[int, ...]]:
     if not (isinstance(actions, list) and all(type(action) is int for action in actions)):
         raise ValueError("actions must be a list of numbers")
     return start, tuple(actions)
+
+
+def _is_pair(pair: Any, limits: tuple[int, int]) -> bool:
+    """Whether it is two numbers below the limits."""
+    if not (isinstance(pair, list) and len(pair) == 2):
+        return False
+    return all(type(number) is int and 0 <= number < limit for number, limit in zip(pair, limits, strict=True))
 
 
 def given_away(before: Any, after: Any, value: float, value_after: float) -> float:

@@ -397,3 +397,15 @@ def test_the_same_bits_draw_the_same_action_as_from_the_slots(game):
     _, (actions, from_slots) = jax.jit(lambda: jax.lax.scan(play, starts, bits))()
     np.testing.assert_array_equal(actions, from_slots)
     assert (np.asarray(actions[-1]) == 0).all()
+
+
+@pytest.mark.parametrize("size", [(3, 3, 3), (7, 4, 3), (15, 15, 5)])
+def test_pieces_are_placed_one_by_one(size):
+    game = Mnk(*size)
+    cells = np.random.default_rng(0).integers(0, 3, game.num_cells)
+    state = game.init(jax.random.key(0))
+    for square, piece in enumerate(cells.tolist()):
+        state = game.with_piece(state, square, piece)
+    assert game.to_text(state) == "".join("_XO"[piece] for piece in cells)
+    state = game.with_piece(state, 3, 0)
+    assert game.to_text(state)[3] == "_"

@@ -529,3 +529,27 @@ def test_the_board_is_drawn_with_heights_workers_and_coordinates():
     # One block, so that player 1 is to move: his worker is the first of the text.
     drawn = game.draw(game.from_text("010000000" + "22" + "00"))
     assert drawn.splitlines() == ["3  0X 1  0", "2  0  0  0", "1  0  0  0O", "   a  b  c"]
+
+
+def test_pieces_are_placed_one_by_one_and_workers_beyond_their_number_move():
+    game = Santorini(3, 1)
+    state = game.init(jax.random.key(0))
+    assert game.to_text(state) == "000000000" + "00" + "22"
+    names = game.piece_names
+    state = game.with_piece(state, 4, names.index("1 floor"))
+    # A block more, so that the other side is to move, and stands first in the text.
+    assert game.to_text(state) == "000010000" + "22" + "00"
+    state = game.with_piece(state, 1, names.index("X"))
+    assert game.to_text(state) == "000010000" + "22" + "01"
+    state = game.with_piece(state, 4, names.index("dome"))
+    assert game.to_text(state) == game.to_text(game.from_text("000040000" + "01" + "22"))
+    with pytest.raises(ValueError, match="a worker stands on b2, which is a dome"):
+        game.from_text(game.to_text(game.with_piece(state, 4, names.index("O"))))
+    with pytest.raises(ValueError, match="a position has 13 characters"):
+        game.from_text(game.to_text(game.with_piece(state, 1, names.index("nobody")))[:-2])
+
+
+def test_a_position_with_workers_that_are_not_placed_yet_is_set_up_by_hand():
+    state = PLACING.with_piece(PLACING.init(jax.random.key(0)), 12, PLACING.piece_names.index("X"))
+    assert PLACING.to_text(state) == "0" * 25 + "22--" + "----"
+    assert PLACING.to_text(PLACING.from_text(PLACING.to_text(state))) == PLACING.to_text(state)

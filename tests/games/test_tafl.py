@@ -917,3 +917,18 @@ def test_the_board_is_drawn_with_its_coordinates():
         [*"abcdefg"],
     ]
     assert len({len(line) for line in lines}) == 1
+
+
+def test_pieces_are_placed_one_by_one_on_an_empty_board():
+    """A position of the golden games, built by hand."""
+    names = GAME.piece_names
+    state = GAME.init(jax.random.key(0))
+    for square in range(SIZE * SIZE):
+        state = GAME.with_piece(state, square, names.index("nothing"))
+    assert GAME.to_text(state) == "7/7/7/7/7/7/7 a"
+    with pytest.raises(ValueError, match="has neither king nor attackers"):
+        GAME.from_text(GAME.to_text(state))
+    for square, name in ((3, "attacker"), (24, "king"), (45, "defender")):
+        state = GAME.with_piece(state, square, names.index(name))
+    assert GAME.to_text(state) == "3t3/7/7/3K3/7/7/3T3 a"
+    same(GAME.legal_action_mask(state), GAME.legal_action_mask(GAME.from_text("3t3/7/7/3K3/7/7/3T3 a")))

@@ -69,6 +69,8 @@ def test_the_game_is_told(client):
         "players": ["X", "O"],
         "levels": ["easy", "search"],
         "most": 64,
+        "simulations": 64,
+        "pieces": ["nothing", "X", "O"],
         "exact": True,
     }
 
@@ -119,6 +121,24 @@ def test_what_each_move_of_a_solved_game_gave_away_is_exact(client):
     told = lines(client.post("/analyse", json={"actions": actions("b2 b1 a1 c3 a3"), "simulations": 16}))
     assert [each["value"] for each in told] == [0, 0, 1, -1, 1]
     assert [each["loss"] for each in told] == [0, 1, 0, 0, 0]
+
+
+def test_a_position_is_set_up_piece_by_piece_and_tells_what_is_wrong_meanwhile(client):
+    asked = {"actions": actions("b2 a1"), "pieces": [[0, 1]], "mover": None}
+    told = client.post("/edit", json=asked).json()
+    assert (told["text"], told["wrong"], told["mover"]) == ("X___X_O__", None, 1)
+    assert told["svg"] == GAME.svg(GAME.from_text("X___X_O__"))
+    told = client.post("/edit", json={**asked, "pieces": [[0, 1], [8, 1], [4, 0], [4, 1]]}).json()
+    assert told["text"] == "X___X_O_X"
+    assert told["wrong"] == "tictactoe: 'X___X_O_X' has 3 X and 1 O; X moves first, so 0 or 1 more X"
+    assert told["svg"].startswith("<svg")
+
+
+@pytest.mark.parametrize("pieces", [None, 3, [3], [[0]], [[9, 1]], [[0, 3]], [[-1, 1]], [[True, 1]], [[0, 1]] * 257])
+def test_pieces_that_are_none_are_refused(client, pieces):
+    response = client.post("/edit", json={"pieces": pieces})
+    assert response.status_code == 400
+    assert response.json()["error"] == "pieces must be at most 256 pairs of a square and a piece"
 
 
 def test_games_are_saved_and_loaded(client):
@@ -274,10 +294,10 @@ def test_an_address_that_is_taken_is_refused():
         taken.listen()
         port, mind = taken.getsockname()[1], load_mind("random", GAME)
         with pytest.raises(OSError, match=rf"cannot be served at 127\.0\.0\.1, port {port}"):
-            serve(GAME, "random", mind, {}, host="127.0.0.1", port=port, console=Console())
+            serve(GAME, "random", mind, {}, num_simulations=16, host="127.0.0.1", port=port, console=Console())
 
 
 def test_a_game_without_a_picture_is_refused(monkeypatch):
     monkeypatch.setattr(type(GAME), "svg", Game.svg)
     with pytest.raises(ValueError, match="the page draws the board, and tictactoe has no picture"):
-        serve(GAME, "random", load_mind("random", GAME), {}, host="127.0.0.1", port=0, console=Console())
+        serve(GAME, "random", load_mind("random", GAME), {}, num_simulations=16, host="127.0.0.1", port=0, console=Console())

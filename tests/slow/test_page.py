@@ -159,6 +159,34 @@ def test_a_position_is_set_up_and_a_bad_one_refused_with_the_reason(page):
     assert page.evaluate("shown.text") == text
 
 
+def test_a_position_is_set_up_by_placing_pieces(page):
+    people(page)
+    page.click("summary:has-text('Set up')")
+    start = page.inner_text("#text")
+    page.click("#place")
+    # A piece of each side on the first square: at most one of them, or none, can be there.
+    pieces = page.evaluate("about.pieces")
+    refused = 0
+    for name in (pieces[-1], pieces[1]):
+        before = page.inner_text("#text")
+        page.click(f'#pieces button:text-is("{name}")')
+        page.click('#squares button[data-square="0"]')
+        page.wait_for_function("before => document.getElementById('text').textContent !== before", arg=before)
+        refused += page.is_disabled("#placed")
+        assert page.is_disabled("#placed") == (page.inner_text("#message") != "")
+    assert refused
+    page.click("#unplaced")
+    page.wait_for_function("start => document.getElementById('text').textContent === start", arg=start)
+    assert page.inner_text("#message") == ""
+    click(page, random.Random(0))
+    ply_text = page.inner_text("#text")
+    page.click("#place")
+    page.wait_for_function("!document.getElementById('placed').disabled")
+    page.click("#placed")
+    page.wait_for_function("game.start !== null && shown.moves.length === 0")
+    assert page.inner_text("#text") == ply_text
+
+
 def test_a_game_is_saved_loaded_and_judged(page):
     people(page)
     source = random.Random(3)
