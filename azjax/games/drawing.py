@@ -109,6 +109,12 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f}%"
 
 
+def percentage(x: float, y: float, probability: float, size: float, **attributes: Any) -> str:
+    """A probability with its middle at (x, y), smaller where it has three digits, so that all are about as wide."""
+    text = percent(probability)
+    return words(x, y, text, size * min(1, 3.2 / len(text)), font_weight="600", **attributes)
+
+
 def likely_actions(game: Game, policy: Any, count: int) -> list[tuple[int, float]]:
     """The `count` most probable actions and their probabilities, falling; those below 1% are left out.
 
@@ -173,7 +179,7 @@ class Sheet:
             opacity = 0.1 + 0.5 * probability / likely[0][1]
             self.add("marks", tile(*square, 3, rx=10, fill="policy", fill_opacity=opacity))
             if place < numbers:
-                self.add("signs", words(*middle(*square), percent(probability), 24, fill="ink", font_weight="600"))
+                self.add("signs", percentage(*middle(*square), probability, 24, fill="ink"))
 
     def arrows(self, moves: Sequence[tuple[tuple[int, int], tuple[int, int], float]], badges: int) -> None:
         """Moves (from, to, probability), falling, and the percentages of the first `badges` of them."""
@@ -189,8 +195,7 @@ class Sheet:
                     tip = 0.24
                 badged.append(at)
                 badge = circle(*at, 23, fill="policy", stroke="on-policy", stroke_width=2)
-                text = words(*at, percent(probability), 19, fill="on-policy", font_weight="600")
-                signs = [*signs, badge, text]
+                signs = [*signs, badge, percentage(*at, probability, 19, fill="on-policy")]
             style = {"fill": "policy", "opacity": 0.45 + 0.5 * strength}
             signs.insert(0, arrow(middle(*start), middle(*end), 5 + 9 * strength, tip, **style))
         self.add("signs", *signs)

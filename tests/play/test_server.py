@@ -300,4 +300,13 @@ def test_an_address_that_is_taken_is_refused():
 def test_a_game_without_a_picture_is_refused(monkeypatch):
     monkeypatch.setattr(type(GAME), "svg", Game.svg)
     with pytest.raises(ValueError, match="the page draws the board, and tictactoe has no picture"):
-        serve(GAME, "random", load_mind("random", GAME), {}, num_simulations=16, host="127.0.0.1", port=0, console=Console())
+        serve(
+            GAME,
+            "random",
+            load_mind("random", GAME),
+            {},
+            num_simulations=16,
+            host="127.0.0.1",
+            port=0,
+            console=Console(),
+        )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from azjax.games.drawing import SQUARE, Colors, Sheet, circle, likely_actions, middle, path, percent, words
+from azjax.games.drawing import SQUARE, Colors, Sheet, circle, likely_actions, middle, path, percentage
 from azjax.games.game import Game
 from azjax.games.pictures.mnk import describe, winning_lines
 
@@ -47,7 +47,7 @@ def draw_connect_four(
     for action, probability in likely:
         at = middle(top[action] - 1, action)
         sheet.add("marks", circle(*at, _RADIUS + 1, fill="policy", fill_opacity=0.2 + 0.5 * probability / likely[0][1]))
-        sheet.add("signs", words(*at, percent(probability), 25, fill="ink", font_weight="600"))
+        sheet.add("signs", percentage(*at, probability, 25, fill="ink"))
     for row, column in np.argwhere(board):
         color = "first" if board[row, column] == 1 else "second"
         disc = circle(0, 0, _RADIUS + 2, fill=color)
