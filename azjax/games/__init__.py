@@ -2,10 +2,11 @@
 
 from azjax.games.animation import animate
 from azjax.games.check import check_game
-from azjax.games.game import Game, State, available, make, random_legal_action, register, state_dataclass
+from azjax.games.game import Game, ShownState, State, available, make, random_legal_action, register, state_dataclass
 
 __all__ = [
     "Game",
+    "ShownState",
     "State",
     "animate",
     "available",
