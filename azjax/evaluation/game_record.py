@@ -21,7 +21,7 @@ import numpy as np
 from azjax.evaluation.matches import MatchResult
 from azjax.evaluation.openings import start_text
 from azjax.games.game import Game, make
-from azjax.games.slideshow import slideshow
+from azjax.games.slides import slideshow
 from azjax.games.step import step_all, step_one
 
 _FORMAT = 1

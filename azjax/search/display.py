@@ -19,12 +19,12 @@ _STYLE = (
     ".azjax-search .sides{display:flex;flex-wrap:wrap;gap:1.4rem;align-items:flex-start}"
     ".azjax-search .board{flex:1 1 15rem;max-width:22rem}"
     ".azjax-search p{margin:0 0 .5rem}.azjax-search .faint{color:var(--faint);font-size:13px}"
-    ".azjax-search table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:0}"
-    ".azjax-search table :is(tr,th,td){background:none;color:inherit;border:0;text-align:right}"
-    ".azjax-search table :is(th,td){padding:.15rem 0 .15rem 1.2rem;border-bottom:1px solid var(--line)}"
-    ".azjax-search table th{color:var(--faint);font-weight:400}"
-    ".azjax-search table :is(th,td):first-child{padding-left:0;text-align:left}"
-    ".azjax-search summary{cursor:pointer;margin-top:.8rem}"
+    ".azjax-search .moves{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:0}"
+    ".azjax-search .moves :is(tr,th,td){background:none;color:inherit;border:0;text-align:right}"
+    ".azjax-search .moves :is(th,td){padding:.15rem 0 .15rem 1.2rem;border-bottom:1px solid var(--line)}"
+    ".azjax-search .moves th{color:var(--faint);font-weight:400}"
+    ".azjax-search .moves :is(th,td):first-child{padding-left:0;text-align:left}"
+    ".azjax-search .sides+p{margin-top:1rem}"
 )
 
 
@@ -56,8 +56,8 @@ def to_html(result: SearchResult) -> str | None:
             f'<div class="board">{fitted(game.svg(state, policy=shares))}</div>',
             f"<div><p><b>{html.escape(heading)}</b></p><p>{html.escape('; '.join(filter(None, parts)))}</p>",
             _moves(game, nodes, shares),
-            "</div></div><details open><summary>The top of the tree</summary>",
-            f"<div>{fitted(to_svg(result.tree, game, max_nodes=_MOST_NODES))}</div></details></div>",
+            "</div></div><p><b>The top of the tree</b></p>",
+            f"<div>{fitted(to_svg(result.tree, game, max_nodes=_MOST_NODES))}</div></div>",
         ]
     )
 
@@ -80,4 +80,4 @@ def _moves(game: Game, nodes: dict[int, NodeView], shares: chex.Array) -> str:
     ]
     rest = len(children) - _MOST_MOVES
     more = f'<p class="faint">and {rest} more</p>' if rest > 0 else ""
-    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{more}"
+    return f"<table class='moves'>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{more}"

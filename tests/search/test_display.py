@@ -34,7 +34,7 @@ def test_a_search_shows_its_first_root_its_moves_and_the_top_of_its_tree():
     assert {row[3] for row in moves} == {"0.250"}
     assert page.count("Likely moves") == 1
     assert 'class="azjax-tree"' in page
-    ElementTree.fromstring(page.replace("<details open>", "<details>"))
+    ElementTree.fromstring(page)
     assert set(re.findall(r"https?://[^\"' ]+", page)) == {"http://www.w3.org/2000/svg"}
     assert "<script" not in page
 

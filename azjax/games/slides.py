@@ -43,7 +43,7 @@ def slideshow(
         f'<li><button type="button" disabled data-label="{html.escape(label)}">{html.escape(move)}</button></li>'
         for move, label in zip(["start", *moves], labels, strict=True)
     )
-    page = importlib.resources.files("azjax.games").joinpath("slideshow.html").read_text(encoding="utf-8")
+    page = importlib.resources.files("azjax.games").joinpath("slides.html").read_text(encoding="utf-8")
     for name, text in (
         ("TITLE", html.escape(title)),
         ("PLIES", str(len(actions))),

@@ -10,7 +10,7 @@ import pytest
 
 import azjax.games
 from azjax.games.drawing import LAYERS
-from azjax.games.slideshow import slideshow
+from azjax.games.slides import slideshow
 from azjax.games.step import step_one
 
 GAMES = {
