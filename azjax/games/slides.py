@@ -11,9 +11,7 @@ from azjax.games.game import Game
 from azjax.games.tracks import Track, draw_frames, fill, follow
 
 
-def slideshow(
-    game: Game, states: Sequence[Any], actions: Sequence[int], *, title: str, policies: Sequence[Any] | None = None
-) -> str:
+def slideshow(game: Game, states: Sequence[Any], actions: Sequence[int], *, title: str) -> str:
     """The game as a board with a slider, buttons, keys and its moves.
 
     It begins at the end, and where scripts may not run it stays there.
@@ -23,12 +21,11 @@ def slideshow(
       states: T + 1 positions, the first without a move.
       actions: T; action t leads from position t to the next.
       title: stands above it; plain text.
-      policies: T; float [A] to show at each position but the last, or None to show none; None for none at all.
 
     Raises:
       ValueError: the numbers of states and actions do not fit.
     """
-    frames = draw_frames(game, states, actions, policies)
+    frames = draw_frames(game, states, actions)
     labels = [frame.attrib["aria-label"] for frame in frames]
     elements = []
     for track in follow(frames):

@@ -44,16 +44,13 @@ class Track:
         return known
 
 
-def draw_frames(
-    game: Game, states: Sequence[Any], actions: Sequence[int], policies: Sequence[Any] | None = None
-) -> list[ElementTree.Element]:
+def draw_frames(game: Game, states: Sequence[Any], actions: Sequence[int]) -> list[ElementTree.Element]:
     """The pictures of a game, each with the move that led to it.
 
     Args:
       game: draws them; a shape is followed from one to the next where `svg` draws on a `azjax.games.drawing.Sheet`.
       states: T + 1 positions, the first without a move.
       actions: T; action t leads from position t to the next.
-      policies: T; float [A] to show at each position but the last, or None to show none; None for none at all.
 
     Raises:
       ValueError: the numbers of states and actions do not fit.
@@ -61,10 +58,8 @@ def draw_frames(
     if len(states) != len(actions) + 1:
         raise ValueError(f"a game of {len(actions)} actions has {len(actions) + 1} states, got {len(states)}")
     frames = []
-    for state, policy, action in zip(
-        states, [*(policies or [None] * len(actions)), None], [None, *actions], strict=True
-    ):
-        frame = ElementTree.fromstring(game.svg(state, policy=policy, last_action=action))
+    for state, action in zip(states, [None, *actions], strict=True):
+        frame = ElementTree.fromstring(game.svg(state, last_action=action))
         for element in frame.iter():
             element.tag = element.tag.removeprefix(f"{{{_NAMESPACE}}}")
         frames.append(frame if "aria-label" in frame.attrib else _on_a_sheet(game, frame))

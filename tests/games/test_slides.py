@@ -124,13 +124,6 @@ def test_without_a_script_the_last_position_is_seen_and_nothing_to_press():
     assert page.count('<li><button type="button" disabled ') == page.count("<li>")
 
 
-def test_policies_are_shown_with_their_positions():
-    game, states, actions = random_game("tictactoe")
-    policies = [None, *(np.eye(9)[action] for action in actions[1:])]
-    page = slideshow(game, states, actions, title="a game", policies=policies)
-    assert page.count("Likely moves") == len(actions) - 1
-
-
 def test_a_game_that_did_not_begin_has_one_position():
     game = azjax.games.make("connect2")
     page = slideshow(game, [game.init(None)], [], title="nothing yet")
