@@ -21,6 +21,7 @@ import numpy as np
 from azjax.evaluation.matches import MatchResult
 from azjax.evaluation.openings import start_text
 from azjax.games.game import Game, make
+from azjax.games.slides import slideshow
 from azjax.games.step import step_all, step_one
 
 _FORMAT = 1
@@ -109,6 +110,23 @@ class GameRecord:
         if not over and (self.rewards is None) != (self.end is None):
             raise ValueError("a game that the rules did not end has both rewards and an end, or neither")
         return states, actions
+
+    def _repr_html_(self) -> str:
+        states, actions = self.replay()
+        sides = (f"{player} ({side})" for player, side in zip(self.players, self.game.player_names, strict=True))
+        title = (
+            f"{' against '.join(sides)}: {_told_end(self)}, {len(actions)} {'ply' if len(actions) == 1 else 'plies'}"
+        )
+        return slideshow(self.game, states, actions, title=title)
+
+
+def _told_end(record: GameRecord) -> str:
+    """How a game ended, for people."""
+    if record.rewards is None:
+        return "it goes on"
+    first, second = record.rewards
+    ended = "drawn" if first == second else f"{record.game.player_names[int(second > first)]} won"
+    return ended if record.end is None else f"{ended} ({record.end})"
 
 
 def records_of(game: Game, match: MatchResult) -> list[GameRecord]:

@@ -60,6 +60,14 @@ class RememberingPolicy(Policy, Protocol):
         """The memory after `action` int32 [B], by whoever played it."""
 
 
+@runtime_checkable
+class SearchingPolicy(Policy, Protocol):
+    """A policy that searches, and can show what it found."""
+
+    def search(self, params: Any, key: chex.PRNGKey, states: Any, memory: Any = None) -> SearchResult:
+        """The search that it judges the positions by; `memory` is that of a `RememberingPolicy`."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
     """Somebody who plays.
@@ -98,6 +106,19 @@ def _act(policy: Policy, params: Any, key: chex.PRNGKey, states: Any, memory: An
     else:
         judgement = policy(params, policy_key, states)
     return draw(action_key, judgement.probabilities), judgement, memory
+
+
+def search(player: Player, key: chex.PRNGKey, states: Any, memory: Any = None) -> SearchResult | None:
+    """The search behind what `act` answers to the same arguments, jitted; None for a player that does not search."""
+    if isinstance(player.policy, SearchingPolicy):
+        return _search(player.policy, player.params, key, states, memory)
+    return None
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _search(policy: SearchingPolicy, params: Any, key: chex.PRNGKey, states: Any, memory: Any) -> SearchResult:
+    policy_key, _ = jax.random.split(key)
+    return policy.search(params, policy_key, states, memory)
 
 
 def start_memory(player: Player, states: Any) -> Any:
@@ -262,7 +283,7 @@ class _Search:
     def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
         return _found(self.game, states, self.search(params, key, states))
 
-    def search(self, params: Any, key: chex.PRNGKey, states: Any, **options: Any) -> SearchResult:
+    def search(self, params: Any, key: chex.PRNGKey, states: Any, memory: Tree | None = None) -> SearchResult:
         return alphazero_policy(
             params,
             key,
@@ -273,7 +294,7 @@ class _Search:
             c_puct=self.c_puct,
             solver=self.solver,
             leaves_per_step=self.leaves_per_step,
-            **options,
+            tree=None if memory is None else by_node(memory),
         )
 
 
@@ -294,7 +315,7 @@ class _SearchOn(_Search):
         return by_game(tree)
 
     def think(self, params: Any, key: chex.PRNGKey, states: Any, memory: Tree) -> tuple[Judgement, Tree]:
-        result = self.search(params, key, states, tree=by_node(memory))
+        result = self.search(params, key, states, memory)
         return _found(self.game, states, result), by_game(dataclasses.replace(result.tree, histories=None))
 
     def observe(self, memory: Tree, action: chex.Array) -> Tree:
@@ -320,10 +341,11 @@ class _Uct:
     solver: bool
 
     def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> Judgement:
-        result = uct_policy(
-            params, key, states, game=self.game, num_simulations=self.num_simulations, solver=self.solver
-        )
-        return _found(self.game, states, result)
+        return _found(self.game, states, self.search(params, key, states))
+
+    def search(self, params: Any, key: chex.PRNGKey, states: Any, memory: None = None) -> SearchResult:
+        del memory
+        return uct_policy(params, key, states, game=self.game, num_simulations=self.num_simulations, solver=self.solver)
 
 
 def _found(game: Game, states: Any, result: SearchResult) -> Judgement:

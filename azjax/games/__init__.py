@@ -2,10 +2,12 @@
 
 from azjax.games.animation import animate
 from azjax.games.check import check_game
-from azjax.games.game import Game, State, available, make, random_legal_action, register, state_dataclass
+from azjax.games.game import Game, ShownState, State, available, make, random_legal_action, register, state_dataclass
+from azjax.games.slides import slideshow
 
 __all__ = [
     "Game",
+    "ShownState",
     "State",
     "animate",
     "available",
@@ -13,5 +15,6 @@ __all__ = [
     "make",
     "random_legal_action",
     "register",
+    "slideshow",
     "state_dataclass",
 ]

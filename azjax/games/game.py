@@ -9,6 +9,7 @@ import abc
 import dataclasses
 import difflib
 import functools
+import html
 import importlib
 import inspect
 import pkgutil
@@ -42,12 +43,61 @@ class State(Protocol):
 _T = TypeVar("_T")
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def state_dataclass(cls: type[_T]) -> type[_T]:
-    """Makes `cls` a frozen dataclass and registers it as a pytree, every field a leaf."""
+    """Makes `cls` a frozen dataclass and registers it as a pytree, every field a leaf but those marked as static."""
     frozen = dataclasses.dataclass(frozen=True)(cls)
     jax.tree_util.register_dataclass(frozen)
     return frozen
+
+
+_MOST_SHOWN = 6  # positions of a batch
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownState:
+    """Base of states that a notebook shows as pictures: one state as its own, a batch by the first of its states.
+
+    Where there is nothing to draw, as in a state that is traced, the notebook shows the dataclass.
+
+    Attributes:
+      game: whose position it is (static): states of different games are pytrees of different structures.
+    """
+
+    game: "Game" = dataclasses.field(kw_only=True, repr=False, metadata={"static": True})
+
+    def _repr_svg_(self) -> str | None:
+        return self.game.svg(self) if self._batch_shape() == () else None
+
+    def _repr_html_(self) -> str | None:
+        shape = self._batch_shape()
+        if shape is None or len(shape) != 1:
+            return None
+        shown = min(shape[0], _MOST_SHOWN)
+        pictures = (self.game.svg(jax.tree.map(lambda leaf: leaf[row], self)) for row in range(shown))
+        boards = "".join(f'<div style="flex:0 1 15rem">{fitted(picture)}</div>' for picture in pictures)
+        told = f"{shown} of {shape[0]:,} positions of {html.escape(self.game.name)}"
+        return f'<div>{told}</div><div style="display:flex;flex-wrap:wrap;gap:.6rem">{boards}</div>'
+
+    def _batch_shape(self) -> tuple[int, ...] | None:
+        """The leading axes of every leaf; None of what is no position: a traced state, shapes alone, a mean."""
+        terminated: Any = getattr(self, "terminated", None)
+        is_position = is_held(self) and terminated is not None and np.issubdtype(terminated.dtype, bool)
+        return terminated.shape if is_position else None
+
+
+def is_held(tree: Any) -> bool:
+    """Whether all leaves of a pytree are arrays that can be looked at: not traced, not deleted, not shapes alone."""
+    return all(
+        isinstance(leaf, np.ndarray | np.generic)
+        or (isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and not leaf.is_deleted())
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def fitted(picture: str) -> str:
+    """An SVG document for a page: as wide as it asks for, or as what it stands in where that is narrower."""
+    return picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
 
 
 class Game(abc.ABC):
@@ -68,6 +118,9 @@ class Game(abc.ABC):
 
     player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")
     """What people call player 0 and player 1."""
+
+    piece_letters: ClassVar[tuple[str, str]] = ("", "")
+    """The characters of `draw` that are pieces of player 0 and of player 1; empty where none are told."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, scale_bits, square_name, state_dataclass
+from azjax.games.game import Game, ShownState, register, scale_bits, square_name, state_dataclass
 from azjax.games.pictures.mnk import draw_mnk
 
 MAX_SIDE = 26
@@ -29,7 +29,7 @@ _SYMBOLS = "_XO"
 
 
 @state_dataclass
-class MnkState:
+class MnkState(ShownState):
     """Attributes: see `azjax.games.game.State`; `W` words hold one player's stones.
 
     stones: by player: the words, each uint32 []; where there are more than two, one array of them, uint32 [W], since a
@@ -62,6 +62,7 @@ class Mnk(Game):
 
     player_names: ClassVar[tuple[str, str]] = ("X", "O")
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "X", "O")
+    piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):
@@ -115,6 +116,7 @@ class Mnk(Game):
         del key
         empty = self._stored(bitboard.empty(self._num_words))
         return MnkState(
+            game=self,
             stones=(empty, empty),
             current_player=jnp.int32(0),
             terminated=jnp.bool_(False),
@@ -134,6 +136,7 @@ class Mnk(Game):
         full = ~any_of(without(self._board, union(occupied, stone)))
         sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - mover).astype(jnp.float32)
         return MnkState(
+            game=self,
             stones=(
                 self._stored(union(first, only_if(mover == 0, stone))),
                 self._stored(union(second, only_if(mover == 1, stone))),
@@ -245,6 +248,7 @@ class Mnk(Game):
         if lines[last_mover]:
             rewards[last_mover], rewards[1 - last_mover] = 1, -1
         return MnkState(
+            game=self,
             stones=(self._stored(boards[0]), self._stored(boards[1])),
             current_player=jnp.int32(1 - last_mover),
             terminated=jnp.bool_(any(lines) or first + second == self.num_cells),

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import Game, register, state_dataclass
+from azjax.games.game import Game, ShownState, register, state_dataclass
 
 # Plies after which pgx ends the game, or that the rules allow.
 _MAX_PLIES = {
@@ -52,7 +52,7 @@ _MISFITS = {
 
 
 @state_dataclass
-class PgxState:
+class PgxState(ShownState):
     """Attributes: see `azjax.games.State`.
 
     position: pgx's state without what is stored here or can be computed from it (those fields are None). The legal
@@ -129,7 +129,7 @@ class Pgx(Game):
             _start(self.env_id).replace(observation=None),
         )
         position = typed.replace(current_player=None, terminated=None, truncated=None, rewards=None)
-        return PgxState(position, typed.current_player, typed.terminated, typed.rewards)
+        return PgxState(position, typed.current_player, typed.terminated, typed.rewards, game=self)
 
 
 def _theirs(state: PgxState) -> Any:

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, scale_bits, square_name, state_dataclass
+from azjax.games.game import Game, ShownState, register, scale_bits, square_name, state_dataclass
 from azjax.games.pictures.santorini import draw_santorini
 
 MIN_SIZE, MAX_SIZE, MAX_WORKERS = 2, 5, 2
@@ -50,7 +50,7 @@ _STARTS = {
 
 
 @state_dataclass
-class SantoriniState:
+class SantoriniState(ShownState):
     """Attributes: see `azjax.games.game.State`; the others are sets of squares, uint32 [].
 
     at_least_1, at_least_2, at_least_3: squares of that height or more.
@@ -87,6 +87,7 @@ class Santorini(Game):
     name = "santorini"
     player_names: ClassVar[tuple[str, str]] = ("X", "O")
     piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "X", "O")
+    piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
@@ -129,7 +130,23 @@ class Santorini(Game):
         del key
         none = np.uint32(0)
         own, other = (none, none) if self.placement else self._start
-        return _position((none, none, none, none, own, other), jnp.int32(0))
+        return self._position((none, none, none, none, own, other), jnp.int32(0))
+
+    def _position(self, boards: Iterable[Any], player: chex.Array) -> SantoriniState:
+        """An unfinished position: four levels and the workers of both sides, in the order of the state's fields."""
+        at_least_1, at_least_2, at_least_3, domes, own, other = (jnp.asarray(board, jnp.uint32) for board in boards)
+        return SantoriniState(
+            game=self,
+            at_least_1=at_least_1,
+            at_least_2=at_least_2,
+            at_least_3=at_least_3,
+            domes=domes,
+            own=own,
+            other=other,
+            current_player=player,
+            terminated=jnp.bool_(False),
+            rewards=jnp.zeros(2, jnp.float32),
+        )
 
     def step(self, state: SantoriniState, action: chex.Array) -> SantoriniState:
         action = jnp.asarray(action, jnp.int32)
@@ -154,6 +171,7 @@ class Santorini(Game):
             own |= placed
             passes |= (placed != 0) & ~self._placing(dataclasses.replace(state, own=own))
         following = SantoriniState(
+            game=self,
             at_least_1=state.at_least_1 | block,
             at_least_2=state.at_least_2 | block & state.at_least_1,
             at_least_3=state.at_least_3 | block & state.at_least_2,
@@ -244,7 +262,7 @@ class Santorini(Game):
 
         boards = (state.at_least_1, state.at_least_2, state.at_least_3, state.domes, state.own, state.other)
         states = dataclasses.replace(
-            _position(turn(jnp.stack(boards)), jnp.broadcast_to(state.current_player, num_symmetries)),
+            self._position(turn(jnp.stack(boards)), jnp.broadcast_to(state.current_player, num_symmetries)),
             terminated=jnp.broadcast_to(state.terminated, num_symmetries),
             rewards=jnp.broadcast_to(state.rewards, (num_symmetries, 2)),
         )
@@ -414,7 +432,7 @@ class Santorini(Game):
                 for floor, level in enumerate(levels, start=1)
             ]
         blocks = sum((_count(level) for level in levels), jnp.int32(0))
-        return self._with_end(_position((*levels, *sides), blocks & 1))
+        return self._with_end(self._position((*levels, *sides), blocks & 1))
 
     # Text.
 
@@ -551,7 +569,7 @@ class Santorini(Game):
         sides = [np.flatnonzero(owners == owner) for owner in (1, 2)]
         placed = all(len(side) == self.workers for side in sides)
         player = int(heights.sum()) % 2 if placed else int(len(sides[0]) == self.workers)
-        return _position(self._boards(heights, sides[player], sides[1 - player]), jnp.int32(player))
+        return self._position(self._boards(heights, sides[player], sides[1 - player]), jnp.int32(player))
 
     def svg(self, state: SantoriniState, *, policy: Any = None, last_action: int | None = None) -> str:
         board = (self.size, self.size)
@@ -589,26 +607,10 @@ class Santorini(Game):
         return " and ".join(map(self._name, squares))
 
 
-def _position(boards: Iterable[Any], player: chex.Array) -> SantoriniState:
-    """An unfinished position: four levels and the workers of both sides, in the order of the state's fields."""
-    at_least_1, at_least_2, at_least_3, domes, own, other = (jnp.asarray(board, jnp.uint32) for board in boards)
-    return SantoriniState(
-        at_least_1=at_least_1,
-        at_least_2=at_least_2,
-        at_least_3=at_least_3,
-        domes=domes,
-        own=own,
-        other=other,
-        current_player=player,
-        terminated=jnp.bool_(False),
-        rewards=jnp.zeros(2, jnp.float32),
-    )
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _set_up(game: Santorini, boards: chex.Array, player: chex.Array) -> SantoriniState:
     """A position from its boards uint32 [6], with the end and the result that they decide."""
-    state = game._with_end(_position(boards, player))
+    state = game._with_end(game._position(boards, player))
     return dataclasses.replace(state, rewards=_rewards(state.terminated, 1 - player))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from azjax.games import bitboard
 from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
 from azjax.games.fusion import computed_once
-from azjax.games.game import Game, register, square_name, state_dataclass
+from azjax.games.game import Game, ShownState, register, square_name, state_dataclass
 from azjax.games.pictures.tafl import draw_tafl
 from azjax.games.repetition import History, new_history
 from azjax.games.tafl_board import Board, Grid
@@ -76,7 +76,7 @@ RULES = {
 
 
 @state_dataclass
-class TaflState:
+class TaflState(ShownState):
     """Attributes: see `azjax.games.game.State`.
 
     board: the pieces.
@@ -118,6 +118,7 @@ class Tafl(Game):
 
     player_names: ClassVar[tuple[str, str]] = ("the attackers", "the defenders")
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "attacker", "defender", "king")
+    piece_letters: ClassVar[tuple[str, str]] = ("t", "TK")
 
     def __post_init__(self) -> None:
         if not (isinstance(self.history, int) and self.history >= 1):
@@ -176,6 +177,7 @@ class Tafl(Game):
         nowhere = Board(*(bitboard.empty(self.grid.words) for _ in range(3)))
         repeats, key = self.rules.repetition == "draw", self._key(board, player)
         return TaflState(
+            game=self,
             board=board,
             earlier=(nowhere,) * (self.history - 1),
             ply=jnp.int32(0),
@@ -222,6 +224,7 @@ class Tafl(Game):
         result = jnp.where(attackers_win, 1.0, 0.0) - jnp.where(defenders_win, 1.0, 0.0)
         rewards = jnp.where(legal, result, 0.0) * np.array([1.0, -1.0], np.float32)
         return TaflState(
+            game=self,
             board=board,
             earlier=jax.tree.map(
                 lambda new, old: jnp.where(legal, new, old),

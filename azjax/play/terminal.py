@@ -16,13 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.evaluation import Judgement, Player, act, observe, start_memory
+from azjax.evaluation import Judgement, Player, act, observe, search, start_memory
 from azjax.games.game import Game
 from azjax.games.step import step_one
 
 _MOST_LISTED = 40  # legal moves that a turn lists unasked
 _TOP_MOVES = 5  # of the agent's policy
+_TREE_NODES = 20  # that a printed search shows
 _BAR_WIDTH = 24
+_SIDES = ("bold cyan", "bold magenta")  # the players and their pieces
 _YES_NO = ("yes", "no")
 _ENDS = {1: ("You won!", "bold green"), 0: ("It's a draw.", "bold yellow"), -1: ("You lost.", "bold red")}
 
@@ -116,6 +118,10 @@ class _Dialogue:
             self.console.print()  # the cursor still stands behind the prompt
             raise _Left from None
 
+    def thinking(self) -> contextlib.AbstractContextManager:
+        """Tells the person meanwhile that the agent thinks."""
+        return self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext()
+
     def choose(self, question: str, options: Collection[str], shown: str = "") -> str:
         """The option that was answered, in full or by its first letters; asks until there is one."""
         while True:
@@ -131,10 +137,11 @@ class _Dialogue:
 
 
 class _Moment(NamedTuple):
-    """A position of the game, and what the agent remembers as it comes to it."""
+    """A position of the game, what the agent remembers as it comes to it, and the key that it thinks with."""
 
     state: Any
     memory: Any
+    key: chex.PRNGKey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +162,7 @@ class _OneGame:
     def play(self) -> int:
         """The result for the person: 1, 0 or -1."""
         start = self.game.init(next(self.keys))
-        moments = [_Moment(start, start_memory(self.agent, _batch(start)))]
+        moments = [_Moment(start, start_memory(self.agent, _batch(start)), next(self.keys))]
         try:
             while not moments[-1].state.terminated:
                 self._show_board(moments)
@@ -172,7 +179,7 @@ class _OneGame:
         """The moments up to the person's next move, or before their last one."""
         state = moments[-1].state
         _, judgement, memory = self._think(moments[-1])
-        self.dialogue.say(f"Your turn: you are {self.game.player_names[self.human]}.", "bold cyan")
+        self.dialogue.say(f"Your turn: you are {self.game.player_names[self.human]}.", _SIDES[self.human])
         self._say_chance("your", judgement.value)
         moves = self.game.legal_texts(state)
         few = len(moves) <= _MOST_LISTED
@@ -186,6 +193,18 @@ class _OneGame:
                     self._help(moves[0])
                 case "moves":
                     self.dialogue.say(" ".join(moves))
+                case "hint":
+                    self._show_policy("What the agent would play:", state, judgement.preferences)
+                case "tree":
+                    self._show_search(moments[-1], "depth")
+                case "trace":
+                    self._show_search(moments[-1], "made")
+                case "why":
+                    agents = [past for past in moments if not self._is_humans(past)]
+                    if agents:
+                        self._show_search(agents[-1], "depth")
+                    else:
+                        self.dialogue.complain("The agent has not moved yet.")
                 case "back":
                     earlier = [index for index, past in enumerate(moments[:-1]) if self._is_humans(past)]
                     if earlier:
@@ -206,33 +225,47 @@ class _OneGame:
     def _agent_turn(self, moments: list[_Moment]) -> list[_Moment]:
         """The moments up to the agent's move."""
         state = moments[-1].state
-        self.dialogue.say("The agent's turn.", "bold magenta")
+        self.dialogue.say("The agent's turn.", _SIDES[1 - self.human])
         action, judgement, memory = self._think(moments[-1])
         self._say_chance("its own", judgement.value)
-        self._show_policy(state, judgement.preferences)
+        self._show_policy("What it looks like inside its brain:", state, judgement.preferences)
         self.dialogue.say(f"The agent plays {self.game.action_to_text(state, action)}.", "bold")
         return self._after(moments, memory, action)
 
     def _after(self, moments: list[_Moment], memory: Any, action: int) -> list[_Moment]:
         state = step_one(self.game, moments[-1].state, action)
-        return [*moments, _Moment(state, observe(self.agent, memory, np.array([action], np.int32)))]
+        memory = observe(self.agent, memory, np.array([action], np.int32))
+        return [*moments, _Moment(state, memory, next(self.keys))]
 
     def _is_humans(self, moment: _Moment) -> bool:
         return int(moment.state.current_player) == self.human
 
     def _think(self, moment: _Moment) -> tuple[int, Judgement, Any]:
         """What `azjax.evaluation.act` returns, of one state; at either's turn, so that it is compiled once."""
-        console = self.dialogue.console
-        with console.status("thinking") if console.is_terminal else contextlib.nullcontext():
-            actions, judgement, memory = act(self.agent, next(self.keys), _batch(moment.state), moment.memory)
+        with self.dialogue.thinking():
+            actions, judgement, memory = act(self.agent, moment.key, _batch(moment.state), moment.memory)
             actions, judgement = jax.device_get((actions, judgement))
         return int(actions[0]), jax.tree.map(lambda leaf: leaf[0], judgement), memory
 
+    def _show_search(self, moment: _Moment, order: str) -> None:
+        """Prints the tree of the search that the agent judges, or judged, the moment by; see `Tree.to_text`."""
+        with self.dialogue.thinking():
+            result = search(self.agent, moment.key, _batch(moment.state), moment.memory)
+        if result is None:
+            self.dialogue.complain(f"{self.agent.name} does not search; hint tells what it would play.")
+            return
+        told = result.tree.to_text(self.game, max_nodes=_TREE_NODES, order=order, trace=order == "made")
+        self.dialogue.console.print(Text(told), soft_wrap=True)
+
     def _show_board(self, moments: list[_Moment]) -> None:
-        """Draws the last state, with what the last move changed highlighted."""
+        """Draws the last state, pieces in the colours of their sides, with what the last move changed highlighted."""
         last_two = (moments[-2:][0].state, moments[-1].state)
         before, drawing = (textwrap.indent(self.game.draw(state), "  ") for state in last_two)
         board = Text(drawing)
+        for place, character in enumerate(drawing):
+            for letters, style in zip(self.game.piece_letters, _SIDES, strict=True):
+                if character in letters:
+                    board.stylize(style, place, place + 1)
         if len(before) == len(drawing):
             for place, (old, new) in enumerate(zip(before, drawing, strict=True)):
                 if old != new:
@@ -247,7 +280,7 @@ class _OneGame:
         if not np.isnan(value):
             self.dialogue.say(f"The agent believes {whose} chance of winning from here is {(1 + value) / 2:.0%}.")
 
-    def _show_policy(self, state: Any, preferences: np.ndarray) -> None:
+    def _show_policy(self, heading: str, state: Any, preferences: np.ndarray) -> None:
         """The preferred moves of float [A], best first."""
         console = self.dialogue.console
         mark = "#" if console.options.ascii_only else "█"
@@ -258,9 +291,9 @@ class _OneGame:
         table.add_column()
         for action in ranked[:_TOP_MOVES]:
             share = float(preferences[action])
-            bar = Text(mark * round(_BAR_WIDTH * share), "cyan")
+            bar = Text(mark * round(_BAR_WIDTH * share), _SIDES[int(state.current_player)])
             table.add_row(Text(self.game.action_to_text(state, action)), f"{share:.0%}", bar)
-        self.dialogue.say("What it looks like inside its brain:")
+        self.dialogue.say(heading)
         console.print(table)
         if len(ranked) > _TOP_MOVES:
             rest = float(preferences[ranked[_TOP_MOVES:]].sum())
@@ -271,6 +304,10 @@ class _OneGame:
         for command, what in (
             (move, "plays the move written so (or give its number)"),
             ("moves", "lists the legal moves"),
+            ("hint", "tells what the agent would play in your place"),
+            ("tree", "prints the agent's search of this position, the most visited lines"),
+            ("trace", "prints the same search position by position, in the order in which they were looked at"),
+            ("why", "prints the search of the agent's last move"),
             ("back", "takes back your last move and the answer to it"),
             ("resign", "gives the game up"),
             ("quit", "leaves; so do Ctrl-D and Ctrl-C"),

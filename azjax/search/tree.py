@@ -138,6 +138,11 @@ class SearchResult:
     bounds: chex.Array
     tree: Tree
 
+    def _repr_html_(self) -> str | None:
+        from azjax.search.display import to_html
+
+        return to_html(self)
+
 
 def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:
     """Visits int32 [B, K] and mean returns float32 [B, K] of the roots' slots, 0 where there is no child."""

@@ -226,14 +226,14 @@ def to_text(
         cells = [str(node.number), "-" if parent is None else str(parent.number)]
         cells += [indent + move_text(nodes, game, node), str(node.visits)]
         if node.wins is None:
-            cells += ["-" if parent is None else f"{node.prior:.3f}", _signed(node.value)]
+            cells += ["-" if parent is None else f"{node.prior:.3f}", signed(node.value)]
         else:
             score = None
             if parent is not None:
                 score = node.value + exploration * math.sqrt(math.log(parent.visits) / node.visits)
-            cells += [*map(str, node.wins), _signed(node.value), _signed(score)]
-        cells += [_proof(node) or "-"] if tree.bounds is not None else []
-        cells += [_signed(node.evaluation)] if trace else []
+            cells += [*map(str, node.wins), signed(node.value), signed(score)]
+        cells += [proof(node) or "-"] if tree.bounds is not None else []
+        cells += [signed(node.evaluation)] if trace else []
         cells += [position_text(game, node) or "-"] if has_text else []
         rows.append(cells)
     count = f"{len(nodes)} nodes" if len(shown) == len(nodes) else f"{len(shown)} of {len(nodes)} nodes"
@@ -301,7 +301,7 @@ def position_text(game: Game | None, node: NodeView) -> str | None:
         return None
 
 
-def _proof(node: NodeView) -> str:
+def proof(node: NodeView) -> str:
     """What is proven for the player by whom values are seen; empty where nothing is."""
     if node.bounds is None:
         return ""
@@ -313,11 +313,12 @@ def _proof(node: NodeView) -> str:
 
 def statistics(node: NodeView) -> str:
     """Visits, value, and what is proven."""
-    parts = [f"{node.visits} visit{'s' if node.visits != 1 else ''}", _signed(node.value), _proof(node)]
+    parts = [f"{node.visits} visit{'s' if node.visits != 1 else ''}", signed(node.value), proof(node)]
     return ", ".join(part for part in parts if part)
 
 
-def _signed(value: float | None) -> str:
+def signed(value: float | None) -> str:
+    """A value with its sign and three decimals; "-" for none."""
     return "-" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 

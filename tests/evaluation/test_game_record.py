@@ -122,3 +122,24 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path):
         save_games(path, broken())
     assert load_games(path) == [SHORT]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("record", "title"),
+    [
+        (SHORT, "Ann (X) against Bob (O): X won, 5 plies"),
+        (WON, "Ann (X) against Bob (O): it goes on, 8 plies"),
+        (
+            GameRecord(TICTACTOE, ("<i>", "Bob"), ("a1",), (-1.0, 1.0), end="resignation"),
+            "&lt;i&gt; (X) against Bob (O): O won (resignation), 1 ply",
+        ),
+        (
+            GameRecord(TICTACTOE, ("Ann", "Bob"), ("a1",), (0.0, 0.0), "_________", "agreement"),
+            "Ann (X) against Bob (O): drawn (agreement), 1 ply",
+        ),
+    ],
+)
+def test_a_game_shows_itself(record, title):
+    page = record._repr_html_()
+    assert f'<p class="title">{title}</p>' in page
+    assert page.count("<li>") == len(record.moves) + 1

@@ -14,6 +14,7 @@ from azjax.evaluation.players import (
     observe,
     optimal_player,
     random_player,
+    search,
     search_player,
     start_memory,
 )
@@ -190,3 +191,15 @@ def test_equal_policies_share_one_compilation(states):
     assert random_player(TICTACTOE).policy == random_player(azjax.games.make("tictactoe")).policy
     searches = [search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=n).policy for n in (8, 8, 9)]
     assert searches[0] == searches[1] != searches[2]
+
+
+@pytest.mark.parametrize("reuse_tree", [False, True])
+def test_the_search_of_a_player_is_the_one_that_it_moves_by(states, reuse_tree):
+    evaluator = evaluators.rollout(TICTACTOE)
+    player = search_player(TICTACTOE, evaluator, num_simulations=16, reuse_tree=reuse_tree)
+    memory = start_memory(player, states)
+    action, judgement, _ = act(player, jax.random.key(3), states, memory)
+    found = search(player, jax.random.key(3), states, memory)
+    np.testing.assert_array_equal(found.action, action)
+    np.testing.assert_array_equal(found.value, judgement.value)
+    assert search(random_player(TICTACTOE), jax.random.key(3), states) is None

@@ -1,5 +1,6 @@
 import dataclasses
 import io
+import itertools
 import re
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import azjax.games
-from azjax.evaluation import Judgement, Player, optimal_player, random_player, search_player, solve
+from azjax.evaluation import Judgement, Player, optimal_player, random_player, search_player, solve, uct_player
 from azjax.games.mnk import Mnk
 from azjax.play import play_in_terminal
 from azjax.search import evaluators
@@ -308,7 +309,7 @@ def test_help_and_moves_come_without_a_new_board():
     assert len(boards(text)) == 1
     assert text.count("takes back your last move and the answer to it") == 2
     assert "moves\na1 b1 c1 d1\n" in text
-    for command in ("moves", "back", "resign", "quit"):
+    for command in ("moves", "hint", "tree", "trace", "why", "back", "resign", "quit"):
         assert len(re.findall(rf"(?m)^ {command} ", text)) == 2
 
 
@@ -323,8 +324,10 @@ def test_without_a_terminal_nothing_but_text_is_printed_and_with_one_the_last_mo
     assert "\x1b" not in play(CONNECT2, FIRST, "b1", human_seat=0)
     terminal = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
     text = play(CONNECT2, FIRST, "b1", human_seat=0, console_options=terminal)
-    assert "  1  . \x1b[1;7mX\x1b[0m . .\n" in text
-    assert "  1  \x1b[1;7mO\x1b[0m X . .\n" in text
+    assert "  1  . \x1b[1;7;36mX\x1b[0m . .\n" in text
+    assert "  1  \x1b[1;7;35mO\x1b[0m \x1b[1;36mX\x1b[0m . .\n" in text
+    assert "\x1b[1;36mYour turn: you are X." in text
+    assert "\x1b[1;35mThe agent's turn." in text
     assert "thinking" in text
 
 
@@ -350,3 +353,49 @@ def test_the_same_seed_gives_the_same_games_and_another_one_others():
 def test_wrong_arguments_are_refused(options, reason):
     with pytest.raises(ValueError, match=reason):
         play(CONNECT2, options.pop("levels", {"easy": RANDOM}), **options)
+
+
+def test_a_hint_tells_what_the_agent_would_play_for_the_person():
+    text = play(CONNECT2, FIRST, "hint", "b1", "hint", human_seat=0)
+    assert [re.sub(" +", " ", row).strip() for row in re.findall("would play:\n(.*)", text)] == [
+        f"a1 100% {'█' * 24}",
+        f"c1 100% {'█' * 24}",
+    ]
+
+
+def tree_after(text, command):
+    """Moves and visits of the tree that was printed at a command."""
+    _, _, header, *rows = text.split(f"): {command}\n")[1].splitlines()
+    assert header.split()[:4] == ["node", "parent", "move", "visits"]
+    printed = itertools.takewhile(lambda row: not row.startswith("Your move"), rows)
+    return [(row.split()[2], int(row.split()[3])) for row in printed]
+
+
+@pytest.mark.parametrize("reuse_tree", [False, True])
+def test_the_search_that_the_agent_judges_by_is_printed_when_asked_for(reuse_tree):
+    agent = search_player(CONNECT2, evaluators.uniform(CONNECT2), num_simulations=8, reuse_tree=reuse_tree)
+    text = play(CONNECT2, agent, "why", "tree", "trace", "a1", "why", human_seat=0)
+    assert text.count("The agent has not moved yet.\n") == 1
+    tree = tree_after(text, "tree")
+    assert tree[0] == ("-", 9)
+    assert sorted(tree) == sorted(tree_after(text, "trace"))
+    assert "judged" in text
+    why = tree_after(text.split("): a1\n")[1], "why")
+    # With its tree the agent goes on from what it thought at the person's turn.
+    assert (why[0][1] > 9) == reuse_tree
+    best = max(why[1:], key=lambda node: node[1])[0]
+    assert f"The agent plays {best}." in text
+
+
+def test_rollouts_are_printed_with_their_wins_and_who_does_not_search_says_so():
+    assert "wins of X" in play(CONNECT2, uct_player(CONNECT2, num_simulations=8), "trace", human_seat=0)
+    assert play(CONNECT2, FIRST, "tree", human_seat=0).count("first does not search; hint tells") == 1
+
+
+def test_pieces_have_the_colours_of_their_sides_where_the_game_tells_its_letters():
+    terminal = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
+    brandub = azjax.games.make("brandub")
+    text = play(brandub, random_player(brandub), human_seat=0, console_options=terminal)
+    attacker, defender, king = "\x1b[1;36mt\x1b[0m", "\x1b[1;35mT\x1b[0m", "\x1b[1;35mK\x1b[0m"
+    row = " ".join([attacker] * 2 + [defender, king, defender] + [attacker] * 2)
+    assert f"   4  {row}\n" in text
