@@ -1,6 +1,7 @@
 """The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
 
 import dataclasses
+import io
 import logging
 import sys
 import tempfile
@@ -48,7 +49,9 @@ from azjax.options import (
     parse_with_players,
 )
 from azjax.packaged import packaged
-from azjax.play.gtp import GtpEngine, serve_gtp
+from azjax.play.gtp import GtpEngine
+from azjax.play.lines import read_lines, serve
+from azjax.play.ongoing_game import OngoingGame
 from azjax.play.terminal import play_in_terminal
 from azjax.report import (
     by_ply_table,
@@ -194,8 +197,13 @@ def play_command(arguments: list[str]) -> None:
 
 def gtp_command(arguments: list[str]) -> None:
     options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
-    player = _load(spec, game, options, LEVELS[-1])
-    serve_gtp(GtpEngine(game, dataclasses.replace(player, name=spec), options.seed), sys.stdin, sys.stdout)
+    player = dataclasses.replace(_load(spec, game, options, LEVELS[-1]), name=spec)
+    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
+    # What is no text must not end the conversation.
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    serve(GtpEngine(ongoing), read_lines(sys.stdin), sys.stdout)
 
 
 def report_command(arguments: list[str]) -> None:

@@ -130,12 +130,14 @@ class GtpOptions:
     """An agent as an engine of the Go Text Protocol, on standard input and output.
 
     Attributes:
+      seconds: search so long for each move, where no clock runs, in place of the simulations.
       num_simulations: of a trained agent's search.
       solver: the search proves wins, losses and draws.
       reuse_tree: the search goes on in the tree below the moves that were played.
       seed: of the agent's draws.
     """
 
+    seconds: float | None = None
     num_simulations: int = NUM_SIMULATIONS
     solver: bool = False
     reuse_tree: bool = False

@@ -8,6 +8,7 @@ from azjax.evaluation.players import (
     Judgement,
     Player,
     RememberingPolicy,
+    TimedPolicy,
     act,
     judge,
     network_player,
@@ -17,6 +18,7 @@ from azjax.evaluation.players import (
     search_player,
     start_memory,
     uct_player,
+    with_simulations,
 )
 from azjax.evaluation.ratings import Ratings, rate
 from azjax.evaluation.sequential import SequentialTest
@@ -36,6 +38,7 @@ __all__ = [
     "RememberingPolicy",
     "SequentialTest",
     "Solution",
+    "TimedPolicy",
     "act",
     "check_can_save",
     "exact_report",
@@ -61,4 +64,5 @@ __all__ = [
     "start_memory",
     "tabulate",
     "uct_player",
+    "with_simulations",
 ]

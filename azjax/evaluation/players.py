@@ -14,8 +14,11 @@ import jax.numpy as jnp
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
-from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, uct_policy
+from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, search_within, uct_policy
 from azjax.search.tree_memory import by_game, by_node, empty_tree, follow
+
+_CHUNK = 16  # simulations between two looks at the clock
+_MAX_NODES = 1 << 14  # of a search for a time
 
 
 class Judgement(NamedTuple):
@@ -58,6 +61,21 @@ class RememberingPolicy(Policy, Protocol):
 
     def observe(self, memory: Any, action: chex.Array) -> Any:
         """The memory after `action` int32 [B], by whoever played it."""
+
+
+@runtime_checkable
+class TimedPolicy(Policy, Protocol):
+    """A policy that can also search for a time, in a host loop."""
+
+    def search_within(self, params: Any, key: chex.PRNGKey, states: Any, seconds: float) -> SearchResult:
+        """Searches the positions anew, for so many seconds in place of its simulations.
+
+        Args:
+          params: the player's own.
+          key: consumed by the search.
+          states: every leaf [B, ...].
+          seconds: above 0; see `azjax.search.search_within`.
+        """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -276,6 +294,21 @@ class _Search:
             **options,
         )
 
+    def search_within(self, params: Any, key: chex.PRNGKey, states: Any, seconds: float) -> SearchResult:
+        return search_within(
+            params,
+            key,
+            states,
+            game=self.game,
+            evaluator=self.evaluator,
+            seconds=seconds,
+            chunk=_CHUNK * self.leaves_per_step,
+            max_nodes=_MAX_NODES,
+            c_puct=self.c_puct,
+            solver=self.solver,
+            leaves_per_step=self.leaves_per_step,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class _SearchOn(_Search):
@@ -324,6 +357,20 @@ class _Uct:
             params, key, states, game=self.game, num_simulations=self.num_simulations, solver=self.solver
         )
         return _found(self.game, states, result)
+
+
+def with_simulations(player: Player, num_simulations: int) -> Player:
+    """The same player, by name too, with another number of simulations.
+
+    Raises:
+      ValueError: it does not search, or `num_simulations` is below 1.
+    """
+    if not isinstance(player.policy, _Search | _Uct):
+        raise ValueError(f"{player.name} does not search")
+    if num_simulations < 1:
+        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+    policy = dataclasses.replace(player.policy, num_simulations=num_simulations)
+    return dataclasses.replace(player, policy=policy)
 
 
 def _found(game: Game, states: Any, result: SearchResult) -> Judgement:
