@@ -50,8 +50,9 @@ from azjax.options import (
 )
 from azjax.packaged import packaged
 from azjax.play.gtp import GtpEngine
-from azjax.play.lines import read_lines, serve
+from azjax.play.lines import Engine, read_lines, serve
 from azjax.play.ongoing_game import OngoingGame
+from azjax.play.opentafl import OpenTaflEngine
 from azjax.play.terminal import play_in_terminal
 from azjax.report import (
     by_ply_table,
@@ -78,7 +79,7 @@ usage: azjax COMMAND ...
   azjax match A B ...       matches of players with each other; rates three and more
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal, or with --web on a page
-  azjax gtp PLAYER          an engine of the Go Text Protocol, for other people's programs
+  azjax gtp PLAYER          an engine of the Go Text Protocol, or of OpenTafl's, for other people's programs
   azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
@@ -199,11 +200,12 @@ def gtp_command(arguments: list[str]) -> None:
     options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
     player = dataclasses.replace(_load(spec, game, options, LEVELS[-1]), name=spec)
     ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
+    engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
     # What is no text must not end the conversation.
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    serve(GtpEngine(ongoing), read_lines(sys.stdin), sys.stdout)
+    serve(engines[options.protocol](ongoing), read_lines(sys.stdin), sys.stdout)
 
 
 def report_command(arguments: list[str]) -> None:

@@ -127,9 +127,10 @@ class PlayOptions:
 
 @dataclasses.dataclass(frozen=True)
 class GtpOptions:
-    """An agent as an engine of the Go Text Protocol, on standard input and output.
+    """An agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
 
     Attributes:
+      protocol: gtp, or for brandub opentafl.
       seconds: search so long for each move, where no clock runs, in place of the simulations.
       num_simulations: of a trained agent's search.
       solver: the search proves wins, losses and draws.
@@ -137,6 +138,7 @@ class GtpOptions:
       seed: of the agent's draws.
     """
 
+    protocol: Literal["gtp", "opentafl"] = "gtp"
     seconds: float | None = None
     num_simulations: int = NUM_SIMULATIONS
     solver: bool = False
