@@ -156,5 +156,6 @@ def _word_after(answer: Answer, head: str) -> str:
 
 
 def position_record(text: str) -> str:
-    """A position of Brandub in OpenTafl's notation, which has a slash at either end and no side to move."""
-    return f"/{text.partition(' ')[0]}/"
+    """A position of Brandub in OpenTafl's notation: from the first rank up, a slash at either end, no side to move."""
+    rows = text.partition(" ")[0].split("/")
+    return f"/{'/'.join(reversed(rows))}/"

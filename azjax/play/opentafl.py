@@ -51,7 +51,8 @@ class OpenTaflEngine:
         self._ongoing, self._game = ongoing, ongoing.game
         self.has_ended = False
         self._is_placed = False  # the position was set up, which does not tell who is to move
-        self._is_proposed = False  # the last move is ours, and the host may refuse it
+        self._proposed = ""  # our last move, which the host may refuse
+        self._refused = ""  # the one that it did
         self._verbs: dict[str, Callable[[list[str]], str]] = {
             "hello": lambda _: "",
             "start": lambda _: "",  # of older versions
@@ -101,7 +102,7 @@ class OpenTaflEngine:
     def _start_anew(self) -> None:
         self._ongoing.begin()
         self._ongoing.clocks = [None, None]
-        self._is_placed = self._is_proposed = False
+        self._is_placed, self._proposed, self._refused = False, "", ""
 
     def _place(self, words: list[str]) -> str:
         (record,) = _arguments(words, "position RECORD")
@@ -110,15 +111,15 @@ class OpenTaflEngine:
 
     def _set_up(self, record: str, mover: int) -> None:
         """Begins at a position with a side to move, or the other one where that cannot be."""
-        rows = re.fullmatch("/(.*)/", record)
-        if not rows:
+        if not re.fullmatch("/.*/", record):
             raise ValueError(f"a position begins and ends with a slash, got {record!r}")
+        rows = "/".join(reversed(record[1:-1].split("/")))
         try:
-            start = self._game.from_text(f"{rows[1]} {'ad'[mover]}")
+            start = self._game.from_text(f"{rows} {'ad'[mover]}")
         except ValueError:
-            start = self._game.from_text(f"{rows[1]} {'da'[mover]}")
+            start = self._game.from_text(f"{rows} {'da'[mover]}")
         self._ongoing.begin(start)
-        self._is_placed, self._is_proposed = True, False
+        self._is_placed, self._proposed, self._refused = True, "", ""
 
     def _take_side(self, words: list[str]) -> str:
         side = _side(words, "side attackers|defenders")
@@ -156,7 +157,11 @@ class OpenTaflEngine:
         if self._ongoing.mover != side:
             raise _Critical(f"it is the turn of the {SIDES[self._ongoing.mover]}")
         move = self._ongoing.choose()
-        self._is_proposed = True
+        if move == self._refused:
+            # Without this both would say the same for ever.
+            self._ongoing.undo()
+            raise _Critical(f"{move} is refused, and legal here")
+        self._proposed = move
         return f"move {move}"
 
     def _go_on(self) -> None:
@@ -166,21 +171,21 @@ class OpenTaflEngine:
 
     def _confirm(self, words: list[str]) -> str:
         (record,) = _arguments(words, "move RECORD")
-        self._is_proposed = False
+        self._proposed = self._refused = ""
         self._compare(record, "our move")
         return ""
 
     def _take_back(self, words: list[str]) -> str:
         _arguments(words, "error CODE")
         # The move before it is told once more, which changes nothing.
-        if self._is_proposed:
+        if self._proposed:
             self._ongoing.undo()
-            self._is_proposed = False
+            self._proposed, self._refused = "", self._proposed
         return ""
 
     def _hear(self, words: list[str]) -> str:
         moves, record = _arguments(words, "opponent-move MOVES RECORD")
-        self._is_proposed = False
+        self._proposed = ""
         # A move that is not legal may be told once more, after an error of ours: the board is there already.
         with contextlib.suppress(ValueError):
             for move in moves.split("|"):

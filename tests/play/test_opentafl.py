@@ -28,23 +28,26 @@ TRANSCRIPT = f"""\
 > rules {BRANDUB_RULES}
 > play attackers
 move d7-e7
-> move /4t2/3t3/3T3/ttTKTtt/3T3/3t3/3t3/
-> opponent-move d5-c5 /4t2/3t3/2T4/ttTKTtt/3T3/3t3/3t3/
+> move /3t3/3t3/3T3/ttTKTtt/3T3/3t3/4t2/
+> opponent-move d5-c5 /3t3/3t3/3T3/ttTKTtt/2T4/3t3/4t2/
 > play attackers
 move e7-e6
 > error 2
-> opponent-move d5-c5 /4t2/3t3/2T4/ttTKTtt/3T3/3t3/3t3/
+> opponent-move d5-c5 /3t3/3t3/3T3/ttTKTtt/2T4/3t3/4t2/
+> play attackers
+error -1 e7-e6 is refused, and legal here
+> position /3t3/3t3/3T3/ttTKTtt/2T4/3t3/4t2/
 > play attackers
 move e7-e6
-> move /7/3tt2/2T4/ttTKTtt/3T3/3t3/3t3/
+> move /3t3/3t3/3T3/ttTKTtt/2T4/3tt2/7/
 > play attackers
 error -1 it is the turn of the defenders
-> opponent-move c5-c7 /2T4/3tt2/7/ttTKTtt/3T3/3t3/7/
-error 0 after c5-c7 the board is /2T4/3tt2/7/ttTKTtt/3T3/3t3/3t3/ here; goes on at /2T4/3tt2/7/ttTKTtt/3T3/3t3/7/
+> opponent-move c5-c7 /7/3t3/3T3/ttTKTtt/7/3tt2/2T4/
+error 0 after c5-c7 the board is /3t3/3t3/3T3/ttTKTtt/7/3tt2/2T4/ here; goes on at /7/3t3/3T3/ttTKTtt/7/3tt2/2T4/
 > play attackers
 move d6-d5
-> opponent-move c7-f3 /7/4t2/3t3/ttTKTtt/3T1T1/3t3/7/
-error 0 after c7-f3 the board is /2T4/4t2/3t3/ttTKTtt/3T3/3t3/7/ here; goes on at /7/4t2/3t3/ttTKTtt/3T1T1/3t3/7/
+> opponent-move c7-f3 /7/3t3/3T1T1/ttTKTtt/3t3/4t2/7/
+error 0 after c7-f3 the board is /7/3t3/3T3/ttTKTtt/3t3/4t2/2T4/ here; goes on at /7/3t3/3T1T1/ttTKTtt/3t3/4t2/7/
 > finish 3
 > play attackers
 move d7-e7
@@ -52,11 +55,11 @@ move d7-e7
 error -1 this engine plays by the rules {BRANDUB_RULES}
 > rules dim:7 name:Brandub surf:n atkf:y ks:w cenh: cenhe: start:{START}
 error -1 this engine plays by the rules {BRANDUB_RULES}
-> position /2K4/7/4t2/7/7/7/7/
+> position /7/7/7/7/4t2/7/2K4/
 > side defenders
 > analyze 3 1
 analysis 1 c7-c6 0.000
-> position /K6/7/4t2/7/7/7/7/
+> position /7/7/7/7/4t2/7/K6/
 > play attackers
 error -1 the game is over
 > analyze 3 1
@@ -127,21 +130,21 @@ def test_who_is_to_move_in_a_position_is_what_comes_next(engine):
     for line, answer in [
         ("play attackers", "move c6-c5\n"),
         ("play defenders", "move d4-d3\n"),
-        ("opponent-move d4-e4 /7/2t4/7/4K2/7/7/7/", ""),
-        ("opponent-move c6-c1 /7/7/7/3K3/7/7/2t4/", ""),
+        ("opponent-move d4-e4 /7/7/7/4K2/7/2t4/7/", ""),
+        ("opponent-move c6-c1 /2t4/7/7/3K3/7/7/7/", ""),
     ]:
-        assert engine.answer("position /7/2t4/7/3K3/7/7/7/") == ""
+        assert engine.answer("position /7/7/7/3K3/7/2t4/7/") == ""
         assert engine.answer(line) == answer
-    assert engine.answer("position /7/2t4/7/3K3/7/7/7/") == ""
+    assert engine.answer("position /7/7/7/3K3/7/2t4/7/") == ""
     assert engine.answer("side defenders") == ""
     assert engine.answer("analyze 1 1") == "analysis 1 d4-d3 0.000\n"
 
 
 def test_a_draw_by_our_rules_goes_on_where_the_host_goes_on(engine):
     for move, record in [
-        ("d7-e7", "/4t2/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"),
-        ("d5-e5", "/4t2/3t3/4T2/ttTKTtt/3T3/3t3/3t3/"),
-        ("e7-d7", "/3t3/3t3/4T2/ttTKTtt/3T3/3t3/3t3/"),
+        ("d7-e7", "/3t3/3t3/3T3/ttTKTtt/3T3/3t3/4t2/"),
+        ("d5-e5", "/3t3/3t3/3T3/ttTKTtt/4T2/3t3/4t2/"),
+        ("e7-d7", "/3t3/3t3/3T3/ttTKTtt/4T2/3t3/3t3/"),
         ("e5-d5", START),
     ]:
         assert engine.answer(f"opponent-move {move} {record}") == ""
@@ -150,7 +153,7 @@ def test_a_draw_by_our_rules_goes_on_where_the_host_goes_on(engine):
 
 
 def test_several_moves_are_told_at_once(engine):
-    assert engine.answer("opponent-move d7-e7|d5-e5 /4t2/3t3/4T2/ttTKTtt/3T3/3t3/3t3/") == ""
+    assert engine.answer("opponent-move d7-e7|d5-e5 /3t3/3t3/3T3/ttTKTtt/4T2/3t3/4t2/") == ""
     assert engine.answer("play attackers") == "move e7-e6\n"
 
 
@@ -180,7 +183,7 @@ def test_other_games_and_rules_are_refused(name, options):
 def _fuzz(engine, count):
     source = random.Random(0)
     words = [*engine._verbs, "attackers", "defenders", "d7-e7", "d5-e5|e7-d7", "17", "0", "-1", "x" * 5000, "é", "\0"]
-    words += [START, "/2K4/7/4t2/7/7/7/7/", "/7/", "/K6/7/7/7/7/7/7/", "1000*", "30", *BRANDUB_RULES.split()]
+    words += [START, "/7/7/7/7/4t2/7/2K4/", "/7/", "/7/7/7/7/7/7/K6/", "1000*", "30", *BRANDUB_RULES.split()]
     heads = ["error 0 ", "error -1 ", "move ", "analysis "]
     for number in range(count):
         line = " ".join(source.choice(words) for _ in range(source.randrange(6)))
