@@ -1,6 +1,7 @@
 """The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
 
 import dataclasses
+import io
 import logging
 import sys
 import tempfile
@@ -48,7 +49,10 @@ from azjax.options import (
     parse_with_players,
 )
 from azjax.packaged import packaged
-from azjax.play.gtp import GtpEngine, serve_gtp
+from azjax.play.gtp import GtpEngine
+from azjax.play.lines import Engine, read_lines, serve
+from azjax.play.ongoing_game import OngoingGame
+from azjax.play.opentafl import OpenTaflEngine
 from azjax.play.terminal import play_in_terminal
 from azjax.report import (
     by_ply_table,
@@ -75,7 +79,7 @@ usage: azjax COMMAND ...
   azjax match A B ...       matches of players with each other; rates three and more
   azjax solve GAME          find every position of a game, and its value
   azjax play PLAYER         play against an agent in the terminal, or with --web on a page
-  azjax gtp PLAYER          an engine of the Go Text Protocol, for other people's programs
+  azjax gtp PLAYER          an engine of the Go Text Protocol, or of OpenTafl's, for other people's programs
   azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
@@ -194,8 +198,14 @@ def play_command(arguments: list[str]) -> None:
 
 def gtp_command(arguments: list[str]) -> None:
     options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
-    player = _load(spec, game, options, LEVELS[-1])
-    serve_gtp(GtpEngine(game, dataclasses.replace(player, name=spec), options.seed), sys.stdin, sys.stdout)
+    player = dataclasses.replace(_load(spec, game, options, LEVELS[-1]), name=spec)
+    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
+    engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
+    # What is no text must not end the conversation.
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    serve(engines[options.protocol](ongoing), read_lines(sys.stdin), sys.stdout)
 
 
 def report_command(arguments: list[str]) -> None:

@@ -130,15 +130,19 @@ class PlayOptions:
 
 @dataclasses.dataclass(frozen=True)
 class GtpOptions:
-    """An agent as an engine of the Go Text Protocol, on standard input and output.
+    """An agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
 
     Attributes:
+      protocol: gtp, or for brandub opentafl.
+      seconds: search so long for each move, where no clock runs, in place of the simulations.
       num_simulations: of a trained agent's search.
       solver: the search proves wins, losses and draws.
       reuse_tree: the search goes on in the tree below the moves that were played.
       seed: of the agent's draws.
     """
 
+    protocol: Literal["gtp", "opentafl"] = "gtp"
+    seconds: float | None = None
     num_simulations: int = NUM_SIMULATIONS
     solver: bool = False
     reuse_tree: bool = False

@@ -53,6 +53,15 @@ def _refused(capsys, arguments, code=2):
         (["fly"], "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, benchmark"),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
         (
+            ["gtp", "random", "--game", "tictactoe", "--protocol", "opentafl"],
+            "opentafl is for brandub by its default rules, not for "
+            "Mnk(columns=3, rows=3, in_a_row=3, name='tictactoe', first_cell=1)",
+        ),
+        (
+            ["gtp", "random", "--game", "tictactoe", "--seconds", "1"],
+            "seconds is for searches with priors; random is none",
+        ),
+        (
             ["play", "tictactoe", "--web", "--level", "easy"],
             "level and start are chosen on the page, whose searches begin anew; leave out --level, --start and "
             "--reuse-tree with --web "

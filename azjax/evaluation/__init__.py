@@ -9,6 +9,7 @@ from azjax.evaluation.players import (
     Player,
     RememberingPolicy,
     SearchingPolicy,
+    TimedPolicy,
     act,
     judge,
     network_player,
@@ -19,6 +20,7 @@ from azjax.evaluation.players import (
     search_player,
     start_memory,
     uct_player,
+    with_simulations,
 )
 from azjax.evaluation.ratings import Ratings, rate
 from azjax.evaluation.sequential import SequentialTest
@@ -39,6 +41,7 @@ __all__ = [
     "SearchingPolicy",
     "SequentialTest",
     "Solution",
+    "TimedPolicy",
     "act",
     "check_can_save",
     "exact_report",
@@ -65,4 +68,5 @@ __all__ = [
     "start_memory",
     "tabulate",
     "uct_player",
+    "with_simulations",
 ]

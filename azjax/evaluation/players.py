@@ -14,8 +14,11 @@ import jax.numpy as jnp
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
-from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, uct_policy
+from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, search_within, uct_policy
 from azjax.search.tree_memory import by_game, by_node, empty_tree, follow
+
+_CHUNK = 16  # simulations between two looks at the clock
+_MAX_NODES = 1 << 14  # of a search for a time
 
 
 class Judgement(NamedTuple):
@@ -66,6 +69,21 @@ class SearchingPolicy(Policy, Protocol):
 
     def search(self, params: Any, key: chex.PRNGKey, states: Any, memory: Any = None) -> SearchResult:
         """The search that it judges the positions by; `memory` is that of a `RememberingPolicy`."""
+
+
+@runtime_checkable
+class TimedPolicy(Policy, Protocol):
+    """A policy that can also search for a time, in a host loop."""
+
+    def search_within(self, params: Any, key: chex.PRNGKey, states: Any, seconds: float) -> SearchResult:
+        """Searches the positions anew, for so many seconds in place of its simulations.
+
+        Args:
+          params: the player's own.
+          key: consumed by the search.
+          states: every leaf [B, ...].
+          seconds: above 0; see `azjax.search.search_within`.
+        """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -297,6 +315,21 @@ class _Search:
             tree=None if memory is None else by_node(memory),
         )
 
+    def search_within(self, params: Any, key: chex.PRNGKey, states: Any, seconds: float) -> SearchResult:
+        return search_within(
+            params,
+            key,
+            states,
+            game=self.game,
+            evaluator=self.evaluator,
+            seconds=seconds,
+            chunk=_CHUNK * self.leaves_per_step,
+            max_nodes=_MAX_NODES,
+            c_puct=self.c_puct,
+            solver=self.solver,
+            leaves_per_step=self.leaves_per_step,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class _SearchOn(_Search):
@@ -346,6 +379,20 @@ class _Uct:
     def search(self, params: Any, key: chex.PRNGKey, states: Any, memory: None = None) -> SearchResult:
         del memory
         return uct_policy(params, key, states, game=self.game, num_simulations=self.num_simulations, solver=self.solver)
+
+
+def with_simulations(player: Player, num_simulations: int) -> Player:
+    """The same player, by name too, with another number of simulations.
+
+    Raises:
+      ValueError: it does not search, or `num_simulations` is below 1.
+    """
+    if not isinstance(player.policy, _Search | _Uct):
+        raise ValueError(f"{player.name} does not search")
+    if num_simulations < 1:
+        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+    policy = dataclasses.replace(player.policy, num_simulations=num_simulations)
+    return dataclasses.replace(player, policy=policy)
 
 
 def _found(game: Game, states: Any, result: SearchResult) -> Judgement:

@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from azjax.evaluation.program import Answer, Program, ProgramError
 from azjax.games.game import Game
 
-_BRANDUB = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
+SIDES = ("attackers", "defenders")
+# What a rules record of OpenTafl's notation says of our default rules.
+BRANDUB_RULES = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
 
 
 class Language(Protocol):
@@ -93,18 +95,18 @@ class OpenTafl:
 
     def new_game(self, program: Program, game: Game, start: str | None, seat: int, seconds: float) -> None:
         del game, seconds
-        program.send(f"rules {_BRANDUB}")
+        program.send(f"rules {BRANDUB_RULES}")
         if start is not None:
-            program.send(f"position {_position(start)}")
-        program.send(f"side {_side(seat)}")
+            program.send(f"position {position_record(start)}")
+        program.send(f"side {SIDES[seat]}")
         program.send("start")
 
     def tell(self, program: Program, game: Game, move: str, mover: int, state: Any, seconds: float) -> None:
         del mover, seconds
-        program.send(f"opponent-move {move} {_position(game.to_text(state))}")
+        program.send(f"opponent-move {move} {position_record(game.to_text(state))}")
 
     def ask(self, program: Program, seat: int, seconds: float) -> str:
-        program.send(f"play {_side(seat)}")
+        program.send(f"play {SIDES[seat]}")
         return _word_after(program.answer(seconds), "move")
 
 
@@ -153,10 +155,7 @@ def _word_after(answer: Answer, head: str) -> str:
             raise ProgramError(f"refusal to move: {rest.strip()}")
 
 
-def _side(seat: int) -> str:
-    return ("attackers", "defenders")[seat]
-
-
-def _position(text: str) -> str:
-    """A position in OpenTafl's notation, which has a slash at either end and no side to move."""
-    return f"/{text.partition(' ')[0]}/"
+def position_record(text: str) -> str:
+    """A position of Brandub in OpenTafl's notation: from the first rank up, a slash at either end, no side to move."""
+    rows = text.partition(" ")[0].split("/")
+    return f"/{'/'.join(reversed(rows))}/"

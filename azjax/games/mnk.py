@@ -282,8 +282,8 @@ class Mnk(Game):
     def with_piece(self, state: MnkState, square: int, piece: int) -> MnkState:
         owners = self._owners(state)
         owners.flat[square] = piece
-        boards = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
-        return dataclasses.replace(state, stones=tuple(boards), terminated=jnp.bool_(False))
+        first, second = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
+        return dataclasses.replace(state, stones=(first, second), terminated=jnp.bool_(False))
 
     def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
         return draw_mnk(self, state, self._owners(state), self.in_a_row, policy, last_action)

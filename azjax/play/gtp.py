@@ -3,19 +3,16 @@
 Player 0 is black. Moves are in the notation of the game, or plain action numbers.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, TextIO
-
-import jax
-import numpy as np
+from collections.abc import Callable
 
 from azjax import __version__
-from azjax.evaluation import Player, act, observe, start_memory
-from azjax.games.game import Game, available
-from azjax.games.step import step_one
+from azjax.games.game import available
+from azjax.play.clock import Clock
+from azjax.play.lines import LONGEST, whole_number
+from azjax.play.ongoing_game import OngoingGame
 
 _COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
-_LONGEST = 4096  # characters of a line
+_MOST_SIMULATIONS = 100_000  # of a move
 
 
 class _Refused(Exception):
@@ -26,18 +23,18 @@ class GtpEngine:
     """Answers commands, one at a time.
 
     Args:
-      game: what is played.
-      player: who plays; thinks of both sides when asked.
-      seed: of the player's draws.
+      ongoing: the game, and who plays it.
     """
 
-    def __init__(self, game: Game, player: Player, seed: int = 0) -> None:
-        self.game, self.player = game, player
-        self._key, self._draws = jax.random.key(seed), 0
+    greeting = ""
+
+    def __init__(self, ongoing: OngoingGame) -> None:
+        self._ongoing, self._game = ongoing, ongoing.game
+        self._clock: Clock | None = None  # that both sides begin with
         self.has_ended = False
         self._verbs: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda _: "2",
-            "name": lambda _: f"azjax {self.player.name}",
+            "name": lambda _: f"azjax {ongoing.player.name}",
             "version": lambda _: __version__,
             "known_command": lambda words: str(" ".join(words) in self._verbs).lower(),
             "list_commands": lambda _: "\n".join(self._verbs),
@@ -49,14 +46,16 @@ class GtpEngine:
             "play": self._play,
             "genmove": self._generate,
             "undo": lambda _: self._undo(),
-            "legal_actions": lambda _: " ".join([] if self._over else game.legal_texts(self._state)),
-            "is_terminal": lambda _: str(self._over).lower(),
-            "returns": lambda _: " ".join(f"{reward:g}" for reward in self._returns),
+            "time_settings": self._set_time,
+            "time_left": self._tell_time,
+            "num_simulations": self._set_simulations,
+            "legal_actions": lambda _: " ".join([] if ongoing.is_over else self._game.legal_texts(ongoing.state)),
+            "is_terminal": lambda _: str(ongoing.is_over).lower(),
+            "returns": lambda _: " ".join(f"{reward:g}" for reward in ongoing.returns),
             "final_score": lambda _: self._score(),
-            "showboard": lambda _: f"\n{game.draw(self._state)}",
+            "showboard": lambda _: f"\n{self._game.draw(ongoing.state)}",
             "quit": lambda _: self._quit(),
         }
-        self._begin()
 
     def answer(self, line: str) -> str:
         """The response to a line, with the empty line that ends it; nothing for a line without a command."""
@@ -68,8 +67,8 @@ class GtpEngine:
             return ""
         verb, *rest = words
         try:
-            if len(line) > _LONGEST:
-                raise _Refused(f"a line has at most {_LONGEST} characters")
+            if len(line) > LONGEST:
+                raise _Refused(f"a line has at most {LONGEST} characters")
             if verb not in self._verbs:
                 raise _Refused("unknown command")
             sign, said = "=", self._verbs[verb](rest)
@@ -77,45 +76,28 @@ class GtpEngine:
             sign, said = "?", " ".join(str(error).split())
         return f"{sign}{number} {said}".rstrip() + "\n\n"
 
-    @property
-    def _state(self) -> Any:
-        return self._states[-1]
-
-    @property
-    def _over(self) -> bool:
-        return bool(self._state.terminated)
-
-    @property
-    def _returns(self) -> np.ndarray:
-        return np.sum([np.asarray(state.rewards, float) for state in self._states], axis=0) + 0.0
-
     def _begin(self) -> str:
-        start = jax.tree.map(np.asarray, self.game.init(self._next_key()))
-        self._states = [start]
-        self._memories = [start_memory(self.player, _batch(start))]
+        self._ongoing.begin()
+        self._ongoing.clocks = [self._clock] * 2
         return ""
-
-    def _next_key(self) -> jax.Array:
-        self._draws += 1
-        return jax.random.fold_in(self._key, self._draws)
 
     def _play_game(self, words: list[str]) -> str:
         name = " ".join(words)
-        if name in ("", self.game.name, str(self.game)):
-            return self.game.name
-        raise _Refused(f"this engine plays {self.game.name}, not {name[:40]}")
+        if name in ("", self._game.name, str(self._game)):
+            return self._game.name
+        raise _Refused(f"this engine plays {self._game.name}, not {name[:40]}")
 
     def _check_size(self, words: list[str]) -> str:
-        size = getattr(self.game, "size", getattr(self.game, "columns", None))
+        size = getattr(self._game, "size", getattr(self._game, "columns", None))
         if words != [str(size)]:
             raise _Refused("unacceptable size")
         return ""
 
     def _mover(self, words: list[str]) -> None:
         """Holds that a colour, if one is named, is to move."""
-        if words and words[0].lower() in _COLOURS and _COLOURS[words.pop(0).lower()] != self._state.current_player:
+        if words and words[0].lower() in _COLOURS and _COLOURS[words.pop(0).lower()] != self._ongoing.mover:
             raise _Refused("it is the other side's turn")
-        if self._over:
+        if self._ongoing.is_over:
             raise _Refused("the game is over")
 
     def _play(self, words: list[str]) -> str:
@@ -123,51 +105,57 @@ class GtpEngine:
             raise _Refused("syntax error: play COLOUR MOVE")
         self._mover(words)
         try:
-            action = self.game.action_from_text(self._state, " ".join(words))
+            self._ongoing.play(" ".join(words))
         except ValueError:
             raise _Refused("illegal move") from None
-        self._go(action, self._memories[-1])
         return ""
 
     def _generate(self, words: list[str]) -> str:
         self._mover(words)
-        actions, _, memory = act(self.player, self._next_key(), _batch(self._state), self._memories[-1])
-        action, move = int(actions[0]), self.game.action_to_text(self._state, int(actions[0]))
-        self._go(action, memory)
-        return move
-
-    def _go(self, action: int, memory: Any) -> None:
-        self._states.append(step_one(self.game, self._state, action))
-        self._memories.append(observe(self.player, memory, np.array([action], np.int32)))
+        return self._ongoing.choose()
 
     def _undo(self) -> str:
-        if len(self._states) == 1:
-            raise _Refused("cannot undo")
-        self._states.pop()
-        self._memories.pop()
+        self._ongoing.undo()
+        return ""
+
+    def _set_time(self, words: list[str]) -> str:
+        if len(words) != 3:
+            raise _Refused("syntax error: time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES")
+        main, period, stones = map(whole_number, words)
+        # A period without stones is the sign for no limit, and no time at all cannot be meant.
+        is_limited = stones > 0 if period else main > 0
+        self._clock = Clock(main, period=period, period_moves=max(stones, 1)) if is_limited else None
+        self._ongoing.clocks = [self._clock] * 2
+        if is_limited:
+            self._ongoing.prepare()
+        return ""
+
+    def _tell_time(self, words: list[str]) -> str:
+        if len(words) != 3 or words[0].lower() not in _COLOURS:
+            raise _Refused("syntax error: time_left COLOUR TIME STONES")
+        seconds, stones = map(whole_number, words[1:])
+        clock = self._clock or Clock(0)
+        self._ongoing.clocks[_COLOURS[words[0].lower()]] = Clock(
+            seconds, moves=stones, period=clock.period, period_moves=clock.period_moves
+        )
+        self._ongoing.prepare()
+        return ""
+
+    def _set_simulations(self, words: list[str]) -> str:
+        if len(words) != 1:
+            raise _Refused("syntax error: num_simulations NUMBER")
+        number = whole_number(words[0])
+        if not 1 <= number <= _MOST_SIMULATIONS:
+            raise _Refused(f"num_simulations must be 1..{_MOST_SIMULATIONS}")
+        self._ongoing.set_simulations(number)
         return ""
 
     def _score(self) -> str:
-        if not self._over:
+        if not self._ongoing.is_over:
             raise _Refused("the game is not over")
-        first, second = self._returns
+        first, second = self._ongoing.returns
         return "0" if first == second else f"{'B' if first > second else 'W'}+{abs(first):g}"
 
     def _quit(self) -> str:
         self.has_ended = True
         return ""
-
-
-def serve_gtp(engine: GtpEngine, lines: Iterable[str], output: TextIO) -> None:
-    """Answers lines until `quit` or their end."""
-    for line in lines:
-        answer = engine.answer(line)
-        if answer:
-            output.write(answer)
-            output.flush()
-        if engine.has_ended:
-            return
-
-
-def _batch(state: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)

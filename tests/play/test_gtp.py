@@ -4,14 +4,26 @@ import io
 import random
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import jax
 import pytest
 
-from azjax.evaluation import ExternalPlayer, optimal_player, play_match, random_player, solve, uct_player
+from azjax.evaluation import (
+    ExternalPlayer,
+    optimal_player,
+    play_match,
+    random_player,
+    search_player,
+    solve,
+    uct_player,
+)
 from azjax.games.game import make
-from azjax.play.gtp import GtpEngine, serve_gtp
+from azjax.play.gtp import GtpEngine
+from azjax.play.lines import read_lines, serve
+from azjax.play.ongoing_game import OngoingGame
+from azjax.search import evaluators
 
 GAME = make("tictactoe")
 AZJAX = str(Path(sys.executable).with_name("azjax"))
@@ -114,6 +126,36 @@ TRANSCRIPT = """\
 > undo
 ? cannot undo
 
+> time_settings 60 10 5
+=
+
+> time_left b 30 0
+=
+
+> time_left white 9 2
+=
+
+> time_left green 9 2
+? syntax error: time_left COLOUR TIME STONES
+
+> time_settings 1 2
+? syntax error: time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES
+
+> time_settings -1 0 0
+? syntax error: '-1' is no whole number
+
+> time_settings 0 1 0
+=
+
+> num_simulations 8
+? optimal does not search
+
+> num_simulations 0
+? num_simulations must be 1..100000
+
+> num_simulations
+? syntax error: num_simulations NUMBER
+
 > does_not_exist
 ? unknown command
 
@@ -129,7 +171,7 @@ def best():
 
 
 def test_a_conversation_goes_as_written(best):
-    engine = GtpEngine(GAME, best)
+    engine = GtpEngine(OngoingGame(GAME, best))
     parts = TRANSCRIPT.split("> ")[1:]
     for part in parts:
         line, _, expected = part.partition("\n")
@@ -143,14 +185,14 @@ def test_a_conversation_goes_as_written(best):
 
 def test_lines_without_a_command_are_not_answered(best):
     output = io.StringIO()
-    serve_gtp(GtpEngine(GAME, best), ["\n", "# a comment\n", "  \t \n", "3\n", "quit\n", "name\n"], output)
+    serve(GtpEngine(OngoingGame(GAME, best)), ["\n", "# a comment\n", "  \t \n", "3\n", "quit\n", "name\n"], output)
     assert output.getvalue() == "=\n\n"
 
 
 @pytest.mark.parametrize("name", ["connect_four", "brandub", "santorini"])
 def test_every_game_is_played_to_its_end(name):
     game = make(name)
-    engine = GtpEngine(game, random_player(game))
+    engine = GtpEngine(OngoingGame(game, random_player(game)))
     for _ in range(game.max_plies):
         if engine.answer("is_terminal") == "= true\n\n":
             break
@@ -161,9 +203,55 @@ def test_every_game_is_played_to_its_end(name):
     assert first == -second
 
 
+def _searcher(num_simulations=8, **options):
+    return search_player(GAME, evaluators.rollout(GAME), num_simulations=num_simulations, name="search", **options)
+
+
+def test_time_limits_the_search_in_place_of_simulations():
+    engine = GtpEngine(OngoingGame(GAME, _searcher()))
+    assert engine.answer("time_settings 2 0 0") == "=\n\n"
+    legal = engine.answer("legal_actions")[2:].split()
+    assert engine.answer("genmove b")[2:].strip() in legal
+    black, white = engine._ongoing.clocks
+    assert black.seconds < 2
+    assert white.seconds == 2
+    engine.answer("time_left w 0 0")
+    assert engine.answer("genmove w").startswith("= ")
+    engine.answer("clear_board")
+    assert [clock.seconds for clock in engine._ongoing.clocks] == [2, 2]
+    for no_limit in ("0 1 0", "7 1 0", "0 0 0"):
+        assert engine.answer(f"time_settings {no_limit}") == "=\n\n"
+        assert engine._ongoing.clocks == [None, None]
+
+
+@pytest.mark.parametrize("player", [_searcher(reuse_tree=True), uct_player(GAME, num_simulations=8)])
+def test_simulations_can_be_set_during_a_game(player):
+    engine = GtpEngine(OngoingGame(GAME, player))
+    assert engine.answer("genmove b").startswith("= ")
+    assert engine.answer("num_simulations 12") == "=\n\n"
+    assert engine._ongoing.player.policy.num_simulations == 12
+    assert engine.answer("genmove w").startswith("= ")
+    assert engine.answer("undo") == "=\n\n"
+    assert engine.answer("genmove w").startswith("= ")
+
+
+def test_seconds_a_move_are_for_those_who_can_search_so_long(best):
+    engine = GtpEngine(OngoingGame(GAME, _searcher(), seconds=0.05))
+    assert engine.answer("genmove").startswith("= ")
+    with pytest.raises(ValueError, match="seconds is for searches with priors; optimal is none"):
+        OngoingGame(GAME, best, seconds=1.0)
+    with pytest.raises(ValueError, match="seconds must be above 0, got 0"):
+        OngoingGame(GAME, _searcher(), seconds=0)
+
+
+def test_a_line_that_does_not_end_is_not_kept():
+    read = list(read_lines(io.StringIO("name\n" + "x" * 10**6 + "\n\nquit")))
+    assert [len(line) for line in read] == [4, 4098, 0, 4]
+
+
 def _fuzz(best, count):
     source = random.Random(0)
-    engine = GtpEngine(GAME, best)
+    engine = GtpEngine(OngoingGame(GAME, best))
     words = [
         *engine._verbs,
         "b",
@@ -187,7 +275,7 @@ def _fuzz(best, count):
         answer = engine.answer(line)
         assert answer == "" or (answer[0] in "=?" and answer.endswith("\n\n")), (number, line, answer)
         assert "Traceback" not in answer
-        assert len(engine._states) <= 10
+        assert len(engine._ongoing.states) <= 10
 
 
 def test_random_lines_are_answered_or_refused(best):
@@ -195,8 +283,13 @@ def test_random_lines_are_answered_or_refused(best):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_random_lines_are_answered_or_refused(best):
+def test_a_hundred_thousand_random_lines_are_answered_or_refused_in_bounded_memory(best):
+    _fuzz(best, 1000)
+    tracemalloc.start()
     _fuzz(best, 100_000)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 10**6  # bytes: ten a line would be more
 
 
 @pytest.mark.slow
