@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from azjax.agents import LEVELS, is_trained, load_mind, load_opponent, load_player
+from azjax.benchmark.doctor import Doctor
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.evaluation import (
@@ -83,6 +84,7 @@ usage: azjax COMMAND ...
   azjax report RUN          a page on a run: curves, strength, games, a search tree
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
+  azjax doctor              what runs here, how fast, what there is room for, and what to set
 
 azjax train ends with exit code 0 when it is done, 130 or 143 after Ctrl-C or SIGTERM when it has saved, 2 for bad input
 and 1 for all else that stops it.
@@ -231,6 +233,10 @@ def benchmark_command(arguments: list[str]) -> None:
     parse(f"benchmark {what}", benchmarks[what](), arguments).run(_console)
 
 
+def doctor_command(arguments: list[str]) -> None:
+    parse("doctor", Doctor(), arguments).run(_console)
+
+
 _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "train": train_command,
     "evaluate": evaluate_command,
@@ -240,6 +246,7 @@ _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "gtp": gtp_command,
     "report": report_command,
     "benchmark": benchmark_command,
+    "doctor": doctor_command,
 }
 
 

@@ -50,7 +50,7 @@ class MemoryNeed:
           RunError: more is needed than the `free` bytes.
         """
         if self.total > free:
-            raise RunError(f"the memory is too small: {_show(free)} are free, and {self.explain(config)}")
+            raise RunError(f"the memory is too small: {show_bytes(free)} are free, and {self.explain(config)}")
 
     def explain(self, config: Config) -> str:
         """What needs how much, and which field to lower for the largest."""
@@ -65,8 +65,8 @@ class MemoryNeed:
                 "num_games, batch_size or width",
             ),
         ]
-        told = ", ".join(name % _show(size) for size, name, _ in parts if size)
-        return f"about {_show(self.total)} are needed: {told}; lower {max(parts)[2]}"
+        told = ", ".join(name % show_bytes(size) for size, name, _ in parts if size)
+        return f"about {show_bytes(self.total)} are needed: {told}; lower {max(parts)[2]}"
 
 
 def memory_need(game: Game, config: Config, state: Any) -> MemoryNeed:
@@ -136,7 +136,8 @@ def _num_bytes(tree: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
-def _show(num_bytes: int) -> str:
+def show_bytes(num_bytes: int) -> str:
+    """A number of bytes with its unit."""
     for scale, unit in ((1e9, "GB"), (1e6, "MB")):
         if num_bytes >= scale:
             return f"{num_bytes / scale:.1f} {unit}"

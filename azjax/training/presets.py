@@ -88,3 +88,11 @@ def preset(game: str | Game) -> Config:
         if game.name == name and options.items() <= game.options.items():
             return config
     return Config()
+
+
+def games_with_presets() -> dict[str, Game]:
+    """The games that have settings of their own, by what is typed after `azjax train` for them."""
+    typed = (
+        " ".join([name, *(f"--{option} {value}" for option, value in options.items())]) for name, options, _ in _PRESETS
+    )
+    return {each: make(name, **options) for each, (name, options, _) in zip(typed, _PRESETS, strict=True)}

@@ -1,0 +1,217 @@
+"""`azjax doctor`: what runs here, how fast, and what it has room for. Rates are told beside those of `reference.json`,
+which the same command wrote on another machine.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from azjax.benchmark.search import machine
+from azjax.benchmark.searches import azjax_search, openings
+from azjax.games.game import Game, make
+from azjax.search import evaluators
+from azjax.training import init, preset
+from azjax.training.memory import MemoryNeed, free_memory, memory_need, show_bytes
+from azjax.training.presets import games_with_presets
+
+_PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+# By name: a package of each, and what it is for.
+_EXTRAS = {
+    "play": ("uvicorn", "the page of azjax play --web"),
+    "plot": ("matplotlib", "learning curves and reports"),
+    "sweep": ("optuna", "azjax sweep"),
+    "log": ("tensorboardX", "TensorBoard"),
+    "interop": ("pgx", "games of pgx, and rivals of the benchmarks"),
+}
+_SIDE = 2048  # of the matrices
+_PRECISIONS = ("float32", "bfloat16")
+_CALLS = 7
+# Games, positions at once, and simulations of each.
+_SEARCHES = (("tictactoe", 1024, 100), ("brandub", 128, 100))
+_SLOW = 0.5  # of the reference
+_BUSY = 0.5  # load average
+_TIGHT = 0.8  # of the free memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Doctor:
+    """Tells versions, devices, memory, speed, what each preset needs, and what to set. About a minute.
+
+    Attributes:
+      output: write what was found there too, as JSON.
+    """
+
+    output: Path | None = None
+
+    def run(self, console: Console) -> dict[str, Any]:
+        """Measures, prints, writes `output`, and returns what was written."""
+        found: dict[str, Any] = {"command": "azjax doctor"}
+        with console.status("looking around") as status:
+            load = os.getloadavg()[0]
+            found["machine"] = machine(_PACKAGES) | {"load_average": round(load, 2)}
+            found["extras"] = {
+                extra: importlib.util.find_spec(module) is not None for extra, (module, _) in _EXTRAS.items()
+            }
+            free = free_memory(jax.devices()[0])
+            found["free_memory"] = free
+            needs = {}
+            for label, game in games_with_presets().items():
+                status.update(f"adding up what the preset of {label} needs")
+                needs[label] = preset_need(game)
+            found["presets"] = {label: dataclasses.asdict(need) for label, need in needs.items()}
+            found["rates"] = measure_rates(status.update)
+        reference = read_reference()
+        console.print(_machine_table(found))
+        console.print(_rate_table(found["rates"], reference))
+        console.print(_preset_table(needs, free))
+        for line in advise(found, reference):
+            console.print(f"- {line}", soft_wrap=True)
+        if self.output is not None:
+            self.output.write_text(json.dumps(found, indent=2) + "\n")
+            console.print(f"written to {self.output}", soft_wrap=True)
+        return found
+
+
+def preset_need(game: Game) -> MemoryNeed:
+    """What the shapes of a game's preset tell of the memory that it needs."""
+    config = preset(game)
+    return memory_need(game, config, jax.eval_shape(lambda: init(game, config, 0, config.hyper)))
+
+
+def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, float]:
+    """Work per second, by name: medians of several calls, without compiling.
+
+    Args:
+      progress: told what is measured.
+    """
+    rates = {}
+    for precision in _PRECISIONS:
+        name = f"matrix product, {precision}, GFLOP/s"
+        progress(name)
+        matrix = jax.random.normal(jax.random.key(0), (_SIDE, _SIDE)).astype(precision)
+        multiply = jax.jit(jnp.matmul)
+        rates[name] = 2 * _SIDE**3 / 1e9 / _seconds_of(lambda: jax.block_until_ready(multiply(matrix, matrix)))
+    for label, batch, num_simulations in _SEARCHES:
+        name = f"search of {label}, {batch:,} at once, simulations/s"
+        progress(name)
+        game = make(label)
+        search = azjax_search(game, evaluators.uniform(game), openings(game, batch), num_simulations)
+        rates[name] = search.simulations / _seconds_of(lambda: search.run(0))
+    for precision in _PRECISIONS:
+        name = f"network of connect_four, {precision}, evaluations/s"
+        progress(name)
+        game, config = make("connect_four"), preset("connect_four").replace(precision=precision)
+        network = config.make_network()
+        variables = network.init(jax.random.key(0), game)
+        observations = jnp.zeros((config.num_games, *game.observation_shape))
+        evaluate = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[:2])
+        rates[name] = config.num_games / _seconds_of(lambda: jax.block_until_ready(evaluate(variables, observations)))
+    return {name: round(rate, 1) for name, rate in rates.items()}
+
+
+def read_reference() -> dict[str, Any]:
+    """What the command found on the machine of reference."""
+    return json.loads(resources.files("azjax.benchmark").joinpath("reference.json").read_text())
+
+
+def advise(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+    """What to set, a sentence each; one that says that all is well where there is nothing.
+
+    Args:
+      found: as `Doctor.run` returns it.
+      reference: likewise, of another machine.
+    """
+    advice, rates = [], found["rates"]
+    in_float32, in_bfloat16 = (rate for name, rate in rates.items() if name.startswith("network"))
+    if in_bfloat16 < in_float32:
+        advice.append(
+            f"Networks in bfloat16 run at {in_bfloat16 / in_float32:.2f} of float32's rate here: train connect_four, "
+            "brandub and santorini with --precision float32."
+        )
+    on_cpu = found["machine"]["device"].startswith("cpu")
+    if on_cpu and shutil.which("nvidia-smi"):
+        advice.append("There is an NVIDIA GPU, and JAX does not use it: pip install 'azjax[cuda]'.")
+    if (load := found["machine"]["load_average"]) > _BUSY:
+        advice.append(f"The machine is not idle (load average {load:g}): rates are lower than they could be.")
+    slow = [name for name, rate in rates.items() if rate < _SLOW * reference["rates"].get(name, 0.0)]
+    if slow:
+        advice.append(f"Less than half as fast as the machine of reference: {'; '.join(slow)}.")
+    games = games_with_presets()
+    for label, parts in found["presets"].items():
+        need = MemoryNeed(**parts)
+        if need.total > _TIGHT * found["free_memory"]:
+            doom = "does not fit" if need.total > found["free_memory"] else "fits barely"
+            advice.append(f"The preset of {label} {doom}: {need.explain(preset(games[label]))}.")
+    missing = [extra for extra, there in found["extras"].items() if not there]
+    if missing:
+        advice.append(
+            f"Not installed: pip install 'azjax[{','.join(missing)}]' adds "
+            f"{', '.join(_EXTRAS[extra][1] for extra in missing)}."
+        )
+    return advice or ["Nothing to set: this machine is as fast as that of reference or nearly so, and all presets fit."]
+
+
+def _seconds_of(run: Callable[[], Any]) -> float:
+    """Median, without the first call, which compiles."""
+    run()
+    times = []
+    for _ in range(_CALLS):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def _machine_table(found: dict[str, Any]) -> Table:
+    table = Table(title="this machine", title_justify="left", show_header=False, box=box.SIMPLE_HEAD, padding=(0, 1))
+    on = found["machine"]
+    rows = {
+        "device": on["device"],
+        "CPU": f"{on['cpu']}, {on['cores']} cores",
+        "memory free": show_bytes(found["free_memory"]),
+        "load average": f"{on['load_average']:g}",
+        "Python": on["python"],
+        "packages": ", ".join(f"{name} {version}" for name, version in on["versions"].items()),
+        "extras": ", ".join(extra for extra, there in found["extras"].items() if there) or "none",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _rate_table(rates: dict[str, float], reference: dict[str, Any]) -> Table:
+    on = reference["machine"]
+    table = Table(title="speed", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.caption = f"reference: {on['cpu']}, {on['cores']} cores, {on['device']}, jax {on['versions']['jax']}"
+    for column in ("", "here", "reference", "ratio"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, rate in rates.items():
+        other = reference["rates"].get(name)
+        there, ratio = ("", "") if other is None else (f"{other:,.0f}", f"{rate / other:.2f}")
+        table.add_row(name, f"{rate:,.0f}", there, ratio)
+    return table
+
+
+def _preset_table(needs: dict[str, MemoryNeed], free: int) -> Table:
+    table = Table(title="memory of the presets", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.caption = "beside what XLA needs while an iteration runs, which is known once it has compiled"
+    for column in ("game", "replay", "weights, optimiser, games", "search trees", "of the free memory"):
+        table.add_column(column, justify="left" if column == "game" else "right")
+    for label, need in needs.items():
+        sizes = map(show_bytes, (need.replay, need.learner, need.trees))
+        table.add_row(label, *sizes, f"{need.total / free:.1%}")
+    return table
