@@ -53,10 +53,11 @@ def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
         yield
         wait_for_all("the end")
     except BaseException as error:
-        watch.tell("stopped")
+        own = isinstance(error, RunError) or not watch.somebody_stopped
+        watch.fail(own)
         if isinstance(error, Exception):
-            # It may come of a peer's death, which the watch tells of.
-            time.sleep(_VERDICT_SECONDS)
+            # It may come of a peer's end, which the watch tells of.
+            time.sleep(_VERDICT_SECONDS if own else 2 * _GRACE_SECONDS)
         raise
     watch.end()
     jax.distributed.shutdown()
@@ -73,8 +74,9 @@ class _Watch:
     def __init__(self, process: int, peers: dict[int, socket.socket]):
         self._process = process
         self._peers = peers
-        self._ended = False
+        self._ended = self._failed = self._silent = False
         self._stopping = threading.Lock()
+        self.somebody_stopped = False
         for rank in peers:
             threading.Thread(target=self._listen, args=(rank,), daemon=True).start()
         threading.Thread(target=self._beat, daemon=True).start()
@@ -90,31 +92,38 @@ class _Watch:
         self._ended = True
         self.tell("done")
 
+    def fail(self, own: bool) -> None:
+        """This process is about to stop with an error, its `own` or what comes of another's."""
+        self._failed, self._silent = own, True
+        self.tell("stopped")
+
     def _beat(self) -> None:
-        while True:
+        while not self._silent:
             self.tell("here")
             time.sleep(_BEAT_SECONDS)
 
     def _listen(self, rank: int) -> None:
+        peer, how = self._peers[rank], "died"
         try:
-            for line in _lines(self._peers[rank], _SILENCE_SECONDS):
+            for line in _lines(peer, _SILENCE_SECONDS):
                 match line.split():
                     case ["done"]:
                         return
-                    case ["lost", other, *how]:  # process 0 tells of another
-                        self._stop(int(other), " ".join(how))
+                    case ["lost", other, *told]:  # process 0 tells of another
+                        self._stop(int(other), " ".join(told))
                     case ["stopped"]:
-                        time.sleep(_GRACE_SECONDS)
-                        self._stop(rank, "stopped")
-            self._stop(rank, "died")
+                        how, self.somebody_stopped = "stopped", True
+                        peer.settimeout(_GRACE_SECONDS)
         except TimeoutError:
-            self._stop(rank, f"gave no sign of life for {_SILENCE_SECONDS:.0f} seconds")
-        except OSError:
-            self._stop(rank, "died")
+            if how != "stopped":
+                how = f"gave no sign of life for {_SILENCE_SECONDS:.0f} seconds"
+        except OSError:  # its connection broke
+            pass
+        self._stop(rank, how)
 
     def _stop(self, rank: int, how: str) -> None:
         with self._stopping:  # the first one is told; nobody comes after it
-            if self._ended:
+            if self._ended or (self._failed and how == "stopped"):
                 return
             self.tell(f"lost {rank} {how}")
             print(
@@ -136,7 +145,7 @@ def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[in
         server = socket.create_server(("", port))
     except (OSError, OverflowError) as error:
         raise RunError(f"process 0 cannot listen on port {port}: {error}") from error
-    with server:
+    with server, contextlib.ExitStack() as opened:
         while len(peers) < processes - 1:
             server.settimeout(max(deadline - time.monotonic(), 0.01))
             try:
@@ -144,6 +153,7 @@ def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[in
             except TimeoutError:
                 missing = ", ".join(str(rank) for rank in range(1, processes) if rank not in peers)
                 raise RunError(f"of {processes} processes there never came: {missing}") from None
+            opened.enter_context(peer)
             try:
                 rank, count = (int(word) for word in next(_lines(peer, _HELLO_SECONDS)).removeprefix(_HELLO).split())
             except (OSError, ValueError, StopIteration):  # somebody else
@@ -154,6 +164,7 @@ def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[in
                 peer.sendall(f"refused {problem}\n".encode())
                 raise RunError(problem)
             peers[rank] = peer
+        opened.pop_all()
     with socket.create_server(("", 0)) as free:
         runtime_port = free.getsockname()[1]
     for peer in peers.values():
@@ -172,13 +183,16 @@ def _come(host: str, port: int, process: int, processes: int) -> tuple[dict[int,
             if time.monotonic() > deadline:
                 raise RunError(f"process 0 cannot be reached at {host}:{port}: {error}") from error
             time.sleep(_BEAT_SECONDS)
-    try:
-        peer.sendall(f"{_HELLO}{process} {processes}\n".encode())
-        word, _, rest = next(_lines(peer, _MEETING_SECONDS)).partition(" ")
-    except (OSError, StopIteration) as error:
-        raise RunError(f"process 0 at {host}:{port} stopped before all processes had come") from error
-    if word != "welcome":
-        raise RunError(rest)
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(peer)
+        try:
+            peer.sendall(f"{_HELLO}{process} {processes}\n".encode())
+            word, _, rest = next(_lines(peer, _MEETING_SECONDS)).partition(" ")
+        except (OSError, StopIteration) as error:
+            raise RunError(f"process 0 at {host}:{port} stopped before all processes had come") from error
+        if word != "welcome":
+            raise RunError(rest)
+        opened.pop_all()
     return {0: peer}, f"localhost:{_relay(host, int(rest))}"
 
 
