@@ -1,8 +1,10 @@
 """The command line: `azjax COMMAND ...`. One command a function, no logic; options are typed by tyro."""
 
+import contextlib
 import dataclasses
 import io
 import logging
+import os
 import sys
 import tempfile
 import threading
@@ -69,6 +71,7 @@ from azjax.report import (
     write_report,
 )
 from azjax.training import preset, train
+from azjax.training.peers import joined
 
 _console = Console(highlight=False, markup=False)
 
@@ -101,15 +104,19 @@ def train_command(arguments: list[str]) -> None:
     name, arguments = first_word("train", "GAME", arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
-    result = train(
-        game,
-        options.config,
-        folder,
-        resume=options.resume,
-        accept_changes=options.accept_changes,
-        tensorboard=options.tensorboard,
-        console=_console,
-    )
+    with contextlib.nullcontext() if options.meeting is None else joined(*options.meeting):
+        result = train(
+            game,
+            options.config,
+            folder,
+            resume=options.resume,
+            accept_changes=options.accept_changes,
+            tensorboard=options.tensorboard,
+            console=_console if not options.process else None,
+            devices=options.devices,
+        )
+    if options.process:  # the first one tells
+        sys.exit(128 + result.stopped_by if result.stopped_by else 0)
     if result.stopped_by is not None:
         _draw(folder)
         _console.print(
@@ -117,7 +124,10 @@ def train_command(arguments: list[str]) -> None:
         )
         sys.exit(128 + result.stopped_by)
     _console.print(f"{folder}: {result.iteration} iterations done", soft_wrap=True)
-    _measure(str(folder), game, EvaluateOptions(games=options.games))
+    if options.meeting is None:
+        _measure(str(folder), game, EvaluateOptions(games=options.games))
+    else:
+        _console.print(f"azjax evaluate {folder} measures it", soft_wrap=True)
     _draw(folder)
 
 
@@ -294,6 +304,10 @@ def _silence_threads() -> None:
 
 def _fail(message: str, code: int) -> NoReturn:
     _tell(message)
+    if jax.distributed.is_initialized():
+        # At exit JAX would wait for the other processes.
+        sys.stdout.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -30,6 +30,11 @@ class TrainOptions:
       accept_changes: go on although settings, rules of the game, platform or packages are not those of the run.
       tensorboard: log to FOLDER/tensorboard too (needs the extra `log`).
       games: of each match at the end, even.
+      devices: how many of each process the games, their replay and the batch are split over; `all` that it has.
+      coordinator: HOST:PORT where the processes of a run on several machines meet, process 0's; with `process` and
+        `processes`.
+      process: which of them this is, from 0 on.
+      processes: how many there are.
       config: the settings of the run; the defaults are the game's preset.
     """
 
@@ -38,10 +43,32 @@ class TrainOptions:
     accept_changes: bool = False
     tensorboard: bool = False
     games: int = 10_000
+    devices: int | Literal["all"] = 1
+    coordinator: str | None = None
+    process: int | None = None
+    processes: int | None = None
     config: Config = dataclasses.field(default_factory=Config)
 
     def __post_init__(self) -> None:
         _check_games(self.games)
+        if self.devices != "all" and self.devices < 1:
+            raise ValueError(f"devices must be at least 1, or all; got {self.devices}")
+        _ = self.meeting
+
+    @property
+    def meeting(self) -> tuple[str, int, int] | None:
+        """Coordinator, process and processes; None where this one is alone."""
+        if self.coordinator is None and self.process is None and self.processes is None:
+            return None
+        if self.coordinator is None or self.process is None or self.processes is None:
+            raise ValueError("coordinator, process and processes go together")
+        if not re.fullmatch(r".+:\d{1,5}", self.coordinator):
+            raise ValueError(f"coordinator must be HOST:PORT, got {self.coordinator!r}")
+        if self.processes < 1:
+            raise ValueError(f"processes must be at least 1, got {self.processes}")
+        if not 0 <= self.process < self.processes:
+            raise ValueError(f"process must be 0..{self.processes - 1}, got {self.process}")
+        return self.coordinator, self.process, self.processes
 
 
 @dataclasses.dataclass(frozen=True)

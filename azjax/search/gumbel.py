@@ -6,7 +6,6 @@ that of the root is the training target. Axis letters: see `tree.py`; `J` consid
 
 import dataclasses
 import functools
-import math
 from typing import Any, NamedTuple
 
 import chex
@@ -18,6 +17,7 @@ from azjax.games.game import Game
 from azjax.search.arrays import places, read, write_rows
 from azjax.search.back_up import LOST
 from azjax.search.descend import FirstStep
+from azjax.search.draws import gumbel_noise, keys_of_states
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
 from azjax.search.lanes import NO_CHILD
 from azjax.search.policies import check_num_simulations, playable, root_statistics, summarise, to_action, to_actions
@@ -59,7 +59,7 @@ def gumbel_policy(
 
     Args:
       params: what the evaluator reads, such as a network's variables.
-      key: consumed by the Gumbel noise and the evaluator.
+      key: consumed by the Gumbel noise and the evaluator; [] or [B], see `alphazero_policy`.
       states: a batch of states; every leaf [B, ...].
       game: the rules (static).
       evaluator: judges new leaves; see `azjax.search.evaluators` (static).
@@ -74,15 +74,15 @@ def gumbel_policy(
     Raises:
       ValueError: num_simulations or max_num_considered_actions below 1.
     """
-    root_key, noise_key, loop_key = jax.random.split(key, 3)
+    root_keys, noise_keys, loop_keys = keys_of_states(key, len(states.terminated), 3)
     dynamics = GameDynamics(game, evaluator)
-    root = judge_root(dynamics, params, root_key, states)
+    root = judge_root(dynamics, params, root_keys[0], states)
     found = search_from(
         dynamics,
         params,
-        loop_key,
+        loop_keys[0],
         root,
-        gumbel_noise(noise_key, root.prior.shape, jnp.broadcast_to(gumbel_scale, len(root.prior))[:, None]),
+        gumbel_noise(noise_keys, root.prior.shape[1], gumbel_scale),
         num_simulations=num_simulations,
         max_num_considered_actions=max_num_considered_actions,
         maxvisit_init=maxvisit_init,
@@ -91,7 +91,7 @@ def gumbel_policy(
         solver=solver,
     )
     return dataclasses.replace(
-        summarise(game, found.tree, noise_key, 0.0),
+        summarise(game, found.tree, noise_keys, 0.0),
         action=to_action(found.tree, found.winner),
         policy=to_actions(game, found.improved, None if found.tree.actions is None else found.tree.actions[ROOT]),
     )
@@ -164,13 +164,6 @@ def with_proven(facts: chex.Array, bounds: chex.Array, returns: chex.Array) -> c
     """float32 [...]: mean `returns` [...] of nodes of `facts` [..., 3] and `bounds` [..., 2], or the proven ones."""
     lower, upper = bounds[..., 0], bounds[..., 1]
     return jnp.where(lower == upper, facts[..., REWARD] + facts[..., DISCOUNT] * lower, returns)
-
-
-def gumbel_noise(key: chex.PRNGKey, shape: tuple[int, ...], scale: chex.Numeric) -> chex.Array:
-    """float32 [*shape]: standard Gumbel draws, scaled."""
-    # Drawn along one axis: XLA compiles a draw of two for a second.
-    draws = jax.random.gumbel(key, (math.prod(shape),), jnp.float32).reshape(shape)
-    return jnp.asarray(scale, jnp.float32) * draws
 
 
 class Seen(NamedTuple):

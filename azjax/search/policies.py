@@ -8,10 +8,10 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from azjax.games.game import Game
 from azjax.search import evaluators
+from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
 from azjax.search.dynamics import Evaluator, GameDynamics
 from azjax.search.forced_playouts import ForcedPuct, puct, without_forced
 from azjax.search.reuse import go_on
@@ -19,8 +19,6 @@ from azjax.search.root import judge_root, new_tree
 from azjax.search.selection import Ucb1
 from azjax.search.simulate import search
 from azjax.search.tree import DISCOUNT, RETURNS, REWARD, ROOT, VISITS, SearchResult, Tree, by_root_slot, root_statistics
-
-_TINY = float(np.finfo(np.float32).tiny)
 
 
 @functools.partial(
@@ -49,7 +47,8 @@ def alphazero_policy(
 
     Args:
       params: what the evaluator reads, such as a network's variables.
-      key: consumed by root noise, evaluator and choice of action.
+      key: consumed by root noise, evaluator and choice of action; [], or [B] for a key of each state, on which its
+        noise and choice then depend alone. The evaluator has what comes of the first.
       states: a batch of states; every leaf [B, ...].
       game: the rules (static).
       evaluator: judges new leaves; see `azjax.search.evaluators` (static).
@@ -77,12 +76,12 @@ def alphazero_policy(
       ValueError: num_simulations below 1 or not a multiple of leaves_per_step, or options that disagree with `tree`.
     """
     check_num_simulations(num_simulations, leaves_per_step)
-    root_key, noise_key, loop_key, action_key = jax.random.split(key, 4)
+    root_keys, noise_keys, loop_keys, action_keys = keys_of_states(key, len(states.terminated), 4)
     dynamics = GameDynamics(game, evaluator)
-    root = judge_root(dynamics, params, root_key, states)
+    root = judge_root(dynamics, params, root_keys[0], states)
     prior = jax.lax.cond(
         jnp.asarray(dirichlet_fraction) > 0,
-        lambda: add_dirichlet_noise(noise_key, root.prior, dirichlet_fraction, dirichlet_alpha),
+        lambda: add_dirichlet_noise(noise_keys, root.prior, dirichlet_fraction, dirichlet_alpha),
         lambda: root.prior,
     )
     selection = puct(c_puct, first_play_urgency, forced_playouts)
@@ -96,9 +95,9 @@ def alphazero_policy(
         solver=solver,
     )
     tree = fresh if tree is None else go_on(tree, fresh, selection)
-    tree = search(dynamics, params, loop_key, tree, selection, num_simulations, leaves_per_step)
+    tree = search(dynamics, params, loop_keys[0], tree, selection, num_simulations, leaves_per_step)
     prune = functools.partial(without_forced, selection, prior) if isinstance(selection, ForcedPuct) else None
-    return summarise(game, tree, action_key, temperature, prune)
+    return summarise(game, tree, action_keys, temperature, prune)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver"))
@@ -135,6 +134,7 @@ def uct_policy(
     """
     check_num_simulations(num_simulations, leaves_per_step)
     root_key, loop_key, action_key = jax.random.split(key, 3)
+    (action_keys,) = keys_of_states(action_key, len(states.terminated), 1)
     dynamics = GameDynamics(game, WithoutPriors(evaluators.rollout(game) if evaluator is None else evaluator))
     root = judge_root(dynamics, params, root_key, states)
     selection = Ucb1(jnp.asarray(exploration, jnp.float32))
@@ -143,7 +143,7 @@ def uct_policy(
     )
     tree = dataclasses.replace(tree, sums=jnp.zeros_like(tree.sums))
     tree = search(dynamics, params, loop_key, tree, selection, num_simulations, leaves_per_step)
-    result = summarise(game, tree, action_key, 0.0)
+    result = summarise(game, tree, action_keys, 0.0)
     visits, q = root_statistics(tree)
     best = jnp.argmax(jnp.where(playable(tree, visits, root.prior >= 0) & (visits > 0), q, -jnp.inf), axis=1)
     return dataclasses.replace(result, action=to_action(tree, best.astype(jnp.int32)))
@@ -168,65 +168,17 @@ def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> Non
         raise ValueError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")
 
 
-def add_dirichlet_noise(
-    key: chex.PRNGKey, prior: chex.Array, fraction: chex.Numeric, alpha: chex.Numeric | None
-) -> chex.Array:
-    """Mixes noise into a prior [B, K] over its legal slots alone; holes stay -1."""
-    valid = prior >= 0
-    num_legal = jnp.sum(valid, axis=1, keepdims=True)
-    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else jnp.asarray(alpha, jnp.float32)
-    # In logarithms: draws at a small alpha underflow.
-    draws = log_gamma_draws(key, jnp.broadcast_to(concentration, prior.shape).reshape(-1)).reshape(prior.shape)
-    noise = jax.nn.softmax(jnp.where(valid, draws, -jnp.inf), axis=1)
-    return jnp.where(valid, (1 - fraction) * prior + fraction * noise, prior)
-
-
-def log_gamma_draws(key: chex.PRNGKey, alpha: chex.Array) -> chex.Array:
-    """float32 [n]: logarithms of gamma variates of shapes `alpha` [n], above 0.
-
-    Marsaglia and Tsang 2000, with all proposals drawn at once: each of the four is taken with a probability of 0.95 or
-    more, and the last one in any case. `jax.random.loggamma` loops in each element; it took a third of a search's time
-    at 96 slots, and more than a second to compile.
-    """
-    size, proposals = len(alpha), 4
-    normal_key, uniform_key = jax.random.split(key)
-    # One axis: XLA compiles a draw of two for a second.
-    normal = jax.random.normal(normal_key, (proposals * size,)).reshape(proposals, size)
-    uniform = jax.random.uniform(uniform_key, ((proposals + 1) * size,), minval=_TINY).reshape(-1, size)
-    log_uniform = jnp.log(uniform)
-    # Of shape alpha + 1, since the method needs 1 or more.
-    d = alpha + 2 / 3
-    root = 1 + normal * jax.lax.rsqrt(9 * d)[None]
-    log_v = 3 * jnp.log(jnp.where(root > 0, root, 1.0))
-    taken = (root > 0) & (log_uniform[:proposals] < normal**2 / 2 + d[None] * (1 - jnp.exp(log_v) + log_v))
-    chosen = log_v[-1]
-    for proposal in reversed(range(proposals - 1)):
-        chosen = jnp.where(taken[proposal], log_v[proposal], chosen)
-    return jnp.log(d) + chosen + log_uniform[-1] / alpha
-
-
-def sample_by_visits(key: chex.PRNGKey, visits: chex.Array, valid: chex.Array, temperature: chex.Numeric) -> chex.Array:
-    """int32 [B]: a slot drawn from visits^(1 / temperature); `visits` and `valid` are [B, K]."""
-    temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), visits.shape[:1])
-    # Relative to the most visited, so that no power overflows; 0 ** 0 is 1, which infinity needs.
-    share = visits / jnp.maximum(jnp.max(visits, axis=1, keepdims=True), 1)
-    weights = jnp.where(valid, share ** (1 / temperature)[:, None], 0.0)
-    # By the cumulative sum: `jax.random.categorical` takes most of a second to compile.
-    up_to = jnp.cumsum(weights, axis=1)
-    total = up_to[:, -1:]
-    draw = jnp.minimum(jax.random.uniform(key, total.shape) * total, jnp.nextafter(total, 0.0))
-    drawn = jnp.minimum(jnp.sum(up_to <= draw, axis=1), visits.shape[1] - 1)
-    return jnp.where(temperature == 0, jnp.argmax(visits, axis=1), drawn).astype(jnp.int32)
-
-
 def summarise(
     game: Game,
     tree: Tree,
-    key: chex.PRNGKey,
+    keys: chex.PRNGKey,
     temperature: chex.Numeric,
     prune: Callable[[chex.Array, chex.Array], chex.Array] | None = None,
 ) -> SearchResult:
-    """Reads the result off the roots and draws the action. `prune(visits, q)` are the visits that make the policy."""
+    """Reads the result off the roots and draws the action by keys [B].
+
+    `prune(visits, q)` are the visits that make the policy.
+    """
     visits, q = root_statistics(tree)
     valid = (tree.prior[ROOT] >= 0) | (visits > 0)
     standing = playable(tree, visits, valid)
@@ -234,7 +186,7 @@ def summarise(
     visited = jnp.where(standing, visits, 0)
     tried = jnp.any(visited > 0, axis=1, keepdims=True)
     weights = jnp.where(tried, visited, (standing & valid).astype(jnp.int32))
-    slot = sample_by_visits(key, weights, standing, temperature)
+    slot = sample_by_visits(keys, weights, standing, temperature)
     target = weights if prune is None else jnp.where(tried, prune(visited, q), weights)
     policy = target / jnp.maximum(jnp.sum(target, axis=1, keepdims=True), 1)
     mean = tree.sums[ROOT, :, RETURNS] / jnp.maximum(tree.sums[ROOT, :, VISITS], 1)

@@ -24,10 +24,11 @@ import jax.numpy as jnp
 
 from azjax.games.game import state_dataclass
 from azjax.search.arrays import read
+from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
 from azjax.search.dynamics import Judgement, Occurred, Step
-from azjax.search.gumbel import gumbel_noise, search_from
+from azjax.search.gumbel import search_from
 from azjax.search.lanes import legal_logits, legal_softmax
-from azjax.search.policies import add_dirichlet_noise, check_num_simulations, sample_by_visits
+from azjax.search.policies import check_num_simulations
 from azjax.search.root import Root
 from azjax.search.selection import Fold
 from azjax.search.tree import RETURNS, ROOT, VISITS, Tree, root_statistics
@@ -97,7 +98,9 @@ def gumbel_muzero_policy(
     """
     loop_key, noise_key = jax.random.split(rng_key)  # as in mctx, so that the noise is the same
     start = root_of(root, invalid_actions)
-    noise = gumbel_noise(noise_key, start.prior.shape, gumbel_scale)
+    # Drawn along one axis: XLA compiles a draw of two for a second.
+    draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
+    noise = jnp.asarray(gumbel_scale, jnp.float32) * draws
     found = search_from(
         RecurrentDynamics.of(recurrent_fn, start, num_simulations, max_depth),
         params,
@@ -151,9 +154,10 @@ def muzero_policy(
       ValueError: see `gumbel_muzero_policy`.
     """
     check_num_simulations(num_simulations)
-    noise_key, loop_key, action_key = jax.random.split(rng_key, 3)
+    start_key, loop_key = jax.random.split(rng_key)
     start = root_of(root, invalid_actions)
-    start = start._replace(prior=add_dirichlet_noise(noise_key, start.prior, dirichlet_fraction, dirichlet_alpha))
+    noise_keys, action_keys = keys_of_states(start_key, len(start.prior), 2)
+    start = start._replace(prior=add_dirichlet_noise(noise_keys, start.prior, dirichlet_fraction, dirichlet_alpha))
     rule = MinMaxPuct(
         values=root_values(start, num_simulations),
         pb_c_init=jnp.asarray(pb_c_init, jnp.float32),
@@ -163,7 +167,7 @@ def muzero_policy(
     tree = search_with_values(dynamics, params, loop_key, start, rule, num_simulations)
     visits, _ = root_statistics(tree)
     weights = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
-    return _output(tree, sample_by_visits(action_key, visits, start.prior >= 0, temperature), weights)
+    return _output(tree, sample_by_visits(action_keys, visits, start.prior >= 0, temperature), weights)
 
 
 def _output(tree: Tree, action: chex.Array, action_weights: chex.Array) -> PolicyOutput:

@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 
+from azjax.training.processes import is_first
+
 _DAMAGED = "damaged"
 _OVERHEAD_BYTES = 500_000  # a step's metadata, and slack
 
@@ -66,6 +68,8 @@ class Checkpoints:
     def save(self, step: int, state: Any, score: float | None = None) -> None:
         """Writes `state` as `step`, then drops what is neither among the last nor the best.
 
+        Of several processes each must call it: all write their parts of the arrays, and the first one the manifest.
+
         Args:
           step: the number of finished iterations.
           state: any pytree of arrays.
@@ -80,24 +84,27 @@ class Checkpoints:
             # Forced: Orbax would skip a step below its newest one, and say nothing.
             self._manager.save(step, args=ocp.args.StandardSave(leaves), force=True)
             self._manager.wait_until_finished()
-            body = {
-                "step": step,
-                "score": score,
-                "leaves": _describe(leaves),
-                "files": _digests(self.folder / str(step)),
-            }
-            _write_manifest(self._manifest(step), body)
+            if is_first():
+                body = {
+                    "step": step,
+                    "score": score,
+                    "leaves": _describe(leaves),
+                    "files": _digests(self.folder / str(step)),
+                }
+                _write_manifest(self._manifest(step), body)
         except (OSError, ValueError) as error:
             raise RunError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
-        kept = {*self.steps()[-self.keep :], self.best_step()}
-        for old in set(self.steps()) - kept:
-            self._remove(old)
+        if is_first():
+            kept = {*self.steps()[-self.keep :], self.best_step()}
+            for old in set(self.steps()) - kept:
+                self._remove(old)
 
     def restore(self, like: Any, step: int | None = None) -> tuple[int, Any]:
         """Reads the newest sound step, with a warning for each damaged one that it passes over, or `step`.
 
         Args:
-          like: a pytree of the structure, shapes and dtypes expected (`jax.eval_shape` gives one).
+          like: a pytree of the structure, shapes and dtypes expected (`jax.eval_shape` gives one). Each array comes to
+            where its sharding says, or to the first device where it has none; how it was saved does not matter.
           step: a certain step; nothing else is tried then.
 
         Returns:
@@ -166,9 +173,10 @@ class Checkpoints:
             if saved.get(name) != asked.get(name):
                 was, now = (" ".join(map(str, leaves.get(name, ["absent"]))) for leaves in (saved, asked))
                 raise RunError(f"checkpoint {step} in {self.folder}: {name} was saved as {was}, asked for {now}")
-        sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        first = jax.sharding.SingleDeviceSharding(jax.devices()[0])
         abstract = {
-            name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) for name, leaf in expected.items()
+            name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding or first)
+            for name, leaf in expected.items()
         }
         with ocp.StandardCheckpointer() as checkpointer:
             leaves = checkpointer.restore(self.folder / str(step) / "default", abstract)

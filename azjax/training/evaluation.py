@@ -53,7 +53,9 @@ class Evaluation:
             state = dataclasses.replace(state, ladder=ladder)
             measured |= {name: float(value) for name, value in jax.device_get(metrics).items()}
         if self._config.evaluate_every and iteration % self._config.evaluate_every == 0:
-            player = dataclasses.replace(self._player, params=state.averaged)
+            # Of all devices that hold them one is enough.
+            averaged = jax.tree.map(lambda leaf: leaf.addressable_data(0), state.averaged)
+            player = dataclasses.replace(self._player, params=averaged)
             measured["mistakes"] = mistakes(self._solution, tabulate(player, self._solution, jax.random.key(0))).count
         return state, measured
 

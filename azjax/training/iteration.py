@@ -1,10 +1,12 @@
 """The iteration: self-play, targets, replay and optimiser steps, as one jitted function of `TrainState`."""
 
+import functools
 from collections.abc import Callable
 
 import chex
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from azjax.games.game import Game, state_dataclass
 from azjax.networks import Variables
@@ -14,6 +16,7 @@ from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.replay import Replay, Steps, count_known, insert, new_replay
 from azjax.training.self_play import Games, new_games, self_play
+from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE, place
 
 Metrics = dict[str, chex.Array]
 
@@ -63,8 +66,31 @@ def init(game: Game, config: Config, seed: chex.Numeric, hyper: Hyper) -> TrainS
     )
 
 
-def make_iteration(game: Game, config: Config) -> Callable[[TrainState, Hyper], tuple[TrainState, Metrics]]:
+def place_state(mesh: Mesh, state: TrainState) -> TrainState:
+    """A state, or the shapes of one, with its games and their replay split over the devices and the rest on each."""
+    whole, by_game, by_column = (functools.partial(place, mesh, spec) for spec in (WHOLE, BY_GAME, BY_COLUMN))
+    replay = state.replay
+    return TrainState(
+        learner=whole(state.learner),
+        replay=Replay(
+            steps=by_column(replay.steps),
+            outcome=by_column(replay.outcome),
+            known=by_column(replay.known),
+            written=whole(replay.written),
+        ),
+        games=by_game(state.games),
+        key=whole(state.key),
+        iteration=whole(state.iteration),
+        ladder=whole(state.ladder),
+    )
+
+
+def make_iteration(
+    game: Game, config: Config, mesh: Mesh | None = None
+) -> Callable[[TrainState, Hyper], tuple[TrainState, Metrics]]:
     """`iteration(train_state, hyper) -> (train_state, metrics)`, pure; the caller jits it and donates the state.
+
+    With a `mesh` the state is one of `place_state`, each device plays its own games, and the batch of a step is split.
 
     Metrics are float32 scalars: losses (means over the optimiser steps, NaN where no game has ended yet), of the
     optimiser steps those that were skipped, in this iteration and in a row up to now, and of the games that ended in
@@ -76,12 +102,12 @@ def make_iteration(game: Game, config: Config) -> Callable[[TrainState, Hyper], 
 
     def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         play_key, learn_key, next_key = jax.random.split(state.key, 3)
-        games, steps = self_play(game, network, config, state.variables, hyper, play_key, state.games)
+        games, steps = self_play(game, network, config, state.variables, hyper, play_key, state.games, mesh)
         replay = insert(state.replay, steps, config.longest_game(game))
         known_so_far = count_known(replay)
 
         def learn(learner: Learner, key: chex.PRNGKey) -> tuple[Learner, Metrics]:
-            return update(learner, config, hyper, game, network, replay, known_so_far, key)
+            return update(learner, config, hyper, game, network, replay, known_so_far, key, mesh)
 
         def learn_round(learner: Learner, key: chex.PRNGKey) -> tuple[Learner, Metrics]:
             learner, metrics = jax.lax.scan(learn, learner, jax.random.split(key, config.updates_per_iteration))

@@ -7,6 +7,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 
 from azjax.games.game import Game, state_dataclass
 from azjax.networks import Network, Variables
@@ -79,14 +80,17 @@ def update(
     replay: Replay,
     known_so_far: chex.Array,
     key: chex.PRNGKey,
+    mesh: Mesh | None = None,
 ) -> tuple[Learner, dict[str, chex.Array]]:
     """One optimiser step on a batch of the replay, which is skipped where its gradient is not finite.
+
+    With a `mesh` the batch is split, and the compiler adds up what its devices find.
 
     Returns:
       the learner after it, and metrics.
     """
     sample_key, symmetry_key = jax.random.split(key)
-    examples = sample(replay, known_so_far, sample_key, config.batch_size)
+    examples = sample(replay, known_so_far, sample_key, config.batch_size, mesh)
     variables = learner.variables
     params = variables["params"]
     gradient_of = jax.value_and_grad(loss, has_aux=True)

@@ -2,17 +2,18 @@
 
 import contextlib
 import dataclasses
+import functools
 import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -20,11 +21,13 @@ from azjax.games.game import Game
 from azjax.training.checkpoint import Checkpoints, RunError
 from azjax.training.config import Config
 from azjax.training.evaluation import Evaluation
-from azjax.training.iteration import Metrics, TrainState, init, make_iteration
+from azjax.training.iteration import Metrics, TrainState, init, make_iteration, place_state
 from azjax.training.learner import skipped_batch
 from azjax.training.memory import free_memory, memory_need
 from azjax.training.metrics import METRICS, MetricsLog, read_rows, summary_writer
+from azjax.training.processes import is_first, largest_of_all, wait_for_all
 from azjax.training.run_folder import CHECKPOINTS, check_folder, describe_run, only_trainer, write_config
+from azjax.training.sharding import WHOLE, make_mesh, place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +56,15 @@ def train(
     accept_changes: bool = False,
     tensorboard: bool = False,
     console: Console | None = None,
+    devices: int | Literal["all"] = 1,
 ) -> TrainResult:
     """Trains an agent, keeping everything in a run folder.
 
     Ctrl-C and SIGTERM end the iteration under way, save, and return; a second one ends at once.
+
+    Games, their replay and the batch of a step are split over the devices. After `jax.distributed.initialize` (see
+    `azjax.training.peers.joined`) all processes must call it alike, with a folder that they share: they train together,
+    a signal to one of them stops all, and what is not an array is written by process 0 alone.
 
     Args:
       game: what to learn.
@@ -67,47 +75,59 @@ def train(
         as long as the arrays are of the same shapes; what changed is told in a warning.
       tensorboard: log to `folder/tensorboard` too (extra `log`).
       console: where to write progress; nothing is written if None.
+      devices: how many of each process; `all` that it has. Games are drawn alike on any number of them, networks
+        compute the same up to rounding, and a run may go on with another number.
 
     Raises:
       RunError: the folder holds a run and `resume` is not given, or holds something else, or what was not accepted,
         or no sound checkpoint; or it cannot be written; or another process trains there; or the memory is too small;
         or too many updates in a row were skipped.
-      ValueError: the configuration does not fit the game.
+      ValueError: the configuration does not fit the game, or the number of devices.
     """
     folder = Path(folder)
-    hyper = jax.tree.map(jnp.float32, config.hyper)
+    mesh = make_mesh(config, devices)
+    hyper = place(mesh, WHOLE, jax.tree.map(np.float32, config.hyper))
     # Tried before anything is written, so that what cannot work leaves no folder behind.
     if tensorboard:
         summary_writer()
-    fresh = jax.jit(lambda hyper: init(game, config, config.seed, hyper))
-    like = jax.eval_shape(fresh, hyper)
-    free, need = free_memory(jax.devices()[0]), memory_need(game, config, like)
+    begin = functools.partial(init, game, config, config.seed)
+    like = place_state(mesh, jax.eval_shape(begin, hyper))
+    where = jax.tree.map(lambda leaf: leaf.sharding, like)
+    own = len(mesh.local_devices)
+    free, need = free_memory(mesh.local_devices[0], own), memory_need(game, config, like, mesh.size)
     need.check(config, free)
-    description = describe_run(game, config)
+    description = describe_run(game, config, mesh.size)
     check_folder(folder, description, resume=resume, accept_changes=accept_changes)
     console = Console(quiet=True) if console is None else console
     with console.status("solving the game, to count mistakes" if config.evaluate_every else "beginning"):
         evaluation = Evaluation(game, config)
+    wait_for_all("the folder is checked")
     try:
-        with only_trainer(folder):
-            # Again, since another trainer may have been there meanwhile.
-            changes = check_folder(folder, description, resume=resume, accept_changes=accept_changes)
-            if changes:
-                warnings.warn(f"{folder} was made with {changes}; going on with what is asked", stacklevel=2)
+        with only_trainer(folder) if is_first() else contextlib.nullcontext():
+            if is_first():
+                # Again, since another trainer may have been there meanwhile.
+                changes = check_folder(folder, description, resume=resume, accept_changes=accept_changes)
+                if changes:
+                    warnings.warn(f"{folder} was made with {changes}; going on with what is asked", stacklevel=2)
             checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
+            fresh = jax.jit(begin, out_shardings=where)
             start, state = _last_or_fresh(folder, config, checkpoints, like, lambda: fresh(hyper))
             iterate: Any = None
             if start < config.iterations:
                 with console.status("compiling"):
-                    iterate = jax.jit(make_iteration(game, config), donate_argnums=0).lower(like, hyper).compile()
+                    iteration = make_iteration(game, config, mesh)
+                    jitted = jax.jit(iteration, donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE)))
+                    iterate = jitted.lower(like, hyper).compile()
                     evaluation.compile(like)
                 need = need.with_rest(iterate)
                 need.check(config, free)
-            checkpoints.set_aside_after(start)
-            write_config(folder, description)
+            wait_for_all("the state is there")
+            if is_first():
+                checkpoints.set_aside_after(start)
+                write_config(folder, description)
             told = f"resumed {folder} at iteration {start}" if start else config.make_network().summary(game)
             console.print(told, highlight=False, soft_wrap=True)
-            with MetricsLog(folder, start, tensorboard) as log:
+            with MetricsLog(folder, start, tensorboard) if is_first() else contextlib.nullcontext() as log:
                 run = _Run(config, folder, checkpoints, evaluation, log, console)
                 return run.go_on(start, state, lambda state: iterate(state, hyper))
     except OSError as error:
@@ -140,7 +160,7 @@ class _Run:
     folder: Path
     checkpoints: Checkpoints
     evaluation: Evaluation
-    log: MetricsLog
+    log: MetricsLog | None
     console: Console
 
     def go_on(
@@ -165,14 +185,17 @@ class _Run:
                     row |= measured
                 times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
                 rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
-                self.log.write(done, row, {**times, **rates})
+                if self.log is not None:
+                    self.log.write(done, row, {**times, **rates})
                 if row["skipped_in_a_row"] > config.max_skipped_updates:
                     self._give_up(done, state, row)
                 # Read once, so that a signal which comes later is served after the next iteration.
-                stopped_by = stops[0] if stops else None
+                stop = largest_of_all(stops[0] if stops else 0)
+                stopped_by = signal.Signals(stop) if stop else None
                 if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
                     # The rows first: a checkpoint without them could not be resumed to the same files.
-                    self.log.flush()
+                    if self.log is not None:
+                        self.log.flush()
                     self.checkpoints.save(done, state, self.evaluation.score(row))
                 latest |= row
                 total = {name: taken + times[name] for name, taken in total.items()}
@@ -185,7 +208,10 @@ class _Run:
     def _give_up(self, done: int, state: TrainState, row: dict[str, float]) -> NoReturn:
         """Too many updates in a row had a gradient that is not finite: what the last one learned from is kept."""
         path = self.folder / f"skipped_batch_{done}.npz"
-        np.savez(path, **jax.device_get(skipped_batch(state.learner, self.config, state.replay)))
+        whole = state.iteration.sharding
+        batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, self.config, state.replay)
+        if is_first():
+            np.savez(path, **jax.device_get(batch))
         raise RunError(
             f"{self.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "

@@ -16,7 +16,7 @@ from azjax.training.config import Config
 
 @dataclasses.dataclass(frozen=True)
 class MemoryNeed:
-    """Bytes that a run needs on its device.
+    """Bytes that a run needs on each of its devices.
 
     Attributes:
       replay: the positions to learn from.
@@ -69,24 +69,28 @@ class MemoryNeed:
         return f"about {show_bytes(self.total)} are needed: {told}; lower {max(parts)[2]}"
 
 
-def memory_need(game: Game, config: Config, state: Any) -> MemoryNeed:
-    """What the shapes alone tell of it; `state` is a `TrainState`, or the shapes of one."""
+def memory_need(game: Game, config: Config, state: Any, num_devices: int = 1) -> MemoryNeed:
+    """What the shapes alone tell of it; `state` is a `TrainState`, or the shapes of one, to split over devices."""
     evaluator = evaluators.network(config.make_network(), game)
 
     def trees(variables: Any) -> Any:
-        states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games))
+        states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))
         return empty_tree(game, evaluator, variables, states, num_simulations=config.num_simulations)
 
-    replay = _num_bytes(state.replay)
-    return MemoryNeed(replay, _num_bytes(state) - replay, _num_bytes(jax.eval_shape(trees, state.variables)))
+    replay, games = _num_bytes(state.replay), _num_bytes(state.games)
+    return MemoryNeed(
+        replay=replay // num_devices,
+        learner=_num_bytes(state) - replay - games + games // num_devices,
+        trees=_num_bytes(jax.eval_shape(trees, state.variables)),
+    )
 
 
-def free_memory(device: jax.Device) -> int:
-    """Bytes that a device has left: its own, or those of the machine where it has none."""
+def free_memory(device: jax.Device, sharers: int = 1) -> int:
+    """Bytes that a device has left: its own, or its part of the machine's where `sharers` devices have none."""
     stats = device.memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"] - stats["bytes_in_use"]
-    return free_in_machine()
+    return free_in_machine() // sharers
 
 
 def free_in_machine(root: Path = Path("/")) -> int:

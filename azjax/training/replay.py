@@ -11,8 +11,10 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from azjax.games.game import Game, state_dataclass
+from azjax.training.sharding import BY_COLUMN, BY_GAME, GAMES, WHOLE
 
 
 @state_dataclass
@@ -136,11 +138,37 @@ def count_known(replay: Replay) -> chex.Array:
     return jnp.cumsum(replay.known.reshape(-1), dtype=jnp.int32)
 
 
-def sample(replay: Replay, known_so_far: chex.Array, key: chex.PRNGKey, batch_size: int) -> Examples:
-    """Draws positions evenly, with replacement, from the known ones. There must be at least one."""
+def sample(
+    replay: Replay, known_so_far: chex.Array, key: chex.PRNGKey, batch_size: int, mesh: Mesh | None = None
+) -> Examples:
+    """Draws positions evenly, with replacement, from the known ones. There must be at least one.
+
+    With a `mesh` the batch is split over its devices, and so are the columns of the replay.
+    """
     draws = jax.random.randint(key, (batch_size,), 1, known_so_far[-1] + 1)
     flat = jnp.searchsorted(known_so_far, draws)
     row, column = jnp.divmod(flat, replay.known.shape[1])
     steps = replay.steps
     drawn = Examples(steps.states, steps.policy, replay.outcome, steps.value, steps.proven)
-    return jax.tree.map(lambda ring: ring[row, column], drawn)
+    if mesh is None:
+        return jax.tree.map(lambda ring: ring[row, column], drawn)
+    return jax.shard_map(
+        _read_split, mesh=mesh, in_specs=(BY_COLUMN, WHOLE, WHOLE), out_specs=BY_GAME, check_vma=False
+    )(drawn, row, column)
+
+
+def _read_split(rings: Any, row: chex.Array, column: chex.Array) -> Any:
+    """On each device: its share of the entries [B] of rings whose columns are split.
+
+    Every device reads what lies in its own columns, and zero for the rest; the sum is what was asked for. Left to the
+    compiler, whole rings of bool would be gathered.
+    """
+
+    def read(ring: chex.Array) -> chex.Array:
+        here = column - jax.lax.axis_index(GAMES) * ring.shape[1]
+        own = ((here >= 0) & (here < ring.shape[1])).reshape(-1, *[1] * (ring.ndim - 2))
+        found = jnp.where(own, ring[row, jnp.clip(here, 0, ring.shape[1] - 1)], jnp.zeros((), ring.dtype))
+        number = found.astype(jnp.uint8) if ring.dtype == bool else found
+        return jax.lax.psum_scatter(number, GAMES, tiled=True).astype(ring.dtype)
+
+    return jax.tree.map(read, rings)

@@ -23,6 +23,7 @@ CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
 _LOCK = "lock"
 _MAY_CHANGE = {"iterations"}  # on resume
+_NEEDS_NO_CONSENT = {"devices"}  # the same run up to rounding
 _PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
 
 
@@ -59,11 +60,12 @@ def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, An
     return step, state.averaged
 
 
-def describe_run(game: Game, config: Config) -> dict[str, Any]:
+def describe_run(game: Game, config: Config, num_devices: int) -> dict[str, Any]:
     """What decides every bit of a run, as `config.json` holds it."""
     description = {
         "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
         "platform": jax.default_backend(),
+        "devices": num_devices,
         "game": game.name,
         "game_rules": rules_fingerprint(game),
         "options": game.options,
@@ -76,7 +78,7 @@ def check_folder(folder: Path, description: dict[str, Any], *, resume: bool, acc
     """Holds that a run may begin in `folder`, or that the run in it may go on; writes nothing.
 
     Returns:
-      the changes that were accepted, in words; empty where there are none.
+      the changes that were accepted, or need not be, in words; empty where there are none.
 
     Raises:
       RunError: neither may be.
@@ -92,15 +94,12 @@ def check_folder(folder: Path, description: dict[str, Any], *, resume: bool, acc
     # A run from before a field was there was made with its default.
     defaults = json.loads(json.dumps(dataclasses.asdict(Config())))
     saved["config"] = defaults | saved["config"] | {"hyper": defaults["hyper"] | saved["config"]["hyper"]}
-    saved = {name: description[name] for name in ("platform", "game_rules")} | saved
+    saved = {name: description[name] for name in ("platform", "devices", "game_rules")} | saved
     if (saved["game"], saved["options"]) != (description["game"], description["options"]):
         saved["game_rules"] = description["game_rules"]  # another game says more
-    changes = "; ".join(
-        f"{name} = {was}, asked for {now}"
-        for name, (was, now) in _differences(saved, description).items()
-        if name not in _MAY_CHANGE
-    )
-    if changes and not accept_changes:
+    found = {name: each for name, each in _differences(saved, description).items() if name not in _MAY_CHANGE}
+    changes = "; ".join(f"{name} = {was}, asked for {now}" for name, (was, now) in found.items())
+    if found.keys() - _NEEDS_NO_CONSENT and not accept_changes:
         raise RunError(
             f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with what is asked"
         )

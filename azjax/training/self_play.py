@@ -4,12 +4,14 @@ Axis letters: `G` games side by side, `T` time steps.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from azjax.games.game import Game, random_legal_action, state_dataclass
 from azjax.networks import Network, Variables
@@ -18,6 +20,7 @@ from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.tree_memory import empty_tree, follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
+from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE
 
 
 def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
@@ -90,11 +93,20 @@ class Searched(NamedTuple):
 
 
 def make_search(game: Game, network: Network, config: Config) -> Callable[..., Searched]:
-    """`search(variables, hyper, key, states, temperature, tree) -> Searched`: the searches of one ply."""
+    """`search(variables, hyper, full, keys, states, temperature, tree) -> Searched`: the searches of one ply, keys [G].
+
+    `full`, bool [], is read where there are `fast_simulations`.
+    """
     evaluator = evaluators.network(network, game)
 
     def search(
-        variables: Variables, hyper: Hyper, key: chex.PRNGKey, states: Any, temperature: chex.Array, tree: Tree | None
+        variables: Variables,
+        hyper: Hyper,
+        full: chex.Array,
+        keys: chex.PRNGKey,
+        states: Any,
+        temperature: chex.Array,
+        tree: Tree | None,
     ) -> Searched:
         def search_with(num_simulations: int, full: bool) -> Searched:
             options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
@@ -102,7 +114,7 @@ def make_search(game: Game, network: Network, config: Config) -> Callable[..., S
                 considered = config.max_num_considered_actions
                 scale = temperature if full else 0.0
                 options |= {"max_num_considered_actions": considered, "gumbel_scale": scale, "solver": config.solver}
-                result = gumbel_policy(variables, key, states, **options)
+                result = gumbel_policy(variables, keys, states, **options)
             else:
                 options |= {"c_puct": hyper.c_puct, "temperature": temperature, "solver": config.solver, "tree": tree}
                 if full:
@@ -111,16 +123,13 @@ def make_search(game: Game, network: Network, config: Config) -> Callable[..., S
                 # A tree that is handed on needs the same rule of selection in both.
                 if hyper.forced_playouts is not None:
                     options["forced_playouts"] = hyper.forced_playouts if full else 0.0
-                result = alphazero_policy(variables, key, states, **options)
+                result = alphazero_policy(variables, keys, states, **options)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
             kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
             return Searched(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
 
         if not config.fast_simulations:
             return search_with(config.num_simulations, True)
-        # One draw for all games: under `vmap` both branches would run. They are at different plies of their games.
-        coin_key, key = jax.random.split(key)
-        full = jax.random.bernoulli(coin_key, hyper.full_search_fraction)
         return jax.lax.cond(
             full, lambda: search_with(config.num_simulations, True), lambda: search_with(config.fast_simulations, False)
         )
@@ -129,21 +138,54 @@ def make_search(game: Game, network: Network, config: Config) -> Callable[..., S
 
 
 def self_play(
-    game: Game, network: Network, config: Config, variables: Variables, hyper: Hyper, key: chex.PRNGKey, games: Games
+    game: Game,
+    network: Network,
+    config: Config,
+    variables: Variables,
+    hyper: Hyper,
+    key: chex.PRNGKey,
+    games: Games,
+    mesh: Mesh | None = None,
 ) -> tuple[Games, Steps]:
     """Advances G games by T plies. Returns the games then, and the steps [T, G].
 
-    Trees that are reused begin empty: they are no part of a checkpoint.
+    Trees that are reused begin empty: they are no part of a checkpoint. With a `mesh` each device plays its own games,
+    which draw what they draw on one.
     """
+    coin_key, games_key = jax.random.split(key)
+    # One draw for all games: under `vmap` both branches would run. They are at different plies of their games.
+    full = jax.random.bernoulli(coin_key, hyper.full_search_fraction, (config.steps_per_iteration,))
+    keys = jax.random.split(games_key, config.num_games)
+    play = functools.partial(_play, game, network, config)
+    if mesh is not None:
+        split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME
+        # Left to the compiler, the trees, which are runs of numbers, would be gathered.
+        play = jax.shard_map(play, mesh=mesh, in_specs=split, out_specs=(BY_GAME, BY_COLUMN), check_vma=False)
+    return play(variables, hyper, full, keys, games)
+
+
+def _play(
+    game: Game,
+    network: Network,
+    config: Config,
+    variables: Variables,
+    hyper: Hyper,
+    full: chex.Array,
+    keys: chex.PRNGKey,
+    games: Games,
+) -> tuple[Games, Steps]:
+    """`self_play` of any of the games: `full` bool [T], which plies have a full search; `keys` [G], one a game."""
     search, start = make_search(game, network, config), make_start(game, config)
     longest = config.longest_game(game)
 
-    def play(carry: tuple, key: chex.PRNGKey) -> tuple[tuple, Steps]:
-        games, tree = carry
-        search_key, start_key = jax.random.split(key)
+    def play(carry: tuple, step: tuple[chex.Array, chex.Array]) -> tuple[tuple, Steps]:
+        (games, tree), (number, full) = carry, step
+        search_keys, start_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
+            keys
+        )
         temperature = jnp.where(games.plies < hyper.temperature_plies, hyper.temperature, hyper.late_temperature)
         # The tree of a game that ended has another root than the next game: the search begins anew there.
-        found = search(variables, hyper, search_key, games.states, temperature, tree)
+        found = search(variables, hyper, full, search_keys, games.states, temperature, tree)
         following = jax.vmap(game.step)(games.states, found.action)
         first_player = games.states.current_player == 0
         plies = games.plies + 1
@@ -162,7 +204,7 @@ def self_play(
             proven=found.proven,
             learned=jnp.broadcast_to(found.full, ended.shape),
         )
-        starts = jax.vmap(start)(jax.random.split(start_key, config.num_games))
+        starts = jax.vmap(start)(start_keys)
 
         def renew(new: chex.Array, old: chex.Array) -> chex.Array:
             return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
@@ -181,5 +223,5 @@ def self_play(
             solver=config.solver,
             forced_playouts=hyper.forced_playouts,
         )
-    (games, _), steps = jax.lax.scan(play, (games, tree), jax.random.split(key, config.steps_per_iteration))
+    (games, _), steps = jax.lax.scan(play, (games, tree), (jnp.arange(len(full), dtype=jnp.int32), full))
     return games, steps

@@ -12,7 +12,8 @@ from oracles.table_game import TableGame, TableRules, node_of, slot_priors
 
 import azjax.games
 from azjax.search import evaluators, gumbel_policy
-from azjax.search.gumbel import considered_visits, gumbel_noise
+from azjax.search.draws import gumbel_noise, keys_of_states
+from azjax.search.gumbel import considered_visits
 
 KEY = jax.random.key(0)
 SOME_SLOTS = TableGame(seed=1, width=128, depth=8, actions=11, slots=6, real=True)
@@ -54,8 +55,8 @@ def search_table_game(
 
 def plain_search(game, nodes, num_simulations, gumbel_scale=0.0, **options):
     rules, priors, values = TableRules(game), slot_priors(game), game.tables.values
-    shape = len(nodes), game.max_legal_actions
-    noise = np.asarray(gumbel_noise(jax.random.split(KEY, 3)[1], shape, gumbel_scale))
+    noise_keys = keys_of_states(KEY, len(nodes), 3)[1]
+    noise = np.asarray(gumbel_noise(noise_keys, game.max_legal_actions, gumbel_scale))
     return [
         gumbel.search(
             rules,

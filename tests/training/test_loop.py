@@ -235,7 +235,7 @@ def test_updates_that_are_skipped_in_a_row_stop_the_run_and_leave_their_batch(tm
 
 
 def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "free_memory", lambda device: 5000)
+    monkeypatch.setattr(loop, "free_memory", lambda *_: 5000)
     monkeypatch.setattr(loop, "make_iteration", None)
     told = r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
     with pytest.raises(RunError, match=told):
@@ -247,7 +247,7 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
 def test_what_xla_needs_beside_the_arrays_counts_too(tmp_path, monkeypatch):
     config = SMALL.replace(batch_size=64)
     like = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
-    monkeypatch.setattr(loop, "free_memory", lambda device: memory_need(GAME, config, like).total)
+    monkeypatch.setattr(loop, "free_memory", lambda *_: memory_need(GAME, config, like).total)
     with pytest.raises(RunError, match=r"the rest of an iteration .* kB \(batch_size = 64\)"):
         train(GAME, config, tmp_path / "run")
     # Nothing was begun: such a folder can still be used.

@@ -1,0 +1,45 @@
+"""What a search draws depends on the key of each state alone."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.games.game import make
+from azjax.search import alphazero_policy, evaluators, gumbel_policy
+
+GAME = make("tictactoe")
+POLICIES = {
+    "alphazero": (alphazero_policy, {"dirichlet_fraction": 0.5, "temperature": 1.0}),
+    "gumbel": (gumbel_policy, {}),
+}
+
+
+def _search(name, key, count):
+    policy, options = POLICIES[name]
+    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), count))
+    evaluator = evaluators.uniform(GAME)
+    result = policy(None, key, states, game=GAME, evaluator=evaluator, num_simulations=16, **options)
+    return jax.device_get(dataclasses.replace(result, tree=None))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_state_draws_the_same_whatever_stands_beside_it(name):
+    keys = jax.random.split(jax.random.key(1), 8)
+    whole = _search(name, keys, 8)
+    assert len(np.unique(whole.visits, axis=0)) > 1
+    parts = [_search(name, keys[part], 2) for part in (slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8))]
+    jax.tree.map(np.testing.assert_array_equal, whole, jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_one_key_is_split_for_the_states(name):
+    one = _search(name, jax.random.key(1), 8)
+    jax.tree.map(np.testing.assert_array_equal, one, _search(name, jax.random.split(jax.random.key(1), 8), 8))
+    jax.tree.map(np.testing.assert_array_equal, one, _search(name, jax.random.PRNGKey(1), 8))
+
+
+def test_keys_of_another_number_than_the_states_are_refused():
+    with pytest.raises(AssertionError, match="shape"):
+        _search("alphazero", jax.random.split(jax.random.key(1), 3), 8)
