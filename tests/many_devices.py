@@ -1,4 +1,4 @@
-"""Runs of the same configuration on several forced host devices, in a process of its own: `train_on(folder, counts)`.
+"""Runs of one configuration on several forced host devices, in a process of their own; those in the folder go on.
 
 As a program: FOLDER CONFIG COUNT..., where CONFIG is a line of JSON.
 """
@@ -38,4 +38,4 @@ if __name__ == "__main__":
 
     folder, changes, *counts = sys.argv[1:]
     for count in counts:
-        train(make(GAME), SMALL.replace(**json.loads(changes)), Path(folder) / count, devices=int(count))
+        train(make(GAME), SMALL.replace(**json.loads(changes)), Path(folder) / count, resume=True, devices=int(count))

@@ -31,6 +31,7 @@ SMALL += ["--replay-size=128", "--evaluate-every=2", "--checkpoint-every=2", "--
 
 SEED = "seed must be 0..2^32 - 1, got -1 (`azjax evaluate random --game connect2 --help` lists the options)"
 CHOICES = f"available: {', '.join(available())}, pgx:NAME"
+TRAIN_HELP = " (`azjax train connect2 --help` lists the options)"
 GAMES = (
     "games must be even and at least 2, so that both move first equally; got 3 "
     "(`azjax train connect2 --help` lists the options)"
@@ -102,6 +103,16 @@ def _refused(capsys, arguments, code=2):
             "solver and reuse_tree are for players that search; random does not",
         ),
         (["train", "connect2", "--games", "3"], GAMES),
+        (["train", "connect2", "--devices", "0"], "devices must be at least 1, or all; got 0" + TRAIN_HELP),
+        (["train", "connect2", "--process", "0"], "coordinator, process and processes go together" + TRAIN_HELP),
+        (
+            ["train", "connect2", "--coordinator", "here", "--process", "0", "--processes", "2"],
+            "coordinator must be HOST:PORT, got 'here'" + TRAIN_HELP,
+        ),
+        (
+            ["train", "connect2", "--coordinator", "here:70", "--process", "2", "--processes", "2"],
+            "process must be 0..1, got 2" + TRAIN_HELP,
+        ),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, search"),
         (
             ["benchmark", "games", "--repeats", "0"],

@@ -44,6 +44,12 @@ class Evaluation:
         if self._config.ladder_every:
             self._climb = self._climb.lower(like.ladder, like.averaged, like.key).compile()
 
+    def is_due(self, iteration: int) -> bool:
+        """Whether anything is measured after `iteration`."""
+        return any(
+            every and iteration % every == 0 for every in (self._config.ladder_every, self._config.evaluate_every)
+        )
+
     def __call__(self, iteration: int, state: TrainState) -> tuple[TrainState, dict[str, float]]:
         """The state after `iteration`, on its ladder, and what was measured if it was time to."""
         measured: dict[str, float] = {}

@@ -6,24 +6,24 @@ import functools
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.games.game import Game
 from azjax.training.checkpoint import Checkpoints, RunError
-from azjax.training.config import Config
+from azjax.training.config import Config, Hyper
 from azjax.training.evaluation import Evaluation
 from azjax.training.iteration import Metrics, TrainState, init, make_iteration, place_state
 from azjax.training.learner import skipped_batch
-from azjax.training.memory import free_memory, memory_need
+from azjax.training.memory import MemoryNeed, free_memory, memory_need
 from azjax.training.metrics import METRICS, MetricsLog, read_rows, summary_writer
 from azjax.training.processes import is_first, largest_of_all, wait_for_all
 from azjax.training.run_folder import CHECKPOINTS, check_folder, describe_run, only_trainer, write_config
@@ -84,90 +84,179 @@ def train(
         or too many updates in a row were skipped.
       ValueError: the configuration does not fit the game, or the number of devices.
     """
-    folder = Path(folder)
     mesh = make_mesh(config, devices)
+    begin = functools.partial(init, game, config, config.seed)
     hyper = place(mesh, WHOLE, jax.tree.map(np.float32, config.hyper))
+    like = place_state(mesh, jax.eval_shape(begin, hyper))
+    where = jax.tree.map(lambda leaf: leaf.sharding, like)
+    program = Program(
+        like=like,
+        hyper=hyper,
+        begin=jax.jit(begin, out_shardings=where),
+        iterate=jax.jit(
+            make_iteration(game, config, mesh), donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE))
+        ),
+        need=memory_need(game, config, like, mesh.size),
+        mesh=mesh,
+    )
+    return run_program(
+        game,
+        program,
+        [config],
+        [Path(folder)],
+        resume=resume,
+        accept_changes=accept_changes,
+        tensorboard=tensorboard,
+        console=console,
+    )[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What is iterated: the state of a run, or of several at once.
+
+    Attributes:
+      like: shapes and shardings of the state of one run.
+      hyper: what an iteration reads.
+      begin: `begin(hyper) -> state`, of all runs.
+      iterate: `iterate(state, hyper) -> (state, metrics)`, see `make_iteration`; not compiled yet.
+      need: of memory.
+      mesh: the devices.
+      parts: `parts(state)`: the states of the runs.
+      whole: `whole(state, states)`: the state with what evaluation may have changed in those of the runs.
+    """
+
+    like: TrainState
+    hyper: Hyper
+    begin: Callable[[Hyper], TrainState]
+    iterate: Any
+    need: MemoryNeed
+    mesh: Mesh
+    parts: Callable[[TrainState], list[TrainState]] = lambda state: [state]
+    whole: Callable[[TrainState | None, list[TrainState]], TrainState] = lambda _, states: states[0]
+
+
+def run_program(
+    game: Game,
+    program: Program,
+    configs: Sequence[Config],
+    folders: Sequence[Path],
+    *,
+    resume: bool,
+    accept_changes: bool,
+    tensorboard: bool,
+    console: Console | None,
+) -> list[TrainResult]:
+    """See `train`; the configurations differ in the seed and in `hyper` alone.
+
+    Args:
+      program: of the runs.
+      configs: of each run.
+      folders: of each run.
+    """
+    config, mesh = configs[0], program.mesh
     # Tried before anything is written, so that what cannot work leaves no folder behind.
     if tensorboard:
         summary_writer()
-    begin = functools.partial(init, game, config, config.seed)
-    like = place_state(mesh, jax.eval_shape(begin, hyper))
-    where = jax.tree.map(lambda leaf: leaf.sharding, like)
-    own = len(mesh.local_devices)
-    free, need = free_memory(mesh.local_devices[0], own), memory_need(game, config, like, mesh.size)
+    free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), program.need
     need.check(config, free)
-    description = describe_run(game, config, mesh.size)
-    check_folder(folder, description, resume=resume, accept_changes=accept_changes)
     console = Console(quiet=True) if console is None else console
+    runs = [
+        _Run(each, folder, describe_run(game, each, mesh.size)) for each, folder in zip(configs, folders, strict=True)
+    ]
+    told = str(folders[0]) if len(runs) == 1 else str(folders[0].parent)
+    for run in runs:
+        check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
     with console.status("solving the game, to count mistakes" if config.evaluate_every else "beginning"):
         evaluation = Evaluation(game, config)
     wait_for_all("the folder is checked")
     try:
-        with only_trainer(folder) if is_first() else contextlib.nullcontext():
-            if is_first():
+        with contextlib.ExitStack() as stack:
+            for run in runs if is_first() else []:
+                stack.enter_context(only_trainer(run.folder))
                 # Again, since another trainer may have been there meanwhile.
-                changes = check_folder(folder, description, resume=resume, accept_changes=accept_changes)
+                changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
                 if changes:
-                    warnings.warn(f"{folder} was made with {changes}; going on with what is asked", stacklevel=2)
-            checkpoints = Checkpoints(folder / CHECKPOINTS, config.keep_checkpoints)
-            fresh = jax.jit(begin, out_shardings=where)
-            start, state = _last_or_fresh(folder, config, checkpoints, like, lambda: fresh(hyper))
+                    warnings.warn(f"{run.folder} was made with {changes}; going on with what is asked", stacklevel=2)
+            start, state = _last_or_fresh(runs, program)
             iterate: Any = None
             if start < config.iterations:
                 with console.status("compiling"):
-                    iteration = make_iteration(game, config, mesh)
-                    jitted = jax.jit(iteration, donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE)))
-                    iterate = jitted.lower(like, hyper).compile()
-                    evaluation.compile(like)
+                    whole = jax.tree.map(
+                        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state
+                    )
+                    iterate = program.iterate.lower(whole, program.hyper).compile()
+                    evaluation.compile(program.like)
                 need = need.with_rest(iterate)
                 need.check(config, free)
             wait_for_all("the state is there")
-            if is_first():
-                checkpoints.set_aside_after(start)
-                write_config(folder, description)
-            told = f"resumed {folder} at iteration {start}" if start else config.make_network().summary(game)
-            console.print(told, highlight=False, soft_wrap=True)
-            with MetricsLog(folder, start, tensorboard) if is_first() else contextlib.nullcontext() as log:
-                run = _Run(config, folder, checkpoints, evaluation, log, console)
-                return run.go_on(start, state, lambda state: iterate(state, hyper))
+            for run in runs if is_first() else []:
+                run.checkpoints.set_aside_after(start)
+                write_config(run.folder, run.description)
+            beginning = f"resumed {told} at iteration {start}" if start else config.make_network().summary(game)
+            console.print(beginning, highlight=False, soft_wrap=True)
+            for run in runs if is_first() else []:
+                run.log = stack.enter_context(MetricsLog(run.folder, start, tensorboard))
+            loop = _Loop(program, runs, evaluation, console)
+            return loop.go_on(start, state, lambda state: iterate(state, program.hyper))
     except OSError as error:
-        raise RunError(f"{folder}: {error.strerror or error}") from error
+        raise RunError(f"{told}: {error.strerror or error}") from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        raise RunError(f"{folder}: the memory ran out; {need.explain(config)}") from error
+        raise RunError(f"{told}: the memory ran out; {need.explain(config)}") from error
 
 
-def _last_or_fresh(
-    folder: Path, config: Config, checkpoints: Checkpoints, like: Any, fresh: Callable[[], TrainState]
-) -> tuple[int, TrainState]:
-    """How many iterations are done, and the state after them."""
-    if checkpoints.steps():
-        return checkpoints.restore(like)
-    # Rows beyond the first checkpoint were written after it.
-    if any(row["iteration"] > config.checkpoint_every for row in read_rows(folder / METRICS)):
-        raise RunError(f"{folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
-    for step in checkpoints.unfinished_steps():
-        warnings.warn(f"{folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
-    return 0, fresh()
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Run:
-    """A run whose folder is open and locked."""
+    """A run, its folder, and, once it goes on, where its rows are written."""
 
     config: Config
     folder: Path
-    checkpoints: Checkpoints
+    description: dict[str, Any]
+    log: MetricsLog | None = None
+
+    @functools.cached_property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
+
+
+def _last_or_fresh(runs: Sequence[_Run], program: Program) -> tuple[int, TrainState]:
+    """How many iterations are done in all of the runs, and the state after them."""
+    if all(run.checkpoints.steps() for run in runs):
+        found = [run.checkpoints.restore(program.like) for run in runs]
+        # Whoever was killed while they were saved has some that are ahead.
+        start = min(step for step, _ in found)
+        states = [
+            state if step == start else run.checkpoints.restore(program.like, start)[1]
+            for run, (step, state) in zip(runs, found, strict=True)
+        ]
+        return start, program.whole(None, states)
+    for run in runs:
+        # Rows beyond the first checkpoint were written after it.
+        if any(row["iteration"] > run.config.checkpoint_every for row in read_rows(run.folder / METRICS)):
+            raise RunError(
+                f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
+            )
+        for step in run.checkpoints.unfinished_steps():
+            warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
+    return 0, program.begin(program.hyper)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loop:
+    """Runs whose folders are open and locked."""
+
+    program: Program
+    runs: Sequence[_Run]
     evaluation: Evaluation
-    log: MetricsLog | None
     console: Console
 
     def go_on(
         self, done: int, state: TrainState, iterate: Callable[[TrainState], tuple[TrainState, Metrics]]
-    ) -> TrainResult:
+    ) -> list[TrainResult]:
         """Iterates from the state after `done` iterations until the end, or a signal."""
-        config = self.config
+        config = self.runs[0].config
         simulations = config.num_games * config.steps_per_iteration * config.num_simulations
         latest, total = dict[str, float](), {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
@@ -177,46 +266,79 @@ class _Run:
                 began = time.perf_counter()
                 with jax.transfer_guard("disallow"):
                     state, metrics = iterate(state)
-                    row = {name: float(value) for name, value in jax.device_get(metrics).items()}
+                    rows = _rows(jax.device_get(metrics), len(self.runs))
                 seconds = time.perf_counter() - began
                 done += 1
-                if not row["skipped_in_a_row"]:  # else the network may be broken, and learn no more
-                    state, measured = self.evaluation(done, state)
-                    row |= measured
-                times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
-                rates = {"games_per_second": row["games"] / seconds, "simulations_per_second": simulations / seconds}
-                if self.log is not None:
-                    self.log.write(done, row, {**times, **rates})
-                if row["skipped_in_a_row"] > config.max_skipped_updates:
-                    self._give_up(done, state, row)
+                if self.evaluation.is_due(done):
+                    state = self._evaluate(done, state, rows)
+                evaluation_seconds = time.perf_counter() - began - seconds
+                times = {"seconds": seconds, "evaluation_seconds": evaluation_seconds}
+                for run, row in zip(self.runs, rows, strict=True):
+                    rates = {
+                        "games_per_second": row["games"] / seconds,
+                        "simulations_per_second": simulations / seconds,
+                    }
+                    if run.log is not None:
+                        run.log.write(done, row, {**times, **rates})
+                if all(row["skipped_in_a_row"] > config.max_skipped_updates for row in rows):
+                    self._give_up(done, state, rows)
                 # Read once, so that a signal which comes later is served after the next iteration.
                 stop = largest_of_all(stops[0] if stops else 0)
                 stopped_by = signal.Signals(stop) if stop else None
                 if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
-                    # The rows first: a checkpoint without them could not be resumed to the same files.
-                    if self.log is not None:
-                        self.log.flush()
-                    self.checkpoints.save(done, state, self.evaluation.score(row))
-                latest |= row
+                    self._save(done, state, rows)
+                latest |= _mean(rows)
                 total = {name: taken + times[name] for name, taken in total.items()}
-                progress.update(task, completed=done, rates=_show(latest, rates))
+                games = sum(row["games"] for row in rows) / seconds
+                progress.update(task, completed=done, rates=_show(latest, games, len(rows) * simulations / seconds))
         if total["evaluation_seconds"]:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
-        return TrainResult(self.folder, state, done, stopped_by if done < config.iterations else None)
+        stopped_by = stopped_by if done < config.iterations else None
+        states = self.program.parts(state)
+        return [TrainResult(run.folder, each, done, stopped_by) for run, each in zip(self.runs, states, strict=True)]
 
-    def _give_up(self, done: int, state: TrainState, row: dict[str, float]) -> NoReturn:
+    def _evaluate(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> TrainState:
+        """Adds what is measured to the rows, and returns the state on its ladder."""
+        states = self.program.parts(state)
+        for number, row in enumerate(rows):
+            if not row["skipped_in_a_row"]:  # else the network may be broken, and learn no more
+                states[number], measured = self.evaluation(done, states[number])
+                row |= measured
+        return self.program.whole(state, states)
+
+    def _save(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> None:
+        for run, each, row in zip(self.runs, self.program.parts(state), rows, strict=True):
+            # The rows first: a checkpoint without them could not be resumed to the same files.
+            if run.log is not None:
+                run.log.flush()
+            run.checkpoints.save(done, each, self.evaluation.score(row))
+
+    def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
         """Too many updates in a row had a gradient that is not finite: what the last one learned from is kept."""
-        path = self.folder / f"skipped_batch_{done}.npz"
+        run, row, state = self.runs[0], rows[0], self.program.parts(state)[0]
+        path = run.folder / f"skipped_batch_{done}.npz"
         whole = state.iteration.sharding
-        batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, self.config, state.replay)
+        batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, run.config, state.replay)
         if is_first():
             np.savez(path, **jax.device_get(batch))
         raise RunError(
-            f"{self.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
+            f"{run.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "
             "before it are kept. A lower learning_rate may help"
         )
+
+
+def _rows(metrics: Metrics, count: int) -> list[dict[str, float]]:
+    """A row for each run, of metrics [] or [count]."""
+    columns = {name: np.reshape(value, count) for name, value in metrics.items()}
+    return [{name: float(column[number]) for name, column in columns.items()} for number in range(count)]
+
+
+def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
+    """Of what all rows have."""
+    names = set.intersection(*map(set, rows))
+    return {name: sum(row[name] for row in rows) / len(rows) for name in names}
 
 
 @contextlib.contextmanager
@@ -248,14 +370,14 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _show(row: dict[str, float], rates: dict[str, float]) -> str:
+def _show(row: dict[str, float], games_per_second: float, simulations_per_second: float) -> str:
     """The latest numbers beside the bar."""
     shown = f"loss {row['loss']:.2f}, "
     if "mistakes" in row:
         shown += f"{row['mistakes']:.0f} mistakes, "
     if "ladder_rating" in row:
         shown += f"{row['ladder_rating']:+.0f} Elo, "
-    return shown + ", ".join(f"{_thousands(rates[f'{what}_per_second'])} {what}/s" for what in ("games", "simulations"))
+    return f"{shown}{_thousands(games_per_second)} games/s, {_thousands(simulations_per_second)} simulations/s"
 
 
 def _thousands(rate: float) -> str:

@@ -236,7 +236,7 @@ def test_updates_that_are_skipped_in_a_row_stop_the_run_and_leave_their_batch(tm
 
 def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compiled(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "free_memory", lambda *_: 5000)
-    monkeypatch.setattr(loop, "make_iteration", None)
+    monkeypatch.setattr(loop, "Evaluation", None)
     told = r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
     with pytest.raises(RunError, match=told):
         train(GAME, SMALL, tmp_path / "run")

@@ -26,6 +26,15 @@ def test_replay_grows_with_its_size_and_trees_with_games_and_simulations():
     assert _need(dataclasses.replace(SMALL, num_simulations=400)).trees > 50 * small.trees
 
 
+def test_devices_share_replay_games_and_trees_and_each_has_the_weights():
+    config = dataclasses.replace(SMALL, num_games=8, replay_size=128)
+    state = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
+    one, four = (memory_need(GAME, config, state, count) for count in (1, 4))
+    assert four.replay == one.replay // 4
+    assert one.trees / 4 <= four.trees < 1.1 * one.trees / 4
+    assert 0.9 * one.learner < four.learner < one.learner
+
+
 def test_xla_tells_the_rest_and_what_is_donated_counts_once():
     analysis = types.SimpleNamespace(
         argument_size_in_bytes=3_002_000_000,

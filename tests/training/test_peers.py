@@ -111,6 +111,7 @@ def test_a_lost_peer_ends_this_process_and_is_told_to_the_rest(act, then, line):
         process = subprocess.Popen(command, pass_fds=handed, stderr=subprocess.PIPE, text=True)
         ours.close()
         others.close()
+        witness.settimeout(0.2)
         told = []
 
         def live():
@@ -118,7 +119,8 @@ def test_a_lost_peer_ends_this_process_and_is_told_to_the_rest(act, then, line):
             with contextlib.suppress(OSError):
                 while told[-1:] != [b""]:
                     witness.sendall(b"here\n")
-                    told.append(witness.recv(4096))
+                    with contextlib.suppress(TimeoutError):
+                        told.append(witness.recv(4096))
 
         thread = threading.Thread(target=live)
         thread.start()

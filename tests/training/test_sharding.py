@@ -59,6 +59,14 @@ def test_one_two_and_eight_devices_learn_alike_and_a_checkpoint_of_eight_goes_on
     assert checkpoint_bits(tmp_path / "8")[0] == 6
 
 
+@pytest.mark.slow
+def test_a_checkpoint_of_one_device_goes_on_on_eight(tmp_path):
+    config = SMALL.replace(**SIZES)
+    train(make(GAME), config, tmp_path / "8")
+    train(make(GAME), config.replace(iterations=6), tmp_path / "1")
+    assert_alike(rows(tmp_path / "1"), train_on(tmp_path, [8], {**SIZES, "iterations": 6})[8])
+
+
 def test_a_mesh_of_one_device_changes_no_bit():
     game, config = make(GAME), SMALL
     hyper = jax.tree.map(np.float32, config.hyper)
