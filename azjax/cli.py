@@ -65,12 +65,13 @@ from azjax.report import (
     match_table,
     measure,
     perft_table,
+    population_table,
     ratings_table,
     solution_table,
     strength_table,
     write_report,
 )
-from azjax.training import preset, train
+from azjax.training import preset, train, train_population
 from azjax.training.peers import joined
 
 _console = Console(highlight=False, markup=False)
@@ -104,6 +105,9 @@ def train_command(arguments: list[str]) -> None:
     name, arguments = first_word("train", "GAME", arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
+    if options.members is not None:
+        _train_population(game, options, folder)
+        return
     with contextlib.nullcontext() if options.meeting is None else joined(*options.meeting):
         result = train(
             game,
@@ -363,6 +367,30 @@ def _serve(spec: str, game: Game, options: PlayOptions) -> None:
         port=options.port,
         console=_console,
     )
+
+
+def _train_population(game: Game, options: TrainOptions, folder: Path) -> None:
+    members = options.members or []
+    results = train_population(
+        game,
+        members,
+        folder,
+        resume=options.resume,
+        accept_changes=options.accept_changes,
+        tensorboard=options.tensorboard,
+        console=_console,
+    )
+    _console.print(population_table(members, [result.folder for result in results]))
+    with contextlib.suppress(ValueError):  # Matplotlib is an extra
+        for result in results:
+            draw_learning_curve(result.folder)
+    if results[0].stopped_by is not None:
+        _console.print(
+            f"stopped at iteration {results[0].iteration} and saved; the same command with --resume goes on",
+            soft_wrap=True,
+        )
+        sys.exit(128 + results[0].stopped_by)
+    _console.print(f"each member is a run: azjax evaluate {results[0].folder} measures the first", soft_wrap=True)
 
 
 def _measure(spec: str, game: Game, options: EvaluateOptions) -> None:

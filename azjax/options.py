@@ -15,7 +15,7 @@ import tyro
 from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
 from azjax.evaluation import SequentialTest
 from azjax.games.game import Game, factory, make
-from azjax.training import Config
+from azjax.training import Config, members_of
 
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
@@ -35,6 +35,8 @@ class TrainOptions:
         `processes`.
       process: which of them this is, from 0 on.
       processes: how many there are.
+      population: how many agents to train at once, which differ in their seeds, or in what varies.
+      vary: values that differ between them, such as learning_rate=1e-3,3e-3 seed=0,1,2: every combination is trained.
       config: the settings of the run; the defaults are the game's preset.
     """
 
@@ -47,6 +49,8 @@ class TrainOptions:
     coordinator: str | None = None
     process: int | None = None
     processes: int | None = None
+    population: int | None = None
+    vary: tuple[str, ...] = ()
     config: Config = dataclasses.field(default_factory=Config)
 
     def __post_init__(self) -> None:
@@ -54,6 +58,15 @@ class TrainOptions:
         if self.devices != "all" and self.devices < 1:
             raise ValueError(f"devices must be at least 1, or all; got {self.devices}")
         _ = self.meeting
+        if self.members is not None and (self.meeting is not None or self.devices != 1):
+            raise ValueError("a population is trained on one device, by one process")
+
+    @property
+    def members(self) -> list[Config] | None:
+        """The configurations of a population; None where one agent is trained."""
+        if self.population is None and not self.vary:
+            return None
+        return members_of(self.config, dict(map(_values, self.vary)), self.population)
 
     @property
     def meeting(self) -> tuple[str, int, int] | None:
@@ -235,6 +248,15 @@ class ReportOptions:
     def __post_init__(self) -> None:
         _check_games(self.games)
         _check_seed(self.seed)
+
+
+def _values(text: str) -> tuple[str, list[float | int]]:
+    """The field and the values of `FIELD=VALUE,VALUE`."""
+    name, _, values = text.partition("=")
+    try:
+        return name, [int(value) if name == "seed" else float(value) for value in values.split(",")]
+    except ValueError:
+        raise ValueError(f"vary: FIELD=NUMBER,NUMBER... is what is asked for, got {text!r}") from None
 
 
 def _check_games(games: int) -> None:

@@ -85,6 +85,15 @@ def _refused(capsys, arguments, code=2):
             "num_simulations must be at least 1, got 0 (`azjax train tictactoe --help` lists the options)",
         ),
         (
+            ["train", "tictactoe", "--vary", "learning_rate=fast"],
+            "vary: FIELD=NUMBER,NUMBER... is what is asked for, got 'learning_rate=fast' "
+            "(`azjax train tictactoe --help` lists the options)",
+        ),
+        (
+            ["train", "tictactoe", "--population", "4", "--devices", "2"],
+            "a population is trained on one device, by one process (`azjax train tictactoe --help` lists the options)",
+        ),
+        (
             ["train", "tictactoe", "--replay-size", "100"],
             "replay_size must be at least batch_size = 512, got 100 (`azjax train tictactoe --help` lists the options)",
         ),

@@ -3,6 +3,7 @@
 from azjax.report.learning_curve import draw_learning_curve
 from azjax.report.matches import draw_ratings, match_table, ratings_table
 from azjax.report.page import write_report
+from azjax.report.population import population_table
 from azjax.report.run_report import gather
 from azjax.report.solution import perft_table, solution_table
 from azjax.report.strength import Strength, by_ply_table, measure, strength_table
@@ -16,6 +17,7 @@ __all__ = [
     "match_table",
     "measure",
     "perft_table",
+    "population_table",
     "ratings_table",
     "solution_table",
     "strength_table",

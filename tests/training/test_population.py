@@ -1,0 +1,104 @@
+"""Populations: members are runs like others."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from small_run import SMALL
+
+from azjax.games.game import make
+from azjax.training import Checkpoints, init, load_run, make_iteration, members_of, train, train_population
+from azjax.training.population import over_members
+
+GAME = make("connect2")
+CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
+
+
+def rows(folder):
+    return (folder / "metrics.jsonl").read_text()
+
+
+def same(one, other):
+    assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), one, other)))
+
+
+def test_members_are_all_combinations_with_the_seeds_after_the_first():
+    members = members_of(SMALL.replace(seed=5), {"learning_rate": [1e-3, 3e-3]}, 4)
+    assert [(each.hyper.learning_rate, each.seed) for each in members] == [(1e-3, 5), (1e-3, 6), (3e-3, 5), (3e-3, 6)]
+    members = members_of(SMALL, {"l2": [0.0, 1e-4], "seed": [7, 3]})
+    assert [(each.hyper.l2, each.seed) for each in members] == [(0.0, 7), (0.0, 3), (1e-4, 7), (1e-4, 3)]
+    assert members_of(SMALL, {}, 2) == [SMALL, SMALL.replace(seed=1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "size", "reason"),
+    [
+        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and average_decay, "),
+        ({"l2": []}, None, "vary: l2 has no values"),
+        ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of the 2 combinations of values, got 3"),
+        ({}, 0, "population must be a multiple of the 1 combinations of values, got 0"),
+        ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values, since they name the seeds; got 4"),
+        ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),
+    ],
+)
+def test_what_cannot_be_a_population_is_refused(values, size, reason):
+    with pytest.raises(ValueError, match=reason):
+        members_of(SMALL, values, size)
+
+
+def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tmp_path):
+    configs = members_of(CLIMBING, {"learning_rate": [1e-3, 1e-2]}, 4)
+    train_population(GAME, [each.replace(iterations=2) for each in configs], tmp_path)
+    # Whoever was killed while members saved has some that are ahead, and some rows too many.
+    results = train_population(GAME, configs, tmp_path, resume=True)
+    for member in (results[0].folder, results[2].folder):
+        (member / "checkpoints" / "4.json").unlink()
+        shutil.rmtree(member / "checkpoints" / "4")
+    results = train_population(GAME, configs, tmp_path, resume=True)
+    assert [result.iteration for result in results] == [4] * 4
+    for number in (0, 3):
+        lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
+        assert rows(results[number].folder) == rows(lone.folder)
+        same(results[number].state, lone.state)
+    assert rows(results[0].folder) != rows(results[1].folder)
+    assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
+
+
+def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
+    configs = members_of(SMALL, {}, 2)
+    second = train_population(GAME, configs, tmp_path)[1]
+    longer = load_run(second.folder)[1].replace(iterations=6)
+    assert train(GAME, longer, second.folder, resume=True).iteration == 6
+    assert Checkpoints(second.folder / "checkpoints").steps()[-1] == 6
+
+
+def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
+    config = SMALL.replace(max_skipped_updates=1)
+    sound, broken = train_population(GAME, members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
+    last = [json.loads(rows(each.folder).splitlines()[-1]) for each in (sound, broken)]
+    assert [row["iteration"] for row in last] == [4, 4]
+    assert last[0]["skipped_in_a_row"] == 0
+    assert last[1]["skipped_in_a_row"] > 1
+    assert rows(train(GAME, config, tmp_path / "lone").folder) == rows(sound.folder)
+
+
+def test_all_at_once_they_play_the_same_games_and_learn_the_same_up_to_rounding():
+    """As on accelerators."""
+    seeds = np.arange(3, dtype=np.uint32)
+    hypers = jax.tree.map(lambda *values: np.array(values, np.float32), *[SMALL.hyper] * 3)
+    begin = jax.jit(jax.vmap(lambda seed, hyper: init(GAME, SMALL, seed, hyper)))
+    found = []
+    for vmapped in (False, True):
+        iterate = jax.jit(over_members(make_iteration(GAME, SMALL), vmapped))
+        state, steps = begin(seeds, hypers), []
+        for _ in range(3):
+            state, metrics = iterate(state, hypers)
+            steps.append(metrics)
+        found.append((state, steps))
+    (one, in_turn), (other, at_once) = found
+    same(one.replay.steps.states, other.replay.steps.states)
+    same(one.games, other.games)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), in_turn, at_once)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), one.variables, other.variables)
