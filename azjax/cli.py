@@ -307,11 +307,12 @@ def _silence_threads() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    _tell(message)
-    if jax.distributed.is_initialized():
-        # At exit JAX would wait for the other processes.
-        sys.stdout.flush()
-        os._exit(code)
+    try:
+        _tell(message)
+    finally:
+        if jax.distributed.is_initialized():
+            # At exit JAX would wait for the other processes.
+            os._exit(code)
     sys.exit(code)
 
 

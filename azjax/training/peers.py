@@ -126,14 +126,16 @@ class _Watch:
             if self._ended or (self._failed and how == "stopped"):
                 return
             self.tell(f"lost {rank} {how}")
-            print(
-                f"azjax: process {rank} {how}, so that process {self._process} stops too; the same command with "
-                "--resume in every process goes on from the last checkpoint",
-                file=sys.stderr,
-                flush=True,
-            )
-            # The main thread may wait for the other for ever, and what runs at exit would too.
-            os._exit(1)
+            try:
+                print(
+                    f"azjax: process {rank} {how}, so that process {self._process} stops too; the same command with "
+                    "--resume in every process goes on from the last checkpoint",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            finally:  # nobody may read it
+                # The main thread may wait for the other for ever, and what runs at exit would too.
+                os._exit(1)
 
 
 def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:

@@ -51,6 +51,7 @@ def test_a_process_that_hangs_counts_as_dead(tmp_path):
     run[1].send_signal(signal.SIGSTOP)
     (ended,) = finish(run[:1], PROMISED_SECONDS)
     assert ended == (1, _line(1, "gave no sign of life for 15 seconds", 0))
+    run[1].kill()
     finish(run[1:])
 
 
