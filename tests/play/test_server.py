@@ -1,9 +1,11 @@
 """The server of the page, asked as the page asks it, and as nobody should."""
 
+import gc
 import json
 import random
 import socket
 import threading
+import tracemalloc
 
 import jax
 import numpy as np
@@ -257,14 +259,15 @@ def test_one_search_too_many_ends_the_oldest(monkeypatch):
 def _something(source):
     """Whatever might come: near a question, or far from it."""
     values = [None, True, -1, 4, 10**30, 0.5, "", "X___O____", "search", "easy", [], [4], [4, 0, 8], [[]], {}, {"a": 1}]
-    names = ["start", "actions", "level", "simulations", "seconds", "text", "line", "players"]
+    values += [[[4, 1]], [[9, 0]], 1]
+    names = ["start", "actions", "level", "simulations", "seconds", "text", "line", "players", "pieces", "mover"]
     return {name: source.choice(values) for name in source.sample(names, source.randrange(len(names)))}
 
 
-def _fuzz(client, count):
-    source = random.Random(0)
+def _fuzz(client, count, seed=0):
+    source = random.Random(seed)
     for _ in range(count):
-        path = source.choice(["position", "think", "analyse", "setup", "record", "load", "game", "", "x/y"])
+        path = source.choice(["position", "think", "analyse", "setup", "edit", "record", "load", "game", "", "x/y"])
         body = json.dumps(_something(source)).encode()
         if source.random() < 0.2:
             at = source.randrange(len(body))
@@ -284,8 +287,15 @@ def test_random_questions_are_answered_or_refused(client):
 
 
 @pytest.mark.slow
-def test_ten_thousand_random_questions_are_answered_or_refused(client):
-    _fuzz(client, 10_000)
+def test_ten_thousand_random_questions_are_answered_or_refused_in_the_same_memory(client):
+    _fuzz(client, 5000)
+    gc.collect()
+    tracemalloc.start()
+    _fuzz(client, 5000, seed=1)
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 2_000_000
 
 
 def test_an_address_that_is_taken_is_refused():
