@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+import jax
+
 from azjax.games.game import Game, state_dataclass
 from azjax.networks import Network, make_network
 
@@ -198,6 +200,11 @@ class Config:
         """
         of_hyper = {name: changes.pop(name) for name in _HYPER_FIELDS & changes.keys()}
         return dataclasses.replace(self, hyper=dataclasses.replace(self.hyper, **of_hyper), **changes)
+
+    @property
+    def static(self) -> "Config":
+        """What a compiled iteration depends on: equal for runs that differ in their length and in arrays alone."""
+        return dataclasses.replace(self, seed=0, iterations=1, hyper=jax.tree.map(lambda _: 0.5, self.hyper))
 
     def make_network(self) -> Network:
         """The network that is trained."""

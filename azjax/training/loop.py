@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Literal, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from rich.console import Console
@@ -84,26 +85,13 @@ def train(
         or too many updates in a row were skipped.
       ValueError: the configuration does not fit the game, or the number of devices.
     """
-    mesh = make_mesh(config, devices)
-    begin = functools.partial(init, game, config, config.seed)
-    hyper = place(mesh, WHOLE, jax.tree.map(np.float32, config.hyper))
-    like = place_state(mesh, jax.eval_shape(begin, hyper))
-    where = jax.tree.map(lambda leaf: leaf.sharding, like)
-    program = Program(
-        like=like,
-        hyper=hyper,
-        begin=jax.jit(begin, out_shardings=where),
-        iterate=jax.jit(
-            make_iteration(game, config, mesh), donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE))
-        ),
-        need=memory_need(game, config, like, mesh.size),
-        mesh=mesh,
-    )
     return run_program(
         game,
-        program,
+        _program(game, config.static, devices),
         [config],
         [Path(folder)],
+        seeds=np.uint32(config.seed),
+        hypers=jax.tree.map(np.float32, config.hyper),
         resume=resume,
         accept_changes=accept_changes,
         tensorboard=tensorboard,
@@ -113,27 +101,54 @@ def train(
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What is iterated: the state of a run, or of several at once.
+    """What is iterated: the state of a run, or of several at once. Runs that differ in arrays alone share it.
 
     Attributes:
       like: shapes and shardings of the state of one run.
-      hyper: what an iteration reads.
-      begin: `begin(hyper) -> state`, of all runs.
-      iterate: `iterate(state, hyper) -> (state, metrics)`, see `make_iteration`; not compiled yet.
-      need: of memory.
+      all_like: and of the state of all.
+      hypers_like: and of what an iteration reads.
+      begin: `begin(seeds, hypers) -> state`, of all runs.
+      iterate: `iterate(state, hypers) -> (state, metrics)`, see `make_iteration`; jitted.
+      need: of memory, without that of the compiled iteration.
       mesh: the devices.
       parts: `parts(state)`: the states of the runs.
       whole: `whole(state, states)`: the state with what evaluation may have changed in those of the runs.
     """
 
     like: TrainState
-    hyper: Hyper
-    begin: Callable[[Hyper], TrainState]
+    all_like: TrainState
+    hypers_like: Hyper
+    begin: Callable[[Any, Hyper], TrainState]
     iterate: Any
     need: MemoryNeed
     mesh: Mesh
     parts: Callable[[TrainState], list[TrainState]] = lambda state: [state]
     whole: Callable[[TrainState | None, list[TrainState]], TrainState] = lambda _, states: states[0]
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The iteration, compiled once for all runs that share it."""
+        return self.iterate.lower(self.all_like, self.hypers_like).compile()
+
+
+@functools.lru_cache(maxsize=4)
+def _program(game: Game, config: Config, devices: int | Literal["all"]) -> Program:
+    """Of one run, whose configuration has this static part."""
+    mesh = make_mesh(config, devices)
+    begin = functools.partial(init, game, config)
+    hyper = place(mesh, WHOLE, jax.eval_shape(lambda: jax.tree.map(jnp.float32, config.hyper)))
+    like = place_state(mesh, jax.eval_shape(begin, jax.ShapeDtypeStruct((), np.uint32), hyper))
+    where = jax.tree.map(lambda leaf: leaf.sharding, like)
+    iteration = make_iteration(game, config, mesh)
+    return Program(
+        like=like,
+        all_like=like,
+        hypers_like=hyper,
+        begin=jax.jit(begin, out_shardings=where),
+        iterate=jax.jit(iteration, donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE))),
+        need=memory_need(game, config, like, mesh.size),
+        mesh=mesh,
+    )
 
 
 def run_program(
@@ -142,6 +157,8 @@ def run_program(
     configs: Sequence[Config],
     folders: Sequence[Path],
     *,
+    seeds: Any,
+    hypers: Hyper,
     resume: bool,
     accept_changes: bool,
     tensorboard: bool,
@@ -153,8 +170,15 @@ def run_program(
       program: of the runs.
       configs: of each run.
       folders: of each run.
+      seeds: of the runs, as the program takes them.
+      hypers: likewise.
+      resume: see `train`.
+      accept_changes: see `train`.
+      tensorboard: see `train`.
+      console: see `train`.
     """
     config, mesh = configs[0], program.mesh
+    seeds, hypers = (place(mesh, WHOLE, each) for each in (seeds, hypers))
     # Tried before anything is written, so that what cannot work leaves no folder behind.
     if tensorboard:
         summary_writer()
@@ -178,16 +202,11 @@ def run_program(
                 changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
                 if changes:
                     warnings.warn(f"{run.folder} was made with {changes}; going on with what is asked", stacklevel=2)
-            start, state = _last_or_fresh(runs, program)
-            iterate: Any = None
+            start, state = _last_or_fresh(runs, program, seeds, hypers)
             if start < config.iterations:
                 with console.status("compiling"):
-                    whole = jax.tree.map(
-                        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state
-                    )
-                    iterate = program.iterate.lower(whole, program.hyper).compile()
+                    need = need.with_rest(program.compiled)
                     evaluation.compile(program.like)
-                need = need.with_rest(iterate)
                 need.check(config, free)
             wait_for_all("the state is there")
             for run in runs if is_first() else []:
@@ -198,7 +217,7 @@ def run_program(
             for run in runs if is_first() else []:
                 run.log = stack.enter_context(MetricsLog(run.folder, start, tensorboard))
             loop = _Loop(program, runs, evaluation, console)
-            return loop.go_on(start, state, lambda state: iterate(state, program.hyper))
+            return loop.go_on(start, state, lambda state: program.compiled(state, hypers))
     except OSError as error:
         raise RunError(f"{told}: {error.strerror or error}") from error
     except jax.errors.JaxRuntimeError as error:
@@ -221,7 +240,7 @@ class _Run:
         return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
 
 
-def _last_or_fresh(runs: Sequence[_Run], program: Program) -> tuple[int, TrainState]:
+def _last_or_fresh(runs: Sequence[_Run], program: Program, seeds: Any, hypers: Hyper) -> tuple[int, TrainState]:
     """How many iterations are done in all of the runs, and the state after them."""
     if all(run.checkpoints.steps() for run in runs):
         found = [run.checkpoints.restore(program.like) for run in runs]
@@ -240,7 +259,7 @@ def _last_or_fresh(runs: Sequence[_Run], program: Program) -> tuple[int, TrainSt
             )
         for step in run.checkpoints.unfinished_steps():
             warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
-    return 0, program.begin(program.hyper)
+    return 0, program.begin(seeds, hypers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from azjax.games.game import Game
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import Metrics, TrainState, init, make_iteration
 from azjax.training.loop import Program, TrainResult, run_program
-from azjax.training.memory import memory_need
+from azjax.training.memory import MemoryNeed, memory_need
 from azjax.training.sharding import WHOLE, make_mesh, place
 
 _TRACED = {field.name for field in dataclasses.fields(Hyper)}
@@ -90,36 +90,40 @@ def train_population(
     # Whoever is killed while members save goes on from the last step that all have.
     configs = [each.replace(keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs]
     folders = [Path(folder) / f"member_{number:02d}" for number in range(len(configs))]
-    mesh = make_mesh(config)
-    seeds = np.array([each.seed for each in configs], np.uint32)
-    hypers = jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs))
-    begin = functools.partial(init, game, config)
-    like = place(mesh, WHOLE, jax.eval_shape(begin, seeds[0], jax.tree.map(lambda values: values[0], hypers)))
-    need = memory_need(game, config, like)
-    program = Program(
-        like=like,
-        hyper=place(mesh, WHOLE, hypers),
-        begin=jax.jit(lambda hypers: jax.vmap(begin)(seeds, hypers)),
-        iterate=jax.jit(over_members(make_iteration(game, config), jax.default_backend() != "cpu"), donate_argnums=0),
-        need=dataclasses.replace(
-            need,
-            replay=len(configs) * need.replay,
-            learner=len(configs) * need.learner,
-            trees=len(configs) * need.trees,
-        ),
-        mesh=mesh,
-        parts=functools.partial(_parts, len(configs)),
-        whole=_whole,
-    )
     return run_program(
         game,
-        program,
+        _program(game, config.static, len(configs)),
         configs,
         folders,
+        seeds=np.array([each.seed for each in configs], np.uint32),
+        hypers=jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs)),
         resume=resume,
         accept_changes=accept_changes,
         tensorboard=tensorboard,
         console=console,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _program(game: Game, config: Config, count: int) -> Program:
+    """Of so many members, whose configurations have this static part."""
+    mesh = make_mesh(config)
+    begin = jax.jit(jax.vmap(functools.partial(init, game, config)))
+    seeds = jax.ShapeDtypeStruct((count,), np.uint32)
+    hypers = jax.tree.map(lambda _: jax.ShapeDtypeStruct((count,), np.float32), config.hyper)
+    all_like = jax.eval_shape(begin, seeds, hypers)
+    like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), all_like)
+    need = memory_need(game, config, like)
+    return Program(
+        like=place(mesh, WHOLE, like),
+        all_like=place(mesh, WHOLE, all_like),
+        hypers_like=place(mesh, WHOLE, hypers),
+        begin=begin,
+        iterate=jax.jit(over_members(make_iteration(game, config), jax.default_backend() != "cpu"), donate_argnums=0),
+        need=MemoryNeed(*(count * size for size in (need.replay, need.learner, need.trees))),
+        mesh=mesh,
+        parts=functools.partial(_parts, count),
+        whole=_whole,
     )
 
 
