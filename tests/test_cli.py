@@ -50,7 +50,10 @@ def _refused(capsys, arguments, code=2):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["fly"], "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, benchmark"),
+        (
+            ["fly"],
+            "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, benchmark",
+        ),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
