@@ -63,9 +63,8 @@ def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
       points: as they stand.
       most: rows.
     """
-    title = f"{study.name}: {study.objective.unit}, mean and 95% interval over {study.seeds} seeds"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for heading in ("trial", study.objective.unit, *study.search):
+    table = Table(title=f"{study.name}: best trials", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for heading in ("trial", f"{study.objective.unit}, mean (95%)", *study.search):
         table.add_column(heading, justify="right")
     for point in best_first(study, points)[:most]:
         settings = [number(point.params[name]) for name in study.search]
