@@ -11,7 +11,6 @@ from typing import Any
 from azjax.games.game import Game, make
 from azjax.sweep.objective import OBJECTIVES, Objective
 from azjax.training import Config, Hyper, preset
-from azjax.training.fingerprint import rules_fingerprint
 
 SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("none", "median", "successive_halving")
@@ -168,11 +167,8 @@ class Study:
         described |= {name: dataclasses.asdict(described[name]) for name in ("base", "budget")}
         described["search"] = {name: dataclasses.asdict(values) for name, values in self.search.items()}
         described["objective"] = {"kind": type(self.objective).__name__.lower(), **vars(self.objective)}
-        described["game"] = {
-            "name": self.game.name,
-            "options": self.game.options,
-            "rules": rules_fingerprint(self.game),
-        }
+        # Its rules are checked by each run; to play them here would take an accelerator away from the workers.
+        described["game"] = {"name": self.game.name, "options": self.game.options}
         return json.loads(json.dumps(described))
 
 

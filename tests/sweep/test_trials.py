@@ -1,6 +1,7 @@
 """Who may try which point: nothing is tried twice at once, and what is left behind is tried again once."""
 
 import concurrent.futures
+import os
 
 import optuna
 import pytest
@@ -15,16 +16,19 @@ LEASE = 0.05
 def make_trials(request, tmp_path):
     """`make_trials(*changes, lease=...)`: the trials as one more worker sees them.
 
-    The database is SQLite, which one process may use, in place of PostgreSQL.
+    The database is that of the address AZJAX_TEST_DATABASE; SQLite, which one process may use, if there is none.
     """
+    address = os.environ.get("AZJAX_TEST_DATABASE", f"sqlite:///{tmp_path}/study.db")
+    if request.param == "database":
+        for name in optuna.get_all_study_names(address):
+            optuna.delete_study(study_name=name, storage=address)
 
     def make(*changes, lease=60.0):
         study = load_study(write_sweep(tmp_path, *changes))
-        if request.param == "journal":
-            storage = connect(tmp_path / JOURNAL)
-        else:
-            storage = optuna.storages.get_storage(f"sqlite:///{tmp_path}/study.db")
-        return Trials(study, storage, lease=lease)
+        is_journal = request.param == "journal"
+        return Trials(
+            study, connect(tmp_path / JOURNAL) if is_journal else optuna.storages.get_storage(address), lease=lease
+        )
 
     return make
 
@@ -120,11 +124,11 @@ def test_a_lease_that_is_renewed_does_not_run_out(make_trials):
     assert states(other) == [(0, "running")]
 
 
-def test_workers_who_look_at_the_same_time_take_each_point_once(tmp_path):
-    study = load_study(write_sweep(tmp_path, ("trials = 3", "trials = 12")))
+def test_workers_who_look_at_the_same_time_take_each_point_once(make_trials):
+    workers = [make_trials(("trials = 3", "trials = 12")) for _ in range(4)]
 
-    def claim_all(_):
-        trials, claimed = Trials(study, connect(tmp_path / JOURNAL)), []
+    def claim_all(trials):
+        claimed = []
         while not trials.is_over():
             attempt = trials.claim()
             if attempt is not None:
@@ -133,9 +137,8 @@ def test_workers_who_look_at_the_same_time_take_each_point_once(tmp_path):
         return claimed
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        claimed = [number for numbers in pool.map(claim_all, range(4)) for number in numbers]
-    points = Trials(study, connect(tmp_path / JOURNAL)).points()
-    assert sorted(claimed) == [point.number for point in points]
+        claimed = [number for numbers in pool.map(claim_all, workers) for number in numbers]
+    assert sorted(claimed) == [point.number for point in workers[0].points()]
     assert len(claimed) == 12
 
 
