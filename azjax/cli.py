@@ -242,6 +242,7 @@ def sweep_command(arguments: list[str]) -> None:
         _tell_sweep(trials, options.best)
         _console.print(f"page: {sweep.write_page(trials, folder)}", soft_wrap=True)
         return
+    trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
     worker = sweep.worker_command(path, folder, storage, options.lease)
     if options.slurm:
         from azjax.sweep.slurm import submit
@@ -249,7 +250,6 @@ def sweep_command(arguments: list[str]) -> None:
         jobs = submit(worker, folder / "slurm", options.workers, study.slurm, name=study.name)
         _console.print(f"submitted: {', '.join(job.job_id for job in jobs)}", soft_wrap=True)
         return
-    trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
     try:
         sweep.run_sweep(trials, folder, worker, options.workers, _console)
     except sweep.Stopped as stopped:

@@ -1,5 +1,6 @@
 """The workers of a sweep on this machine, and the bar over its trials."""
 
+import math
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.sweep.study import Study
-from azjax.sweep.summary import Interval, best_first
+from azjax.sweep.summary import Interval, best_first, failures, number
 from azjax.sweep.trials import Point, Trials
 from azjax.sweep.worker import stop_signals, work
 
@@ -45,17 +46,18 @@ def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int
 
     Raises:
       Stopped: by Ctrl-C or SIGTERM; all workers have saved and given back.
-      RuntimeError: all workers have ended, and the study is not over.
+      RuntimeError: all workers have ended and the study is not over, or no trial was done to the end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _Bar(trials.study, console) as bar:
         bar.show(trials.points())
-        if trials.is_over():
-            return
         if workers == 1:
             work(trials, folder, lambda: bar.show(trials.points()))
-        else:
+        elif not trials.is_over():
             _supervise(trials, command, workers, bar)
+    points = trials.points()
+    if not best_first(trials.study, points):
+        raise RuntimeError(f"no trial of {trials.study.name} was done to the end; {'; '.join(failures(points)[:1])}")
 
 
 def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar") -> None:
@@ -104,7 +106,7 @@ class _Bar:
         self._study = study
         self._began, self._over_before = time.monotonic(), -1
         self._progress = Progress(
-            BarColumn(20),
+            BarColumn(12),
             TextColumn("{task.fields[told]}"),
             TimeRemainingColumn(),
             console=console,
@@ -130,6 +132,8 @@ class _Bar:
             hours = (time.monotonic() - self._began) / 3600
             told.append(f"{(over - self._over_before) / hours:.3g} an hour")
         if best := best_first(self._study, points):
-            told.append(f"best {Interval.of(best[0].values[-1])} {self._study.objective.unit}")
+            interval = Interval.of(best[0].values[-1])
+            around = "" if math.isnan(interval.high) else f" ± {number(interval.high - interval.mean)}"
+            told.append(f"best {number(interval.mean)}{around}")
         done = sum(rungs if point.is_over else len(point.values) for point in points)
         self._progress.update(self._task, completed=done, told=", ".join(told))

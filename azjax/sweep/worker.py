@@ -3,11 +3,15 @@
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 from azjax.sweep.objective import Measure
 from azjax.sweep.study import Study
@@ -42,7 +46,7 @@ def work(trials: Trials, folder: Path, on_change: Callable[[], None] = lambda: N
       ValueError: the objective cannot be measured.
       RunError: what is no fault of a point's settings, as a full disk.
     """
-    with stop_signals() as check:
+    with stop_signals() as check, _compiled_once():
         if trials.is_over():
             return
         measure = trials.study.objective.prepare(trials.study.game)
@@ -122,6 +126,26 @@ def _try(
             trials.give_back(attempt)
             raise
         trials.fail(attempt, str(error))
+
+
+@contextlib.contextmanager
+def _compiled_once() -> Iterator[None]:
+    """Has this process compile once what later rungs, other seeds, and points of the same shapes need too."""
+    if jax.config.jax_compilation_cache_dir is not None:  # the user has a place for it
+        yield
+        return
+    # Not shared with others: what is compiled fits this machine.
+    with tempfile.TemporaryDirectory(prefix="azjax-sweep-") as folder:
+        _cache_in(folder)
+        try:
+            yield
+        finally:
+            _cache_in(None)
+
+
+def _cache_in(folder: str | None) -> None:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    compilation_cache.reset_cache()
 
 
 @contextlib.contextmanager

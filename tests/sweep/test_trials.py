@@ -9,8 +9,6 @@ from small_sweep import write_sweep
 
 from azjax.sweep import JOURNAL, LostTrial, Trials, connect, load_study
 
-LEASE = 0.05
-
 
 @pytest.fixture(params=["journal", "database"])
 def make_trials(request, tmp_path):
@@ -39,7 +37,7 @@ def states(trials):
 
 def expire(trials):
     """Lets the leases that this worker has seen run out, as if it had waited."""
-    trials._seen = {number: (lease, since - 1) for number, (lease, since) in trials._seen.items()}
+    trials._seen = {number: (lease, since - 1e6) for number, (lease, since) in trials._seen.items()}
 
 
 def test_two_workers_share_the_points_and_never_get_the_same(make_trials):
@@ -82,7 +80,7 @@ def test_a_point_that_was_given_back_goes_on_as_often_as_it_is(make_trials):
 
 
 def test_a_killed_worker_s_point_is_tried_once_more_with_what_it_had(make_trials):
-    killed, other = make_trials(), make_trials(lease=LEASE)
+    killed, other = make_trials(), make_trials()
     lost = killed.claim()
     killed.report(lost, [1.0, 2.0])
     assert [other.claim().number for _ in range(2)] == [1, 2]  # the lease is seen for the first time
@@ -100,7 +98,7 @@ def test_a_killed_worker_s_point_is_tried_once_more_with_what_it_had(make_trials
 
 
 def test_a_point_whose_workers_are_killed_twice_fails(make_trials):
-    trials = make_trials(("trials = 3", "trials = 1"), lease=LEASE)
+    trials = make_trials(("trials = 3", "trials = 1"))
     for state in ("running", "running", "failed"):
         attempt = trials.claim()
         if attempt is None:

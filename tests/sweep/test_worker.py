@@ -3,7 +3,9 @@
 import os
 import signal
 import types
+from pathlib import Path
 
+import jax
 import pytest
 from small_sweep import write_sweep
 
@@ -29,7 +31,7 @@ def trained(monkeypatch):
 
 
 def make_trials(folder, *changes):
-    return Trials(load_study(write_sweep(folder, *changes)), connect(folder / JOURNAL), lease=0.1)
+    return Trials(load_study(write_sweep(folder, *changes)), connect(folder / JOURNAL))
 
 
 def test_all_seeds_of_a_point_come_to_a_rung_before_any_goes_on(tmp_path, trained):
@@ -52,6 +54,35 @@ def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_p
     work(trials, tmp_path)
     assert [point.state for point in trials.points()] == ["failed", "complete", "complete"]
     assert trials.points()[0].reason == "10 updates in a row were skipped"
+
+
+def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_path, trained, capsys):
+    def refuse(folder, config):
+        raise RunError("too large")
+
+    trained.act = refuse
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(write_sweep(tmp_path)), "--folder", str(tmp_path / "study")])
+    assert stopped.value.code == 1
+    line = "azjax: no trial of small was done to the end; trial 0 failed: too large\n"
+    assert capsys.readouterr().err == line
+
+
+def test_what_runs_share_is_compiled_once_by_a_worker(tmp_path, trained):
+    def remember(folder, config):
+        found.append(jax.config.jax_compilation_cache_dir)
+        assert Path(found[0]).is_dir()
+
+    found, before = [], jax.config.jax_compilation_cache_dir
+    trained.act = remember
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        work(make_trials(tmp_path), tmp_path)
+        assert jax.config.jax_compilation_cache_dir is None
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert len(set(found)) == 1
+    assert not Path(found[0]).exists()
 
 
 def test_a_full_disk_ends_the_worker_and_its_point_is_given_back(tmp_path, trained):
