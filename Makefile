@@ -38,7 +38,7 @@ benchmark: $(INSTALLED)  ## search throughput on this machine
 
 # A pin stays where it is while pyproject.toml allows it; remove requirements.lock first to renew them all.
 lock:  ## solve requirements.lock anew from pyproject.toml (needs uv: pip install uv)
-	uv pip compile --quiet pyproject.toml --extra plot --extra log --extra play --extra docs --extra notebook --extra dev --group build --output-file requirements.lock \
+	uv pip compile --quiet pyproject.toml --extra plot --extra log --extra play --extra sweep --extra docs --extra notebook --extra dev --group build --output-file requirements.lock \
 	  --universal --python-version 3.11 --no-python-downloads --generate-hashes --no-emit-index-url \
 	  --custom-compile-command "make lock"
 

@@ -44,7 +44,9 @@ from azjax.options import (
     MatchOptions,
     PlayOptions,
     ReportOptions,
+    ShowOptions,
     SolveOptions,
+    SweepOptions,
     TrainOptions,
     first_word,
     parse,
@@ -86,12 +88,14 @@ usage: azjax COMMAND ...
   azjax play PLAYER         play against an agent in the terminal, or with --web on a page
   azjax gtp PLAYER          an engine of the Go Text Protocol, or of OpenTafl's, for other people's programs
   azjax report RUN          a page on a run: curves, strength, games, a search tree
+  azjax sweep STUDY.toml    search for the best settings, with as many workers as you like
+  azjax sweep show STUDY.toml  the best trials of a sweep, and a page
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
   azjax doctor              what runs here, how fast, what there is room for, and what to set
 
-azjax train ends with exit code 0 when it is done, 130 or 143 after Ctrl-C or SIGTERM when it has saved, 2 for bad input
-and 1 for all else that stops it.
+azjax train and azjax sweep end with exit code 0 when they are done, 130 or 143 after Ctrl-C or SIGTERM when they have
+saved, 2 for bad input and 1 for all else that stops them.
 
 `azjax COMMAND WORD --help` tells the options. GAME is one of {games}.
 PLAYER is a run folder, one of the agents that come with azjax ({agents}),
@@ -251,6 +255,39 @@ def doctor_command(arguments: list[str]) -> None:
     parse("doctor", Doctor(), arguments).run(_console)
 
 
+def sweep_command(arguments: list[str]) -> None:
+    try:
+        from azjax import sweep
+    except ModuleNotFoundError as error:
+        raise ValueError(f"a sweep needs {error.name}: pip install 'azjax[sweep]'") from error
+    shows = arguments[:1] == ["show"]
+    command = "sweep show" if shows else "sweep"
+    path, arguments = first_word(command, "STUDY.toml", arguments[shows:])
+    options = parse(f"{command} {path}", ShowOptions() if shows else SweepOptions(), arguments)
+    study = sweep.load_study(path)
+    folder = Path("sweeps") / study.name if options.folder is None else options.folder
+    storage = str(folder / sweep.JOURNAL) if options.storage is None else options.storage
+    if shows:
+        trials = sweep.Trials(study, sweep.connect(storage, must_exist=True))
+        _tell_sweep(trials, options.best)
+        _console.print(f"page: {sweep.write_page(trials, folder)}", soft_wrap=True)
+        return
+    trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
+    worker = sweep.worker_command(path, folder, storage, options.lease)
+    if options.slurm:
+        from azjax.sweep.slurm import submit
+
+        jobs = submit(worker, folder / "slurm", options.workers, study.slurm, name=study.name)
+        _console.print(f"submitted: {', '.join(job.job_id for job in jobs)}", soft_wrap=True)
+        return
+    try:
+        sweep.run_sweep(trials, folder, worker, options.workers, _console)
+    except sweep.Stopped as stopped:
+        _console.print("stopped; what was trained is saved, and the same command goes on")
+        sys.exit(128 + stopped.signal)
+    _tell_sweep(trials, ShowOptions.best)
+
+
 _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "train": train_command,
     "evaluate": evaluate_command,
@@ -259,6 +296,7 @@ _COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "play": play_command,
     "gtp": gtp_command,
     "report": report_command,
+    "sweep": sweep_command,
     "benchmark": benchmark_command,
     "doctor": doctor_command,
 }
@@ -349,6 +387,15 @@ def _load(spec: str, game: Game, options: EvaluateOptions | GtpOptions | PlayOpt
         solver=options.solver,
         reuse_tree=options.reuse_tree,
     )
+
+
+def _tell_sweep(trials: Any, best: int) -> None:
+    from azjax.sweep import failures, points_table
+
+    points = trials.points()
+    _console.print(points_table(trials.study, points, best))
+    for failure in failures(points):
+        _console.print(failure, soft_wrap=True)
 
 
 def _serve(spec: str, game: Game, options: PlayOptions) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import io
 import itertools
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -248,6 +249,51 @@ class ReportOptions:
     def __post_init__(self) -> None:
         _check_games(self.games)
         _check_seed(self.seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShowOptions:
+    """Tells what a sweep found so far: its best trials, and a page.
+
+    Attributes:
+      folder: of the study; sweeps/STUDY by default.
+      storage: path of a journal file, or address of a database; FOLDER/journal.log by default.
+      best: rows of the table.
+    """
+
+    folder: Path | None = None
+    storage: str | None = None
+    best: int = 10
+
+    def __post_init__(self) -> None:
+        if self.best < 1:
+            raise ValueError(f"best must be at least 1, got {self.best}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions:
+    """Searches for the best settings; the same command again goes on, and on another machine joins in.
+
+    Attributes:
+      folder: of the study and its runs; sweeps/STUDY by default.
+      storage: path of a journal file that all workers reach, or address of a database, such as
+        postgresql+psycopg://USER@HOST/NAME; FOLDER/journal.log by default.
+      workers: processes on this machine, or jobs of the array.
+      slurm: submit the workers to SLURM instead.
+      lease: seconds without a sign after which a worker counts as dead; the same for all of them.
+    """
+
+    folder: Path | None = None
+    storage: str | None = None
+    workers: int = 1
+    slurm: bool = False
+    lease: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if not 0 < self.lease < math.inf:
+            raise ValueError(f"lease must be a number above 0, got {self.lease}")
 
 
 def _values(text: str) -> tuple[str, list[float | int]]:

@@ -53,7 +53,8 @@ def _refused(capsys, arguments, code=2):
     [
         (
             ["fly"],
-            "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, benchmark, doctor",
+            "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, benchmark, "
+            "doctor",
         ),
         (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
         (

@@ -20,6 +20,7 @@ LAYERS: list[list[str]] = [
     ["evaluation"],
     ["training", "packaged"],
     ["agents", "report"],
+    ["sweep"],
     ["play", "benchmark", "options", "cli", "__main__"],
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}

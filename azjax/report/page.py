@@ -32,9 +32,9 @@ def write_report(report: RunReport) -> Path:
     plain = jinja2.Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     pages = {HTML: plain.overlay(autoescape=True), MARKDOWN: plain}
     pictures = {
-        "learning": _svg(learning_figure(report.game, report.rows, report.timing)),
-        "progress": _svg(progress_figure(report.rows, report.timing)),
-        "calibration": _svg(_calibration_figure(report.calibration)),
+        "learning": svg_text(learning_figure(report.game, report.rows, report.timing)),
+        "progress": svg_text(progress_figure(report.rows, report.timing)),
+        "calibration": svg_text(_calibration_figure(report.calibration)),
         "tree": report.tree,
     }
     told = {
@@ -154,8 +154,8 @@ def _calibration_figure(calibration: Calibration) -> Any:
     return figure
 
 
-def _svg(figure: Any) -> str:
-    """As text, without what differs from run to run."""
+def svg_text(figure: Any) -> str:
+    """A figure as text, without what differs from run to run."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()

@@ -1,0 +1,5 @@
+"""`python -m azjax`: the command line."""
+
+from azjax.cli import main
+
+main()

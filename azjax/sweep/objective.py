@@ -1,0 +1,183 @@
+"""What a sweep wants of a run: few mistakes, points against an opponent, or a rating among fixed opponents."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+import jax
+
+from azjax.agents import game_of, load_player
+from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rate, solve, tabulate
+from azjax.evaluation.named_players import num_simulations_of
+from azjax.evaluation.ratings import pairings_of
+from azjax.games.game import Game
+
+# measure(run folder, seed): what the newest checkpoint of a run is worth.
+Measure = Callable[[Path, int], float]
+Direction = Literal["minimize", "maximize"]
+
+
+class Objective(Protocol):
+    """What is measured of every run.
+
+    Attributes:
+      direction: `minimize` or `maximize`, in Optuna's words.
+      unit: what is counted, in the plural.
+    """
+
+    direction: ClassVar[Direction]
+    unit: ClassVar[str]
+
+    def check(self, game: Game) -> None:
+        """Refuses, soon, what could not be measured.
+
+        Raises:
+          ValueError: an unknown opponent, or one who plays another game.
+        """
+
+    def prepare(self, game: Game) -> Measure:
+        """Does once what is the same for all runs: solves the game, or rates the opponents.
+
+        Raises:
+          ValueError: the game cannot be solved, or an opponent cannot play.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistakes:
+    """Positions, of all of a solved game, in which the player gives away value.
+
+    Attributes:
+      num_simulations: of the player's search; 0 for the best move of the network alone.
+    """
+
+    num_simulations: int = 0
+    direction: ClassVar[Direction] = "minimize"
+    unit: ClassVar[str] = "mistakes"
+
+    def __post_init__(self) -> None:
+        _at_least(self, num_simulations=0)
+
+    def check(self, game: Game) -> None:
+        """There is no opponent to refuse; solving the game is left to `prepare`."""
+
+    def prepare(self, game: Game) -> Measure:
+        solution = solve(game)
+
+        def measure(folder: Path, seed: int) -> float:
+            player = _player(folder, game, self.num_simulations)
+            return mistakes(solution, tabulate(player, solution, jax.random.key(seed))).count
+
+        return measure
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """Points a game against a fixed opponent, each moving first in half of the games.
+
+    Attributes:
+      opponent: a PLAYER, such as `uct:100`.
+      games: of the match, even.
+      opening_plies: of random moves that games begin with.
+      num_simulations: of the player's search; 0 for the best move of the network alone.
+    """
+
+    opponent: str
+    games: int = 200
+    opening_plies: int = 2
+    num_simulations: int = 0
+    direction: ClassVar[Direction] = "maximize"
+    unit: ClassVar[str] = "points a game"
+
+    def __post_init__(self) -> None:
+        _check_match(self)
+
+    def check(self, game: Game) -> None:
+        _check_opponent(self.opponent, game)
+
+    def prepare(self, game: Game) -> Measure:
+        opponent = load_player(self.opponent, game)
+
+        def measure(folder: Path, seed: int) -> float:
+            player = _player(folder, game, self.num_simulations)
+            key = jax.random.key(seed)
+            return play_match(game, player, opponent, self.games, key, opening_plies=self.opening_plies).score
+
+        return measure
+
+
+@dataclasses.dataclass(frozen=True)
+class Elo:
+    """A rating among fixed opponents, whose matches with each other are played once and rated with the player's.
+
+    Attributes:
+      opponents: PLAYERs, such as `random` and `uct:100`; the first one is rated 0.
+      games: of each match, even.
+      opening_plies: of random moves that games begin with.
+      num_simulations: of the player's search; 0 for the best move of the network alone.
+    """
+
+    opponents: tuple[str, ...]
+    games: int = 200
+    opening_plies: int = 2
+    num_simulations: int = 0
+    direction: ClassVar[Direction] = "maximize"
+    unit: ClassVar[str] = "Elo"
+
+    def __post_init__(self) -> None:
+        _check_match(self)
+        if not self.opponents or len(set(self.opponents)) < len(self.opponents):
+            raise ValueError(f"opponents must be one or more different PLAYERs, got {list(self.opponents)}")
+
+    def check(self, game: Game) -> None:
+        for opponent in self.opponents:
+            _check_opponent(opponent, game)
+
+    def prepare(self, game: Game) -> Measure:
+        opponents = [dataclasses.replace(load_player(spec, game), name=spec) for spec in self.opponents]
+        how: dict[str, Any] = {"opening_plies": self.opening_plies}
+        # The same in every worker, so that all runs are rated on one scale.
+        among = play_round_robin(game, opponents, self.games, jax.random.key(0), **how) if opponents[1:] else []
+
+        def measure(folder: Path, seed: int) -> float:
+            player = _player(folder, game, self.num_simulations)
+            keys = jax.random.split(jax.random.key(seed), len(opponents))
+            own = [
+                play_match(game, player, opponent, self.games, key, **how)
+                for opponent, key in zip(opponents, keys, strict=True)
+            ]
+            ratings = rate(pairings_of([*among, *own]), anchor=opponents[0].name, resamples=1)
+            return ratings.elo[ratings.players.index(player.name)]
+
+        return measure
+
+
+OBJECTIVES: dict[str, type] = {"mistakes": Mistakes, "score": Score, "elo": Elo}
+
+
+def _player(folder: Path, game: Game, num_simulations: int) -> Player:
+    """The newest checkpoint of a run; without a search it takes the best move of its network."""
+    if not num_simulations:
+        return load_player(str(folder), game, level="medium")
+    return load_player(str(folder), game, num_simulations=num_simulations)
+
+
+def _check_opponent(spec: str, game: Game) -> None:
+    own = game_of(spec)
+    if own is None:
+        num_simulations_of(spec)  # refuses an unknown one
+    elif own != game:
+        raise ValueError(f"opponent {spec} plays {own}, the study is of {game}")
+
+
+def _check_match(objective: Score | Elo) -> None:
+    _at_least(objective, num_simulations=0, opening_plies=0)
+    if objective.games < 2 or objective.games % 2:
+        raise ValueError(f"games must be even and at least 2, so that both move first equally; got {objective.games}")
+
+
+def _at_least(objective: Mistakes | Score | Elo, **lowest: int) -> None:
+    for name, low in lowest.items():
+        if getattr(objective, name) < low:
+            raise ValueError(f"{name} must be at least {low}, got {getattr(objective, name)}")

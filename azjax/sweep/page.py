@@ -1,0 +1,197 @@
+"""A sweep on a page: one HTML file that needs nothing else."""
+
+import importlib.resources
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+
+from azjax.report.learning_curve import figure_of_size, tidy
+from azjax.report.page import svg_text
+from azjax.sweep.study import Choices, Range, Study
+from azjax.sweep.summary import Interval, best_first, counts, failures, number
+from azjax.sweep.trials import Point, Trials
+
+PAGE = "sweep.html"
+_COLOURS = ("#2a6fbb", "#c8553d", "#5b8c5a", "#e0a458", "#7a5195")
+_GREY = "#9aa0a6"
+
+
+def write_page(trials: Trials, folder: Path) -> Path:
+    """Writes `sweep.html` into the folder of the study.
+
+    Args:
+      trials: of the study.
+      folder: of the study.
+
+    Returns:
+      the path of the file.
+
+    Raises:
+      ValueError: no trial was done to the end yet, or Matplotlib or Jinja is not installed.
+      OSError: it could not be written.
+    """
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise ValueError("a page needs Jinja: pip install 'azjax[plot]'") from error
+    study, points = trials.study, trials.points()
+    best = best_first(study, points)
+    if not best:
+        raise ValueError(f"no trial of {study.name} is complete yet, so that there is nothing to show")
+    importances = importances_of(trials)
+    pictures = {
+        "curves": svg_text(_curves(study, best)),
+        "importances": svg_text(_importances(importances)) if importances else "",
+        "slices": svg_text(_slices(study, best)),
+        "parallel": svg_text(_parallel(study, best)),
+    }
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    template = importlib.resources.files("azjax.sweep").joinpath(f"{PAGE}.jinja").read_text(encoding="utf-8")
+    page = environment.from_string(template).render(
+        title=f"{study.name}: a sweep of {study.game.name}",
+        facts=facts(study, points),
+        study=study,
+        rows=[_row(study, point) for point in best],
+        failures=failures(points),
+        pictures=pictures,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PAGE).write_text(page, encoding="utf-8")
+    return folder / PAGE
+
+
+def importances_of(trials: Trials) -> dict[str, float]:
+    """Share of each setting in how much the objective varies, by PED-ANOVA (Watanabe et al. 2023); they sum to 1.
+
+    Empty where too few points were tried to the end.
+    """
+    study = trials.optuna_study
+    if len({trial.value for trial in study.get_trials(states=[optuna.trial.TrialState.COMPLETE])}) < 2:
+        return {}
+    return optuna.importance.get_param_importances(study)
+
+
+def facts(study: Study, points: Sequence[Point]) -> dict[str, str]:
+    """What was searched, and how far it is."""
+    budget, options = study.budget, ", ".join(f"{name}={value}" for name, value in study.game.options.items())
+    return {
+        "game": study.game.name + (f" ({options})" if options else ""),
+        "objective": f"{study.objective.unit}, to {study.objective.direction}",
+        "each run": f"{budget.spent(budget.rungs):,.0f} {budget.unit} in {budget.rungs} rungs, {study.seeds} seeds",
+        "search": f"{study.sampler}, pruner {study.pruner}",
+        "trials": f"{counts(points)}, of {study.trials}",
+    }
+
+
+def _row(study: Study, point: Point) -> list[str]:
+    settings = [number(point.params[name]) for name in study.search]
+    seeds = ", ".join(number(value) for value in point.values[-1])
+    return [str(point.number), str(Interval.of(point.values[-1])), seeds, *settings]
+
+
+def _curves(study: Study, best: Sequence[Point]) -> Any:
+    """The objective by what was spent: means over seeds, and their intervals as bands."""
+    figure = figure_of_size(8, 4)
+    panel = figure.subplots()
+    spent = [study.budget.spent(rung) for rung in range(1, study.budget.rungs + 1)]
+    for point, colour in zip(best, _COLOURS, strict=False):
+        intervals = [Interval.of(by_seed) for by_seed in point.values]
+        means, low, high = np.array([(each.mean, each.low, each.high) for each in intervals]).T
+        panel.plot(spent, means, color=colour, marker="o", markersize=3, label=f"trial {point.number}")
+        if not math.isnan(low[0]):
+            panel.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
+    panel.set_ylabel(study.objective.unit)
+    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.legend(frameon=False, fontsize=8)
+    tidy(panel, study.budget.unit)
+    return figure
+
+
+def _importances(importances: dict[str, float]) -> Any:
+    figure = figure_of_size(6, 0.6 + 0.35 * len(importances))
+    panel = figure.subplots()
+    names = list(importances)[::-1]
+    panel.barh(names, [importances[name] for name in names], color=_COLOURS[0])
+    panel.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    tidy(panel, "share of what the objective varies")
+    return figure
+
+
+def _slices(study: Study, best: Sequence[Point]) -> Any:
+    """The objective by each setting alone, a point each with its interval."""
+    columns = min(3, len(study.search))
+    rows = -(-len(study.search) // columns)
+    figure = figure_of_size(3.6 * columns, 2.9 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    intervals = [Interval.of(point.values[-1]) for point in best]
+    means = [each.mean for each in intervals]
+    around = None if math.isnan(intervals[0].low) else [each.high - each.mean for each in intervals]
+    for panel, (name, values) in zip(panels, study.search.items(), strict=False):
+        places = [_place(values, point.params[name]) for point in best]
+        panel.errorbar(places, means, around, fmt="o", color=_COLOURS[0], ecolor=_GREY, elinewidth=0.8, markersize=4)
+        if isinstance(values, Choices):
+            panel.set_xticks(range(len(values.choices)), [number(value) for value in values.choices])
+            panel.set_xlim(-0.5, len(values.choices) - 0.5)
+        elif values.log:
+            panel.set_xticks(*_decades(values))
+        tidy(panel, name)
+    for panel in panels[len(study.search) :]:
+        panel.set_visible(False)
+    for panel in panels[::columns]:
+        panel.set_ylabel(study.objective.unit)
+    return figure
+
+
+def _parallel(study: Study, best: Sequence[Point]) -> Any:
+    """A line a point through all settings to the objective; the better, the darker."""
+    figure = figure_of_size(max(6, 1.7 * (len(study.search) + 1)), 3.8)
+    panel = figure.subplots()
+    means = np.array([np.mean(point.values[-1]) for point in best])
+    columns = [
+        np.array([_share(values, point.params[name]) for point in best]) for name, values in study.search.items()
+    ]
+    span = float(np.ptp(means)) or 1.0
+    lines = np.stack([*columns, (means - means.min()) / span], axis=1)
+    for rank in reversed(range(len(best))):
+        darkness = 1 - rank / len(best)
+        panel.plot(lines[rank], color=_COLOURS[0], alpha=0.15 + 0.85 * darkness**2, linewidth=0.6 + 1.4 * darkness)
+    for place, values in enumerate(study.search.values()):
+        marks = values.choices if isinstance(values, Choices) else [values.low, values.high]
+        for mark in marks:
+            panel.annotate(
+                number(mark), (place, _share(values, mark)), xytext=(3, 2), textcoords="offset points", size=7
+            )
+    for share, mean in ((0, means.min()), (1, means.max())):
+        panel.annotate(number(float(mean)), (len(columns), share), xytext=(3, 2), textcoords="offset points", size=7)
+    panel.set_xticks(range(len(columns) + 1), [*study.search, study.objective.unit], fontsize=8)
+    panel.set_yticks([])
+    panel.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    panel.grid(axis="x", color=_GREY, linewidth=0.8)
+    panel.set_xlim(-0.1, len(columns) + 0.4)
+    return figure
+
+
+def _place(values: Range | Choices, value: Any) -> float:
+    """Where a value stands on an axis of its own."""
+    if isinstance(values, Choices):
+        return float(values.choices.index(value))
+    return math.log10(value) if values.log else float(value)
+
+
+def _share(values: Range | Choices, value: Any) -> float:
+    """Where a value stands between the ends, 0..1."""
+    ends = (values.choices[0], values.choices[-1]) if isinstance(values, Choices) else (values.low, values.high)
+    low, high = (_place(values, end) for end in ends)
+    return (_place(values, value) - low) / (high - low)
+
+
+def _decades(values: Range) -> tuple[list[float], list[str]]:
+    """Ticks of a logarithmic axis: its ends and what lies between them geometrically."""
+    marks = np.geomspace(values.low, values.high, 3)
+    return [math.log10(mark) for mark in marks], [f"{mark:.2g}" for mark in marks]

@@ -1,0 +1,139 @@
+"""The workers of a sweep on this machine, and the bar over its trials."""
+
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from azjax.sweep.study import Study
+from azjax.sweep.summary import Interval, best_first, failures, number
+from azjax.sweep.trials import Point, Trials
+from azjax.sweep.worker import stop_signals, work
+
+_POLL_SECONDS = 0.5
+
+
+def worker_command(path: str | Path, folder: Path, storage: str, lease: float) -> list[str]:
+    """The command of a worker, from wherever it is started.
+
+    Args:
+      path: of STUDY.toml.
+      folder: of the study.
+      storage: path of a journal file, or address of a database.
+      lease: seconds.
+    """
+    where = storage if "://" in storage else str(Path(storage).absolute())
+    command = [sys.executable, "-m", "azjax", "sweep", str(Path(path).absolute())]
+    return [*command, "--folder", str(folder.absolute()), "--storage", where, "--lease", str(lease)]
+
+
+def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int, console: Console) -> None:
+    """Works on a study until it is over.
+
+    Args:
+      trials: of the study.
+      folder: of the study.
+      command: that makes one worker of a process of its own.
+      workers: on this machine; a single one works in this process.
+      console: where the bar is drawn.
+
+    Raises:
+      Stopped: by Ctrl-C or SIGTERM; all workers have saved and given back.
+      RuntimeError: all workers have ended and the study is not over, or no trial was done to the end.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _Bar(trials.study, console) as bar:
+        bar.show(trials.points())
+        if workers == 1:
+            work(trials, folder, lambda: bar.show(trials.points()))
+        elif not trials.is_over():
+            _supervise(trials, command, workers, bar)
+    points = trials.points()
+    if not best_first(trials.study, points):
+        raise RuntimeError(f"no trial of {trials.study.name} was done to the end; {'; '.join(failures(points)[:1])}")
+
+
+def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar") -> None:
+    """Starts the workers, and waits for them; signals are passed on."""
+    with stop_signals(), tempfile.TemporaryDirectory() as told:
+        paths = [Path(told) / str(number) for number in range(workers)]
+        processes: list[subprocess.Popen] = []
+        try:
+            for path in paths:
+                with path.open("w") as file:
+                    # In a session of its own, since Ctrl-C goes to all processes of a terminal, and a second signal
+                    # is not waited for.
+                    process = subprocess.Popen(
+                        command,
+                        stdout=subprocess.DEVNULL,
+                        stderr=file,
+                        stdin=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                processes.append(process)
+            while any(process.poll() is None for process in processes):
+                time.sleep(_POLL_SECONDS)
+                bar.show(trials.points())
+        except BaseException:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait()
+            bar.show(trials.points())
+            raise
+        problems = [
+            f"a worker ended with code {process.returncode}: {path.read_text().strip() or 'it told nothing'}"
+            for process, path in zip(processes, paths, strict=True)
+            if process.returncode
+        ]
+    if not trials.is_over():
+        raise RuntimeError("; ".join([*dict.fromkeys(problems), "the same command goes on with the study"]))
+    for problem in dict.fromkeys(problems):
+        print(f"azjax: {problem}", file=sys.stderr)
+
+
+class _Bar:
+    """How far a study is: trials that are over, how many run, the best so far, the rate and the time left."""
+
+    def __init__(self, study: Study, console: Console):
+        self._study = study
+        self._began, self._over_before = time.monotonic(), -1
+        self._progress = Progress(
+            BarColumn(12),
+            TextColumn("{task.fields[told]}"),
+            TimeRemainingColumn(),
+            console=console,
+            speed_estimate_period=86_400,  # trials take minutes and hours
+        )
+        self._task = self._progress.add_task("", total=study.trials * study.budget.rungs, told="")
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._progress.stop()
+
+    def show(self, points: Sequence[Point]) -> None:
+        """Draws it anew."""
+        rungs = self._study.budget.rungs
+        over = sum(point.is_over for point in points)
+        if self._over_before < 0:
+            self._over_before = over
+        told = [f"{over}/{self._study.trials} trials", f"{sum(point.state == 'running' for point in points)} running"]
+        if over > self._over_before:
+            hours = (time.monotonic() - self._began) / 3600
+            told.append(f"{(over - self._over_before) / hours:.3g} an hour")
+        if best := best_first(self._study, points):
+            interval = Interval.of(best[0].values[-1])
+            around = "" if math.isnan(interval.high) else f" ± {number(interval.high - interval.mean)}"
+            told.append(f"best {number(interval.mean)}{around}")
+        done = sum(rungs if point.is_over else len(point.values) for point in points)
+        self._progress.update(self._task, completed=done, told=", ".join(told))

@@ -1,0 +1,79 @@
+"""What a sweep found, told with its spread over seeds."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from scipy import stats
+
+from azjax.sweep.study import Study
+from azjax.sweep.trials import Point
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean over seeds, and Student's 95% interval of it; of one seed the ends are NaN."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Interval":
+        """Of independent measurements, one or more."""
+        mean, count = float(np.mean(values)), len(values)
+        if count < 2:
+            return cls(mean, math.nan, math.nan)
+        half = float(stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+        return cls(mean, mean - half, mean + half)
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{number(self.mean)} (one seed)"
+        return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
+
+
+def number(value: Any) -> str:
+    """Four digits of a number; anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def best_first(study: Study, points: Sequence[Point]) -> list[Point]:
+    """The points that were tried to the end, by their mean over seeds."""
+    sign = 1 if study.objective.direction == "minimize" else -1
+    complete = [point for point in points if point.state == "complete"]
+    return sorted(complete, key=lambda point: sign * float(np.mean(point.values[-1])))
+
+
+def counts(points: Sequence[Point]) -> str:
+    """How many points there are in each state, in words."""
+    states = [point.state for point in points]
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
+
+
+def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
+    """A row for each of the best points: the objective's mean and interval over seeds, and the settings.
+
+    Args:
+      study: what was searched.
+      points: as they stand.
+      most: rows.
+    """
+    table = Table(title=f"{study.name}: best trials", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for heading in ("trial", f"{study.objective.unit}, mean (95%)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in study.search:
+        table.add_column(heading, justify="right", overflow="fold")
+    for point in best_first(study, points)[:most]:
+        settings = [number(point.params[name]) for name in study.search]
+        table.add_row(str(point.number), str(Interval.of(point.values[-1])), *settings)
+    return table
+
+
+def failures(points: Sequence[Point]) -> list[str]:
+    """A line for each point that failed."""
+    return [f"trial {point.number} failed: {point.reason}" for point in points if point.state == "failed"]

@@ -1,0 +1,228 @@
+"""Who may try which point: nothing is tried twice at once, and what is left behind is tried again once."""
+
+import concurrent.futures
+import os
+
+import optuna
+import pytest
+from small_sweep import write_sweep
+
+from azjax.sweep import JOURNAL, LostTrial, Trials, connect, load_study
+
+
+@pytest.fixture(params=["journal", "database"])
+def make_trials(request, tmp_path):
+    """`make_trials(*changes, lease=...)`: the trials as one more worker sees them.
+
+    The database is that of the address AZJAX_TEST_DATABASE; SQLite, which one process may use, if there is none.
+    """
+    address = os.environ.get("AZJAX_TEST_DATABASE", f"sqlite:///{tmp_path}/study.db")
+    if request.param == "database":
+        for name in optuna.get_all_study_names(address):
+            optuna.delete_study(study_name=name, storage=address)
+
+    def make(*changes, lease=60.0):
+        study = load_study(write_sweep(tmp_path, *changes))
+        is_journal = request.param == "journal"
+        return Trials(
+            study, connect(tmp_path / JOURNAL) if is_journal else optuna.storages.get_storage(address), lease=lease
+        )
+
+    return make
+
+
+def states(trials):
+    return [(point.number, point.state) for point in trials.points()]
+
+
+def expire(trials):
+    """Lets the leases that this worker has seen run out, as if it had waited."""
+    trials._seen = {number: (lease, since - 1e6) for number, (lease, since) in trials._seen.items()}
+
+
+def test_two_workers_share_the_points_and_never_get_the_same(make_trials):
+    one, two = make_trials(), make_trials()
+    claimed = [worker.claim() for worker in (one, two, one)]
+    assert [attempt.number for attempt in claimed] == [0, 1, 2]
+    assert one.claim() is two.claim() is None
+    assert not one.is_over()
+    for worker, attempt in zip((one, two, one), claimed, strict=True):
+        worker.report(attempt, [3.0, 1.0])
+        worker.report(attempt, [2.0, float(attempt.number)])
+        worker.finish(attempt)
+    assert one.is_over()
+    assert two.is_over()
+    points = two.points()
+    assert [point.state for point in points] == ["complete"] * 3
+    assert points[2].values == [[3.0, 1.0], [2.0, 2.0]]
+    assert two.optuna_study.best_value == 1.0  # the mean of 2 and 0
+
+
+def test_a_point_that_cannot_be_trained_fails_once_with_its_reason(make_trials):
+    trials = make_trials()
+    trials.fail(trials.claim(), "too wide")
+    (point,) = trials.points()
+    assert (point.state, point.reason) == ("failed", "too wide")
+    assert trials.claim().number == 1
+
+
+def test_a_point_that_was_given_back_goes_on_as_often_as_it_is(make_trials):
+    trials = make_trials()
+    first = trials.claim()
+    trials.report(first, [1.0, 2.0])
+    for _ in range(4):
+        trials.give_back(first)
+        assert states(trials) == [(0, "waiting")]
+        again = trials.claim()
+        assert (again.number, again.params, again.values) == (0, first.params, [[1.0, 2.0]])
+        first = again
+    assert states(trials) == [(0, "running")]
+
+
+def test_a_killed_worker_s_point_is_tried_once_more_with_what_it_had(make_trials):
+    killed, other = make_trials(), make_trials()
+    lost = killed.claim()
+    killed.report(lost, [1.0, 2.0])
+    assert [other.claim().number for _ in range(2)] == [1, 2]  # the lease is seen for the first time
+    expire(other)
+    again = other.claim()
+    assert (again.number, again.params, again.values) == (0, lost.params, [[1.0, 2.0]])
+    # Should the first worker live after all, it learns that the point is not its own any more.
+    for tell in (lambda: killed.report(lost, [0.0, 0.0]), lambda: killed.finish(lost)):
+        with pytest.raises(LostTrial):
+            tell()
+    other.report(again, [0.0, 4.0])
+    other.finish(again)
+    point = make_trials().points()[0]
+    assert (point.state, point.values) == ("complete", [[1.0, 2.0], [0.0, 4.0]])
+
+
+def test_a_point_whose_workers_are_killed_twice_fails(make_trials):
+    trials = make_trials(("trials = 3", "trials = 1"))
+    for state in ("running", "running", "failed"):
+        attempt = trials.claim()
+        if attempt is None:
+            expire(trials)
+            attempt = trials.claim()
+        assert states(trials) == [(0, state)]
+    assert attempt is None
+    assert trials.is_over()
+    assert trials.points()[0].reason == "its worker was killed 2 times"
+
+
+def test_a_lease_that_is_renewed_does_not_run_out(make_trials):
+    alive, other = make_trials(lease=0.03), make_trials(("trials = 3", "trials = 1\n"), lease=60.0)
+    attempt = alive.claim()
+    with alive.held(attempt):
+        assert other.claim() is None
+        while not other.optuna_study.get_trials()[0].user_attrs.get("lease"):
+            pass
+        expire(other)
+        assert other.claim() is None
+    assert states(other) == [(0, "running")]
+
+
+def test_workers_who_look_at_the_same_time_take_each_point_once(make_trials):
+    workers = [make_trials(("trials = 3", "trials = 12")) for _ in range(4)]
+
+    def claim_all(trials):
+        claimed = []
+        while not trials.is_over():
+            attempt = trials.claim()
+            if attempt is not None:
+                claimed.append(attempt.number)
+                trials.fail(attempt, "only a test")
+        return claimed
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        claimed = [number for numbers in pool.map(claim_all, workers) for number in numbers]
+    assert sorted(claimed) == [point.number for point in workers[0].points()]
+    assert len(claimed) == 12
+
+
+def test_one_point_too_many_does_not_count(make_trials):
+    one, two = make_trials(("trials = 3", "trials = 1")), make_trials(("trials = 3", "trials = 1\n"))
+    looked = two._latest()  # nothing yet
+    attempt = one.claim()
+    two._latest = lambda: looked
+    assert two.claim() is None
+    del two._latest
+    assert states(two) == [(0, "running")]
+    one.fail(attempt, "only a test")
+    assert two.is_over()
+
+
+def test_a_poor_point_is_pruned_after_a_rung_by_what_others_had_there(make_trials):
+    trials = make_trials(("trials = 3", 'trials = 9\npruner = "median"'))
+    for value in range(5):  # Optuna's median wants five
+        attempt = trials.claim()
+        for _ in range(2):
+            assert not trials.report(attempt, [float(value)] * 2)
+        trials.finish(attempt)
+    good, poor = trials.claim(), trials.claim()
+    assert not trials.report(good, [1.0, 1.0])
+    assert trials.report(poor, [3.0, 3.0])
+    trials.finish(poor, pruned=True)
+    assert states(trials)[-1] == (6, "pruned")
+
+
+def test_half_of_the_points_go_on_by_halving(make_trials):
+    trials = make_trials(("trials = 3", 'trials = 9\npruner = "successive_halving"'))
+    pruned = []
+    for value in (4.0, 3.0, 2.0, 5.0, 6.0):
+        pruned.append(trials.report(trials.claim(), [value, value]))
+    assert pruned == [False, False, False, True, True]
+
+
+def test_a_grid_is_walked_through_also_where_points_are_tried_again(make_trials):
+    grid = "{choices = [0.1, 0.2]}\nwidth = {choices = [8, 16]}"
+    trials = make_trials(("trials = 3", 'sampler = "grid"'), ("{low = 1e-4, high = 1e-1, log = true}", grid))
+    found = []
+    for turn in range(5):
+        attempt = trials.claim()
+        if turn == 1:
+            trials.give_back(attempt)
+            continue
+        found.append((attempt.number, attempt.params["learning_rate"], attempt.params["width"]))
+        trials.fail(attempt, "only a test")
+    assert sorted(point[1:] for point in found) == [(0.1, 8), (0.1, 16), (0.2, 8), (0.2, 16)]
+    assert trials.is_over()
+
+
+def test_another_study_of_the_same_name_is_refused(make_trials):
+    make_trials()
+    make_trials(("trials = 3", "trials = 8\n"))
+    with pytest.raises(
+        ValueError, match=r"base.width = 16, asked for 8; budget.rungs = 2, asked for 4; only trials may"
+    ):
+        make_trials(("rungs = 2", ""), ("width = 16", "width = 8"))
+
+
+def test_half_a_row_of_a_disk_that_was_full_is_taken_away(tmp_path):
+    study = load_study(write_sweep(tmp_path))
+    first = Trials(study, connect(tmp_path / JOURNAL))
+    first.claim()
+    with (tmp_path / JOURNAL).open("a") as file:
+        file.write('{"op_code": 4, "work')
+    second = Trials(study, connect(tmp_path / JOURNAL))
+    assert [second.claim().number, first.claim().number] == [1, 2]
+    assert states(Trials(study, connect(tmp_path / JOURNAL))) == [(number, "running") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("address", "line"),
+    [
+        ("sqlite:///study.db", "SQLite fails where several workers begin at once; give the path of a journal file"),
+        ("nonsense://me:secret@host/study", "cannot connect to the nonsense storage: Can't load plugin"),
+    ],
+)
+def test_a_storage_that_cannot_be_used_is_refused_in_one_line(address, line):
+    with pytest.raises(ValueError, match=line) as refused:
+        connect(address)
+    assert "secret" not in str(refused.value)
+
+
+def test_looking_makes_no_study(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no sweep yet: .*journal\.log is missing"):
+        connect(tmp_path / "no" / JOURNAL, must_exist=True)
+    assert not (tmp_path / "no").exists()

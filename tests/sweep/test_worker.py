@@ -1,0 +1,184 @@
+"""A worker trains the runs of its points, and stops, fails and goes on as it should."""
+
+import os
+import signal
+import types
+from pathlib import Path
+
+import jax
+import pytest
+from small_sweep import write_sweep
+
+from azjax.cli import main
+from azjax.sweep import JOURNAL, Mistakes, Stopped, Trials, connect, load_study, run_trial, work, worker
+from azjax.training import RunError, load_run, load_state
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What was trained, (run folder, iterations) each. In truth nothing is; `act` and `measure` are called instead."""
+    told = types.SimpleNamespace(runs=[], act=lambda folder, config: None, measure=lambda run, seed: float(seed))
+
+    def train(game, config, folder, *, resume):
+        assert resume
+        told.runs.append((f"{folder.parent.name}/{folder.name}", config.iterations))
+        return types.SimpleNamespace(stopped_by=told.act(folder, config))
+
+    monkeypatch.setattr(worker, "train", train)
+    monkeypatch.setattr(Mistakes, "prepare", lambda self, game: lambda run, seed: told.measure(run, seed))
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 0.01)
+    return told
+
+
+def make_trials(folder, *changes):
+    return Trials(load_study(write_sweep(folder, *changes)), connect(folder / JOURNAL))
+
+
+def test_all_seeds_of_a_point_come_to_a_rung_before_any_goes_on(tmp_path, trained):
+    trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
+    work(trials, tmp_path)
+    # A rung has 128 simulations, an iteration 64.
+    seeds = ["trial_00000/seed_0", "trial_00000/seed_1"]
+    assert trained.runs == [(seed, iterations) for iterations in (2, 4) for seed in seeds]
+    (point,) = trials.points()
+    assert (point.state, point.values) == ("complete", [[0.0, 1.0], [0.0, 1.0]])
+
+
+def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_path, trained):
+    def refuse_first(folder, config):
+        if folder.parent.name == "trial_00000":
+            raise RunError("10 updates in a row were skipped")
+
+    trained.act = refuse_first
+    trials = make_trials(tmp_path)
+    work(trials, tmp_path)
+    assert [point.state for point in trials.points()] == ["failed", "complete", "complete"]
+    assert trials.points()[0].reason == "10 updates in a row were skipped"
+
+
+def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_path, trained, capsys):
+    def refuse(folder, config):
+        raise RunError("too large")
+
+    trained.act = refuse
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(write_sweep(tmp_path)), "--folder", str(tmp_path / "study")])
+    assert stopped.value.code == 1
+    line = "azjax: no trial of small was done to the end; trial 0 failed: too large\n"
+    assert capsys.readouterr().err == line
+
+
+def test_what_runs_share_is_compiled_once_by_a_worker(tmp_path, trained):
+    def remember(folder, config):
+        found.append(jax.config.jax_compilation_cache_dir)
+        assert Path(found[0]).is_dir()
+
+    found, before = [], jax.config.jax_compilation_cache_dir
+    trained.act = remember
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        work(make_trials(tmp_path), tmp_path)
+        assert jax.config.jax_compilation_cache_dir is None
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert len(set(found)) == 1
+    assert not Path(found[0]).exists()
+
+
+def test_a_full_disk_ends_the_worker_and_its_point_is_given_back(tmp_path, trained):
+    def full(folder, config):
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError as error:
+            raise RunError(f"{folder}: No space left on device") from error
+
+    trained.act = full
+    trials = make_trials(tmp_path)
+    with pytest.raises(RunError, match="No space left"):
+        work(trials, tmp_path)
+    assert [point.state for point in trials.points()] == ["waiting"]
+
+
+def test_a_point_that_was_given_back_goes_on_at_the_rung_where_it_was(tmp_path, trained):
+    trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
+    attempt = trials.claim()
+    trials.report(attempt, [7.0, 8.0])
+    trials.give_back(attempt)
+    work(trials, tmp_path)
+    assert [iterations for _, iterations in trained.runs] == [4, 4]
+    assert trials.points()[0].values == [[7.0, 8.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("when", ["train", "last iteration", "measure"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
+def test_a_signal_stops_the_worker_wherever_it_is_and_its_point_is_given_back(tmp_path, trained, when, number):
+    stop = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+
+    def listen(folder, config):
+        """As `train` does in its loop, which tells of a signal unless it came in the last iteration."""
+        if when == "measure":
+            return None
+        before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGTERM)}
+        os.kill(os.getpid(), number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        return stop if when == "train" else None
+
+    def measure(run, seed):
+        os.kill(os.getpid(), number)
+        return 0.0
+
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)]
+    trained.act = listen
+    if when == "measure":
+        trained.measure = measure
+    trials = make_trials(tmp_path)
+    with pytest.raises(Stopped) as stopped:
+        work(trials, tmp_path)
+    assert stopped.value.signal == stop
+    assert [point.state for point in trials.points()] == ["waiting"]
+    assert len(trained.runs) == 1
+    assert handlers == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)]
+
+
+def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, trained):
+    trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
+    other = make_trials(tmp_path, ("trials = 3", "trials = 1\n"))
+
+    def take_over(folder, config):
+        if len(trained.runs) > 1:
+            return
+        other.claim()
+        other._seen = {0: (other._latest()[0].user_attrs.get("lease", 0), -1e9)}
+        attempt = other.claim()
+        other.report(attempt, [5.0, 5.0])
+        other.report(attempt, [5.0, 5.0])
+        other.finish(attempt)
+
+    trained.act = take_over
+    work(trials, tmp_path)
+    assert trials.points()[0].values == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys):
+    changes = [("trials = 3", "trials = 1"), ("seeds = 2", "seeds = 1")]
+    path, folder = write_sweep(tmp_path, *changes), tmp_path / "found"
+    main(["sweep", str(path), "--folder", str(folder)])
+    text = capsys.readouterr().out
+    assert "1/1 trials" in text
+    assert "small: best trials" in text
+    run = folder / "trial_00000" / "seed_0"
+    game, config = load_run(run)
+    assert (game.name, config.iterations, config.seed, config.width) == ("connect2", 4, 0, 16)
+    assert load_state(run)[0] == 4
+    # Again, there is nothing to do; and it may be shown.
+    main(["sweep", str(path), "--folder", str(folder)])
+    main(["sweep", "show", str(path), "--folder", str(folder)])
+    assert capsys.readouterr().out.strip().endswith(f"page: {folder}/sweep.html")
+
+
+def test_the_inner_function_trains_a_point_without_any_storage(tmp_path, trained):
+    study = load_study(write_sweep(tmp_path))
+    values = run_trial(study, {"learning_rate": 0.01}, tmp_path, lambda run, seed: seed + 0.5, rungs_done=1)
+    assert list(values) == [[0.5, 1.5]]
+    assert trained.runs == [(f"{tmp_path.name}/seed_0", 4), (f"{tmp_path.name}/seed_1", 4)]
