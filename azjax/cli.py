@@ -422,7 +422,7 @@ def _train_population(game: Game, options: TrainOptions, folder: Path) -> None:
     results = train_population(
         game,
         members,
-        folder,
+        [folder / f"member_{number:02}" for number in range(len(members))],
         resume=options.resume,
         accept_changes=options.accept_changes,
         tensorboard=options.tensorboard,

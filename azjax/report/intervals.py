@@ -1,16 +1,37 @@
 """Comparing runs: means over seeds, never a lone best."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and half of its 95% interval by Student's t (None of a single value)."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, None
-    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return mean, float(stats.t.ppf(0.975, len(values) - 1)) * spread
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean over seeds, and Student's 95% interval of it; of one seed the ends are NaN."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Interval":
+        """Of independent measurements, one or more."""
+        mean, count = float(np.mean(values)), len(values)
+        if count < 2:
+            return cls(mean, math.nan, math.nan)
+        half = float(stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+        return cls(mean, mean - half, mean + half)
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{number(self.mean)} (one seed)"
+        return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
+
+
+def number(value: Any) -> str:
+    """Four digits of a number; anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from azjax.report.intervals import mean_interval
+from azjax.report.intervals import Interval
 from azjax.training import Config
 from azjax.training.metrics import METRICS, read_rows
 
@@ -34,8 +34,8 @@ def population_table(configs: Sequence[Config], folders: Sequence[Path]) -> Tabl
         points.setdefault(tuple(hyper[name] for name in varying), []).append(number)
     for point, members in points.items():
         named = folders[members[0]].name + (f" to {folders[members[-1]].name}" if len(members) > 1 else "")
-        means = (_told([last[number][measure] for number in members]) for measure in measures)
-        table.add_row(named, *(f"{value:g}" for value in point), str(len(members)), *means)
+        means = (Interval.of([last[number][measure] for number in members]) for measure in measures)
+        table.add_row(named, *(f"{value:g}" for value in point), str(len(members)), *map(str, means))
     table.caption = "means over seeds, with 95% intervals" if len(points) < len(configs) else None
     return table
 
@@ -46,8 +46,3 @@ def _last(folder: Path) -> dict[str, Any]:
     for row in read_rows(folder / METRICS):
         measured |= {name: value for name, value in row.items() if value is not None}
     return measured
-
-
-def _told(values: Sequence[float]) -> str:
-    mean, half = mean_interval(values)
-    return f"{mean:.4g}" if half is None else f"{mean:.4g} ± {half:.2g}"

@@ -1,13 +1,14 @@
 """Sweeps: a search for the best settings, whose trials are ordinary runs."""
 
+from azjax.report.intervals import Interval
 from azjax.sweep.objective import Elo, Mistakes, Objective, Score
 from azjax.sweep.page import write_page
 from azjax.sweep.pool import run_sweep, worker_command
 from azjax.sweep.storage import JOURNAL, connect
 from azjax.sweep.study import Budget, Choices, Range, Study, load_study
-from azjax.sweep.summary import Interval, best_first, failures, points_table
+from azjax.sweep.summary import best_first, failures, points_table
 from azjax.sweep.trials import LEASE_SECONDS, Attempt, LostTrial, Point, Trials
-from azjax.sweep.worker import Stopped, run_trial, work
+from azjax.sweep.worker import Stopped, work
 
 __all__ = [
     "JOURNAL",
@@ -32,7 +33,6 @@ __all__ = [
     "load_study",
     "points_table",
     "run_sweep",
-    "run_trial",
     "work",
     "worker_command",
     "write_page",

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import optuna
 
+from azjax.report.intervals import Interval, number
 from azjax.report.learning_curve import figure_of_size, tidy
 from azjax.report.page import svg_text
 from azjax.sweep.study import Choices, Range, Study
-from azjax.sweep.summary import Interval, best_first, counts, failures, number
+from azjax.sweep.summary import best_first, counts, failures
 from azjax.sweep.trials import Point, Trials
 
 PAGE = "sweep.html"

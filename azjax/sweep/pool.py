@@ -12,8 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from azjax.report.intervals import Interval, number
 from azjax.sweep.study import Study
-from azjax.sweep.summary import Interval, best_first, failures, number
+from azjax.sweep.summary import best_first, failures
 from azjax.sweep.trials import Point, Trials
 from azjax.sweep.worker import stop_signals, work
 

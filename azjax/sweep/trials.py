@@ -62,7 +62,7 @@ class Point:
         return self.state in ("complete", "pruned", "failed")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Attempt:
     """A point that this worker tries.
 

@@ -1,18 +1,21 @@
 """A worker of a sweep: it claims a point, trains its runs rung by rung, measures them and tells."""
 
 import contextlib
+import dataclasses
+import itertools
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+
+import jax
 
 from azjax.sweep.objective import Measure
-from azjax.sweep.study import Study
 from azjax.sweep.trials import Attempt, LostTrial, Trials
-from azjax.training import RunError, train
+from azjax.training import RunError, train_population
+from azjax.training.population import TRACED
 
 _POLL_SECONDS = 1.0
 
@@ -29,99 +32,120 @@ class Stopped(BaseException):
         self.signal = number
 
 
-def work(trials: Trials, folder: Path, on_change: Callable[[], None] = lambda: None) -> None:
+def work(
+    trials: Trials, folder: Path, on_change: Callable[[], None] = lambda: None, points_at_once: int | None = None
+) -> None:
     """Tries points until the study is over, also those that other workers leave behind.
+
+    The runs of a point, which differ in their seeds, are one population; so are those of several points where all that
+    is searched are numbers of `azjax.training.Hyper`.
 
     Args:
       trials: of the study.
       folder: of the study; the runs of point 12 go to `trial_00012/seed_0`, ...
       on_change: called when a trial has begun, come to its next rung or ended.
+      points_at_once: how many points make a population, if they can; 1 on CPU and 8 elsewhere if None.
 
     Raises:
       Stopped: by a signal, which is served after the iteration under way.
       ValueError: the objective cannot be measured.
       RunError: what is no fault of a point's settings, as a full disk.
     """
+    study = trials.study
+    at_once = (1 if jax.default_backend() == "cpu" else 8) if points_at_once is None else points_at_once
+    at_once = at_once if study.search.keys() <= TRACED else 1
     with stop_signals() as check:
         if trials.is_over():
             return
-        measure = trials.study.objective.prepare(trials.study.game)
+        measure = study.objective.prepare(study.game)
         while not trials.is_over():
-            attempt = trials.claim()
+            attempts = list(itertools.islice(iter(trials.claim, None), at_once))
             on_change()
-            if attempt is None:
+            if not attempts:
                 time.sleep(_POLL_SECONDS)
-            else:
-                with trials.held(attempt), contextlib.suppress(LostTrial):
-                    _try(trials, attempt, measure, folder / f"trial_{attempt.number:05}", check, on_change)
-                on_change()
-
-
-def run_trial(
-    study: Study,
-    params: dict[str, Any],
-    folder: Path,
-    measure: Measure,
-    *,
-    rungs_done: int = 0,
-    check: Callable[[], None] = lambda: None,
-) -> Iterator[list[float]]:
-    """Trains the runs of one point, and goes on with those that are there.
-
-    Args:
-      study: what is searched.
-      params: values of the settings that are searched.
-      folder: of the point; its runs are `seed_0`, ...
-      measure: of the study's objective.
-      rungs_done: that need not be measured again.
-      check: called between runs, may raise.
-
-    Yields:
-      After each further rung, what the run of each seed is worth.
-
-    Raises:
-      ValueError: the settings do not fit.
-      RunError: of `train`.
-      Stopped: a signal came.
-    """
-    config = study.config(params)
-    for rung in range(rungs_done + 1, study.budget.rungs + 1):
-        iterations = study.budget.iterations(config, rung)
-        values = []
-        for seed in range(study.seeds):
-            run = folder / f"seed_{seed}"
-            result = train(study.game, config.replace(seed=seed, iterations=iterations), run, resume=True)
-            if result.stopped_by is not None:
-                raise Stopped(result.stopped_by)
-            check()
-            values.append(measure(run, seed))
-        yield values
-
-
-def _try(
-    trials: Trials,
-    attempt: Attempt,
-    measure: Measure,
-    folder: Path,
-    check: Callable[[], None],
-    on_change: Callable[[], None],
-) -> None:
-    study, rungs_done = trials.study, len(attempt.values)
-    try:
-        for by_seed in run_trial(study, attempt.params, folder, measure, rungs_done=rungs_done, check=check):
-            if trials.report(attempt, by_seed):
-                trials.finish(attempt, pruned=True)
-                return
+                continue
+            with contextlib.ExitStack() as leases:
+                for attempt in attempts:
+                    leases.enter_context(trials.held(attempt))
+                _Work(trials, folder, measure, check, on_change).try_all(attempts)
             on_change()
-        trials.finish(attempt)
-    except Stopped:
-        trials.give_back(attempt)
-        raise
-    except (ValueError, RunError) as error:
-        if isinstance(error.__cause__, OSError):
-            trials.give_back(attempt)
-            raise
-        trials.fail(attempt, str(error))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Work:
+    """What is done with points that were claimed; attributes as the arguments of `work`."""
+
+    trials: Trials
+    folder: Path
+    measure: Measure
+    check: Callable[[], None]
+    on_change: Callable[[], None]
+
+    def try_all(self, attempts: list[Attempt]) -> None:
+        """Trains the runs of all attempts, rung by rung, until each is finished, pruned, failed or lost."""
+        going = [attempt for attempt in attempts if self._fits(attempt)]
+        while going:
+            # One that was given back may be some rungs ahead.
+            rung = min(len(attempt.values) for attempt in going) + 1
+            due = [attempt for attempt in going if len(attempt.values) < rung]
+            try:
+                worth = self._train(due, rung)
+            except Stopped:
+                for attempt in going:
+                    self.trials.give_back(attempt)
+                raise
+            except (ValueError, RunError) as error:
+                if isinstance(error.__cause__, OSError):
+                    for attempt in going:
+                        self.trials.give_back(attempt)
+                    raise
+                for attempt in due:
+                    with contextlib.suppress(LostTrial):
+                        self.trials.fail(attempt, str(error))
+                staying = []
+            else:
+                staying = [
+                    attempt for attempt, by_seed in zip(due, worth, strict=True) if self._goes_on(attempt, by_seed)
+                ]
+            going = [attempt for attempt in going if len(attempt.values) >= rung and attempt not in due] + staying
+            self.on_change()
+
+    def _fits(self, attempt: Attempt) -> bool:
+        """Whether the settings can be those of a run; fails the attempt where they cannot."""
+        study = self.trials.study
+        try:
+            study.budget.iterations(study.config(attempt.params), 1)
+            return True
+        except ValueError as error:
+            self.trials.fail(attempt, str(error))
+            return False
+
+    def _train(self, attempts: list[Attempt], rung: int) -> list[list[float]]:
+        """Trains the runs of all of them up to a rung; what each attempt is worth, by seed."""
+        study, configs, folders = self.trials.study, [], []
+        for attempt in attempts:
+            config = study.config(attempt.params)
+            iterations = study.budget.iterations(config, rung)
+            for seed in range(study.seeds):
+                configs.append(config.replace(seed=seed, iterations=iterations))
+                folders.append(self.folder / f"trial_{attempt.number:05}" / f"seed_{seed}")
+        results = train_population(study.game, configs, folders, resume=True)
+        if results[0].stopped_by is not None:
+            raise Stopped(results[0].stopped_by)
+        self.check()
+        worth = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
+        return [worth[begin : begin + study.seeds] for begin in range(0, len(worth), study.seeds)]
+
+    def _goes_on(self, attempt: Attempt, by_seed: list[float]) -> bool:
+        """Reports what was found at a rung, and ends the attempt where it is pruned or done."""
+        try:
+            pruned = self.trials.report(attempt, by_seed)
+            if pruned or len(attempt.values) == self.trials.study.budget.rungs:
+                self.trials.finish(attempt, pruned=pruned)
+                return False
+            return True
+        except LostTrial:
+            return False
 
 
 @contextlib.contextmanager

@@ -23,7 +23,8 @@ from azjax.training.loop import Program, TrainResult, run_program
 from azjax.training.memory import MemoryNeed, memory_need
 from azjax.training.sharding import WHOLE, make_mesh, place
 
-_TRACED = {field.name for field in dataclasses.fields(Hyper)}
+TRACED = {field.name for field in dataclasses.fields(Hyper)}
+"""What may differ within a population, beside the seed."""
 
 
 def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | None = None) -> list[Config]:
@@ -39,9 +40,9 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
         of the number of combinations.
     """
     for name, given in values.items():
-        if name not in {*_TRACED, "seed"}:
+        if name not in {*TRACED, "seed"}:
             raise ValueError(
-                f"vary: {name!r} cannot differ within a population; seed and {', '.join(sorted(_TRACED))} can"
+                f"vary: {name!r} cannot differ within a population; seed and {', '.join(sorted(TRACED))} can"
             )
         if not given:
             raise ValueError(f"vary: {name} has no values")
@@ -59,14 +60,14 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
 def train_population(
     game: Game,
     configs: Sequence[Config],
-    folder: str | Path,
+    folders: Sequence[str | Path],
     *,
     resume: bool = False,
     accept_changes: bool = False,
     tensorboard: bool = False,
     console: Console | None = None,
 ) -> list[TrainResult]:
-    """Trains agents side by side, each in a run folder `member_00`, `member_01` and so on.
+    """Trains agents side by side, each in a run folder of its own.
 
     On CPU a member equals the lone run of its configuration to the bit. Elsewhere members share every operation of the
     device (`jax.vmap`), and equal the lone run up to rounding, which grows as it tips moves.
@@ -74,7 +75,7 @@ def train_population(
     Args:
       game: what to learn.
       configs: of the members; see `members_of`.
-      folder: where the run folders of the members are.
+      folders: of the members.
       resume: as for `train`.
       accept_changes: as for `train`.
       tensorboard: as for `train`.
@@ -89,12 +90,11 @@ def train_population(
         raise ValueError("the members of a population may differ in seed and hyper alone")
     # Whoever is killed while members save goes on from the last step that all have.
     configs = [each.replace(keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs]
-    folders = [Path(folder) / f"member_{number:02d}" for number in range(len(configs))]
     return run_program(
         game,
         _program(game, config.static, len(configs)),
         configs,
-        folders,
+        [Path(folder) for folder in folders],
         seeds=np.array([each.seed for each in configs], np.uint32),
         hypers=jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs)),
         resume=resume,

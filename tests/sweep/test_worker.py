@@ -1,30 +1,35 @@
 """A worker trains the runs of its points, and stops, fails and goes on as it should."""
 
+import dataclasses
 import os
 import signal
 import types
-from pathlib import Path
 
-import jax
 import pytest
 from small_sweep import write_sweep
 
 from azjax.cli import main
-from azjax.sweep import JOURNAL, Mistakes, Stopped, Trials, connect, load_study, run_trial, work, worker
-from azjax.training import RunError, load_run, load_state
+from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
+from azjax.training import RunError, load_run, load_state, population
 
 
 @pytest.fixture
 def trained(monkeypatch):
     """What was trained, (run folder, iterations) each. In truth nothing is; `act` and `measure` are called instead."""
-    told = types.SimpleNamespace(runs=[], act=lambda folder, config: None, measure=lambda run, seed: float(seed))
+    told = types.SimpleNamespace(
+        runs=[], sizes=[], act=lambda folder, config: None, measure=lambda run, seed: float(seed)
+    )
 
-    def train(game, config, folder, *, resume):
+    def train_population(game, configs, folders, *, resume):
         assert resume
-        told.runs.append((f"{folder.parent.name}/{folder.name}", config.iterations))
-        return types.SimpleNamespace(stopped_by=told.act(folder, config))
+        results = []
+        for config, folder in zip(configs, folders, strict=True):
+            told.runs.append((f"{folder.parent.name}/{folder.name}", config.iterations))
+            results.append(types.SimpleNamespace(stopped_by=told.act(folder, config)))
+        told.sizes.append(len(configs))
+        return results
 
-    monkeypatch.setattr(worker, "train", train)
+    monkeypatch.setattr(worker, "train_population", train_population)
     monkeypatch.setattr(Mistakes, "prepare", lambda self, game: lambda run, seed: told.measure(run, seed))
     monkeypatch.setattr(worker, "_POLL_SECONDS", 0.01)
     return told
@@ -68,21 +73,23 @@ def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_pat
     assert capsys.readouterr().err == line
 
 
-def test_what_runs_share_is_compiled_once_by_a_worker(tmp_path, trained):
-    def remember(folder, config):
-        found.append(jax.config.jax_compilation_cache_dir)
-        assert Path(found[0]).is_dir()
+def test_points_that_differ_in_numbers_alone_are_trained_at_once(tmp_path, trained):
+    trials = make_trials(tmp_path)
+    # Of the points at once, one was given back after its first rung: the others come to it.
+    attempt = trials.claim()
+    trials.report(attempt, [7.0, 8.0])
+    trials.give_back(attempt)
+    work(trials, tmp_path, points_at_once=3)
+    assert trained.sizes == [4, 6]
+    assert trained.runs[:4] == [(f"trial_0000{point}/seed_{seed}", 2) for point in (2, 3) for seed in (0, 1)]
+    assert [point.state for point in trials.points()] == ["complete"] * 3
 
-    found, before = [], jax.config.jax_compilation_cache_dir
-    trained.act = remember
-    jax.config.update("jax_compilation_cache_dir", None)
-    try:
-        work(make_trials(tmp_path), tmp_path)
-        assert jax.config.jax_compilation_cache_dir is None
-    finally:
-        jax.config.update("jax_compilation_cache_dir", before)
-    assert len(set(found)) == 1
-    assert not Path(found[0]).exists()
+
+def test_points_whose_shapes_differ_are_trained_one_by_one(tmp_path, trained):
+    study = load_study(write_sweep(tmp_path))
+    study = dataclasses.replace(study, search={"width": Choices([8, 16])})
+    work(Trials(study, connect(tmp_path / JOURNAL)), tmp_path, points_at_once=3)
+    assert set(trained.sizes) == {2}
 
 
 def test_a_full_disk_ends_the_worker_and_its_point_is_given_back(tmp_path, trained):
@@ -132,7 +139,7 @@ def test_a_signal_stops_the_worker_wherever_it_is_and_its_point_is_given_back(tm
     trained.act = listen
     if when == "measure":
         trained.measure = measure
-    trials = make_trials(tmp_path)
+    trials = make_trials(tmp_path, ("seeds = 2", "seeds = 1"))
     with pytest.raises(Stopped) as stopped:
         work(trials, tmp_path)
     assert stopped.value.signal == stop
@@ -163,7 +170,10 @@ def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, 
 def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys):
     changes = [("trials = 3", "trials = 1"), ("seeds = 2", "seeds = 1")]
     path, folder = write_sweep(tmp_path, *changes), tmp_path / "found"
+    compiled = population._program.cache_info().misses
     main(["sweep", str(path), "--folder", str(folder)])
+    # Both rungs are trained by one program.
+    assert population._program.cache_info().misses == compiled + 1
     text = capsys.readouterr().out
     assert "1/1 trials" in text
     assert "small: best trials" in text
@@ -175,10 +185,3 @@ def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys)
     main(["sweep", str(path), "--folder", str(folder)])
     main(["sweep", "show", str(path), "--folder", str(folder)])
     assert capsys.readouterr().out.strip().endswith(f"page: {folder}/sweep.html")
-
-
-def test_the_inner_function_trains_a_point_without_any_storage(tmp_path, trained):
-    study = load_study(write_sweep(tmp_path))
-    values = run_trial(study, {"learning_rate": 0.01}, tmp_path, lambda run, seed: seed + 0.5, rungs_done=1)
-    assert list(values) == [[0.5, 1.5]]
-    assert trained.runs == [(f"{tmp_path.name}/seed_0", 4), (f"{tmp_path.name}/seed_1", 4)]

@@ -16,6 +16,11 @@ GAME = make("connect2")
 CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
 
 
+def trained(configs, folder, **options):
+    folders = [folder / f"member_{number}" for number in range(len(configs))]
+    return train_population(GAME, configs, folders, **options)
+
+
 def rows(folder):
     return (folder / "metrics.jsonl").read_text()
 
@@ -50,13 +55,13 @@ def test_what_cannot_be_a_population_is_refused(values, size, reason):
 
 def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tmp_path):
     configs = members_of(CLIMBING, {"learning_rate": [1e-3, 1e-2]}, 4)
-    train_population(GAME, [each.replace(iterations=2) for each in configs], tmp_path)
+    trained([each.replace(iterations=2) for each in configs], tmp_path)
     # Whoever was killed while members saved has some that are ahead, and some rows too many.
-    results = train_population(GAME, configs, tmp_path, resume=True)
+    results = trained(configs, tmp_path, resume=True)
     for member in (results[0].folder, results[2].folder):
         (member / "checkpoints" / "4.json").unlink()
         shutil.rmtree(member / "checkpoints" / "4")
-    results = train_population(GAME, configs, tmp_path, resume=True)
+    results = trained(configs, tmp_path, resume=True)
     assert [result.iteration for result in results] == [4] * 4
     for number in (0, 3):
         lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
@@ -68,7 +73,7 @@ def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tm
 
 def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
     configs = members_of(SMALL, {}, 2)
-    second = train_population(GAME, configs, tmp_path)[1]
+    second = trained(configs, tmp_path)[1]
     longer = load_run(second.folder)[1].replace(iterations=6)
     assert train(GAME, longer, second.folder, resume=True).iteration == 6
     assert Checkpoints(second.folder / "checkpoints").steps()[-1] == 6
@@ -76,7 +81,7 @@ def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
 
 def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     config = SMALL.replace(max_skipped_updates=1)
-    sound, broken = train_population(GAME, members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
+    sound, broken = trained(members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
     last = [json.loads(rows(each.folder).splitlines()[-1]) for each in (sound, broken)]
     assert [row["iteration"] for row in last] == [4, 4]
     assert last[0]["skipped_in_a_row"] == 0
