@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+import sys
 import types
 
 import pytest
@@ -185,3 +186,13 @@ def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys)
     main(["sweep", str(path), "--folder", str(folder)])
     main(["sweep", "show", str(path), "--folder", str(folder)])
     assert capsys.readouterr().out.strip().endswith(f"page: {folder}/sweep.html")
+
+
+def test_without_optuna_the_extra_is_named(tmp_path, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("azjax.sweep")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(write_sweep(tmp_path))])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "azjax: a sweep needs optuna: pip install 'azjax[sweep]'\n"
