@@ -1,12 +1,13 @@
 """What all tests share: one JAX configuration, and the golden files."""
 
 import atexit
+import gc
 import gzip
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,16 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_mappings() -> Iterator[None]:
+    """Lets go of compiled programs before there are so many that Linux refuses them memory (65,530 mappings)."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > 30_000:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import types
 import pytest
 from small_sweep import write_sweep
 
+import azjax
 from azjax.cli import main
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
 from azjax.training import RunError, load_run, load_state, population
@@ -189,10 +190,11 @@ def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys)
 
 
 def test_without_optuna_the_extra_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.delattr(azjax, "sweep")
     for name in [name for name in sys.modules if name.startswith("azjax.sweep")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(SystemExit) as stopped:
-        main(["sweep", str(write_sweep(tmp_path))])
+        main(["sweep", str(tmp_path / "study.toml")])
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "azjax: a sweep needs optuna: pip install 'azjax[sweep]'\n"

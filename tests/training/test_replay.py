@@ -21,12 +21,7 @@ def _steps(movers, rewards, ended, **others):
     shape = np.shape(ended)
     start = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), shape[1]))
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shape[0], *leaf.shape)), start)
-    states = states.__class__(
-        stones=states.stones,
-        current_player=jnp.asarray(movers, jnp.int32),
-        terminated=states.terminated,
-        rewards=states.rewards,
-    )
+    states = dataclasses.replace(states, current_player=jnp.asarray(movers, jnp.int32))
     nothing = jnp.zeros(shape, bool)
     steps = Steps(
         states=states,
