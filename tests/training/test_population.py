@@ -71,6 +71,7 @@ def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tm
     assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
 
 
+@pytest.mark.slow
 def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
     configs = members_of(SMALL, {}, 2)
     second = trained(configs, tmp_path)[1]
@@ -89,6 +90,7 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert rows(train(GAME, config, tmp_path / "lone").folder) == rows(sound.folder)
 
 
+@pytest.mark.slow
 def test_all_at_once_they_play_the_same_games_and_learn_the_same_up_to_rounding():
     """As on accelerators."""
     seeds = np.arange(3, dtype=np.uint32)
