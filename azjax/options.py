@@ -67,7 +67,10 @@ class TrainOptions:
         """The configurations of a population; None where one agent is trained."""
         if self.population is None and not self.vary:
             return None
-        return members_of(self.config, dict(map(_values, self.vary)), self.population)
+        varying = list(map(_values, self.vary))
+        if len(names := [name for name, _ in varying]) > len(set(names)):
+            raise ValueError(f"vary: each field once, got {', '.join(names)}")
+        return members_of(self.config, dict(varying), self.population)
 
     @property
     def meeting(self) -> tuple[str, int, int] | None:
@@ -76,8 +79,9 @@ class TrainOptions:
             return None
         if self.coordinator is None or self.process is None or self.processes is None:
             raise ValueError("coordinator, process and processes go together")
-        if not re.fullmatch(r".+:\d{1,5}", self.coordinator):
-            raise ValueError(f"coordinator must be HOST:PORT, got {self.coordinator!r}")
+        found = re.fullmatch(r"[^:\[\]]+:(\d{1,5})", self.coordinator)
+        if found is None or not 0 < int(found[1]) < 2**16:
+            raise ValueError(f"coordinator must be HOST:PORT with a port of 1..65535, got {self.coordinator!r}")
         if self.processes < 1:
             raise ValueError(f"processes must be at least 1, got {self.processes}")
         if not 0 <= self.process < self.processes:

@@ -91,6 +91,10 @@ def _refused(capsys, arguments, code=2):
             "(`azjax train tictactoe --help` lists the options)",
         ),
         (
+            ["train", "tictactoe", "--vary", "l2=0", "l2=1e-4"],
+            "vary: each field once, got l2, l2 (`azjax train tictactoe --help` lists the options)",
+        ),
+        (
             ["train", "tictactoe", "--population", "4", "--devices", "2"],
             "a population is trained on one device, by one process (`azjax train tictactoe --help` lists the options)",
         ),

@@ -162,7 +162,9 @@ def advise(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
             f"Not installed: pip install 'azjax[{','.join(missing)}]' adds "
             f"{', '.join(_EXTRAS[extra][1] for extra in missing)}."
         )
-    return advice or ["Nothing to set: this machine is as fast as that of reference or nearly so, and all presets fit."]
+    return advice or [
+        "Nothing to set: this machine is at least half as fast as that of reference, and all presets fit."
+    ]
 
 
 def _seconds_of(run: Callable[[], Any]) -> float:

@@ -25,7 +25,7 @@ from azjax.search.view import NodeView, line_of, most_visited, move_text
 _SHOWN_MOVES = 8
 _TREE_NODES = 40
 _KEPT_POSITIONS = 4096
-_MAX_EDITS = 256
+_MAX_EDITS = 1024
 
 
 class Table:
@@ -155,9 +155,11 @@ class Table:
         state = self.states(start, actions)[-1]
         for square, piece in pieces:
             state = self.game.with_piece(state, square, piece)
-        if mover is not None:
-            state = dataclasses.replace(state, current_player=np.int32(mover))
         text, wrong = self.game.to_text(state), None
+        if mover is not None:
+            other = dataclasses.replace(state, current_player=np.int32(mover))
+            # In some games the pieces tell who is to move, and the text does not.
+            state, text = (other, told) if (told := self.game.to_text(other)) != text else (state, text)
         try:
             text = self.game.to_text(state := self.game.from_text(text))
         except ValueError as error:

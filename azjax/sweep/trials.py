@@ -18,6 +18,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from azjax.sweep.study import Choices, Range, Study
+from azjax.training.run_folder import with_defaults
 
 LEASE_SECONDS = 60.0
 _RENEWALS = 6  # of a lease, before it runs out
@@ -77,6 +78,11 @@ class Attempt:
     params: dict[str, Any]
     values: list[list[float]]
     trial: optuna.Trial
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether another attempt at the point was there before, and may have left runs."""
+        return self.trial.number != self.number
 
 
 class Trials:
@@ -271,6 +277,7 @@ class Trials:
         if saved is None:
             self.optuna_study.set_user_attr("study", asked)
             return
+        saved |= {"base": with_defaults(saved["base"])}
         changes = [
             f"{name} = {was}, asked for {now}" for name, was, now in _differences(saved, asked, "") if was != now
         ]

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import signal
 import time
@@ -14,7 +13,7 @@ import jax
 
 from azjax.sweep.objective import Measure
 from azjax.sweep.trials import Attempt, LostTrial, Trials
-from azjax.training import RunError, train_population
+from azjax.training import RunError, SettingsError, train_population
 from azjax.training.population import TRACED
 
 _POLL_SECONDS = 1.0
@@ -59,16 +58,24 @@ def work(
             return
         measure = study.objective.prepare(study.game)
         while not trials.is_over():
-            attempts = list(itertools.islice(iter(trials.claim, None), at_once))
-            on_change()
-            if not attempts:
-                time.sleep(_POLL_SECONDS)
-                continue
-            with contextlib.ExitStack() as leases:
+            attempts: list[Attempt] = []
+            try:
+                while len(attempts) < at_once and (attempt := trials.claim()) is not None:
+                    attempts.append(attempt)
+                on_change()
+                if not attempts:
+                    time.sleep(_POLL_SECONDS)
+                    continue
+                with contextlib.ExitStack() as leases:
+                    for attempt in attempts:
+                        leases.enter_context(trials.held(attempt))
+                    _Work(trials, folder, measure, check, on_change).try_all(attempts)
+                on_change()
+            except (Stopped, RunError):
+                # Those that are over stay so.
                 for attempt in attempts:
-                    leases.enter_context(trials.held(attempt))
-                _Work(trials, folder, measure, check, on_change).try_all(attempts)
-            on_change()
+                    trials.give_back(attempt)
+                raise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,52 +89,71 @@ class _Work:
     on_change: Callable[[], None]
 
     def try_all(self, attempts: list[Attempt]) -> None:
-        """Trains the runs of all attempts, rung by rung, until each is finished, pruned, failed or lost."""
-        going = [attempt for attempt in attempts if self._fits(attempt)]
+        """Trains the runs of all attempts, rung by rung, until each is finished, pruned, failed or lost.
+
+        Raises:
+          RunError: what is no fault of the settings.
+          Stopped: a signal came.
+        """
+        going = [attempt for attempt in attempts if self._fits(attempt) and not self._is_done(attempt)]
         while going:
-            # One that was given back may be some rungs ahead.
-            rung = min(len(attempt.values) for attempt in going) + 1
-            due = [attempt for attempt in going if len(attempt.values) < rung]
+            due = self._together(going)
             try:
-                worth = self._train(due, rung)
-            except Stopped:
-                for attempt in going:
-                    self.trials.give_back(attempt)
-                raise
-            except (ValueError, RunError) as error:
-                if isinstance(error.__cause__, OSError):
-                    for attempt in going:
-                        self.trials.give_back(attempt)
-                    raise
-                for attempt in due:
-                    with contextlib.suppress(LostTrial):
-                        self.trials.fail(attempt, str(error))
+                worth = self._train(due)
+            except (ValueError, SettingsError) as error:
+                if len(due) > 1:
+                    # It may be one of them, or too many of them.
+                    for attempt in due:
+                        self.try_all([attempt])
+                else:
+                    self._fail(due[0], str(error))
                 staying = []
             else:
-                staying = [
-                    attempt for attempt, by_seed in zip(due, worth, strict=True) if self._goes_on(attempt, by_seed)
-                ]
-            going = [attempt for attempt in going if len(attempt.values) >= rung and attempt not in due] + staying
+                pairs = zip(due, worth, strict=True)
+                staying = [attempt for attempt, by_seed in pairs if not self._is_done(attempt, by_seed)]
+            going = [attempt for attempt in going if attempt not in due] + staying
             self.on_change()
+
+    def _together(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Those that are trained in one population with the first: runs of as many iterations, at the same one now."""
+        first = attempts[0]
+        if first.is_retry:  # killed anywhere
+            return [first]
+        iterations = self._iterations(first)
+        return [
+            attempt
+            for attempt in attempts
+            if not attempt.is_retry
+            and len(attempt.values) == len(first.values)
+            and self._iterations(attempt) == iterations
+        ]
+
+    def _iterations(self, attempt: Attempt) -> int:
+        """Of the runs of an attempt, up to its next rung."""
+        study = self.trials.study
+        return study.budget.iterations(study.config(attempt.params), len(attempt.values) + 1)
 
     def _fits(self, attempt: Attempt) -> bool:
         """Whether the settings can be those of a run; fails the attempt where they cannot."""
-        study = self.trials.study
         try:
-            study.budget.iterations(study.config(attempt.params), 1)
+            self._iterations(attempt)
             return True
         except ValueError as error:
-            self.trials.fail(attempt, str(error))
+            self._fail(attempt, str(error))
             return False
 
-    def _train(self, attempts: list[Attempt], rung: int) -> list[list[float]]:
-        """Trains the runs of all of them up to a rung; what each attempt is worth, by seed."""
-        study, configs, folders = self.trials.study, [], []
+    def _fail(self, attempt: Attempt, reason: str) -> None:
+        with contextlib.suppress(LostTrial):
+            self.trials.fail(attempt, reason)
+
+    def _train(self, attempts: list[Attempt]) -> list[list[float]]:
+        """Trains the runs of all of them up to their next rung; what each attempt is worth, by seed."""
+        study = self.trials.study
+        configs, folders = [], []
         for attempt in attempts:
-            config = study.config(attempt.params)
-            iterations = study.budget.iterations(config, rung)
+            config = study.config(attempt.params).replace(iterations=self._iterations(attempt))
             for seed in range(study.seeds):
-                configs.append(config.replace(seed=seed, iterations=iterations))
+                configs.append(config.replace(seed=seed))
                 folders.append(self.folder / f"trial_{attempt.number:05}" / f"seed_{seed}")
         results = train_population(study.game, configs, folders, resume=True)
         if results[0].stopped_by is not None:
@@ -136,16 +162,16 @@ class _Work:
         worth = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
         return [worth[begin : begin + study.seeds] for begin in range(0, len(worth), study.seeds)]
 
-    def _goes_on(self, attempt: Attempt, by_seed: list[float]) -> bool:
-        """Reports what was found at a rung, and ends the attempt where it is pruned or done."""
+    def _is_done(self, attempt: Attempt, by_seed: list[float] | None = None) -> bool:
+        """Reports what was found at a rung, if anything, and ends the attempt where it is pruned or at its last one."""
         try:
-            pruned = self.trials.report(attempt, by_seed)
-            if pruned or len(attempt.values) == self.trials.study.budget.rungs:
+            pruned = by_seed is not None and self.trials.report(attempt, by_seed)
+            done = pruned or len(attempt.values) >= self.trials.study.budget.rungs
+            if done:
                 self.trials.finish(attempt, pruned=pruned)
-                return False
-            return True
+            return done
         except LostTrial:
-            return False
+            return True
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """Learning from self-play."""
 
-from azjax.training.checkpoint import Checkpoints, RunError
+from azjax.training.checkpoint import Checkpoints, RunError, SettingsError
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration
 from azjax.training.loop import TrainResult, train
@@ -14,6 +14,7 @@ __all__ = [
     "Config",
     "Hyper",
     "RunError",
+    "SettingsError",
     "Throughput",
     "TrainResult",
     "TrainState",

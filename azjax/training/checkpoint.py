@@ -26,6 +26,10 @@ class RunError(RuntimeError):
     """A run folder that cannot be used, or a checkpoint that cannot be trusted; the message is for the user."""
 
 
+class SettingsError(RunError):
+    """Settings that cannot be trained: too much memory, or updates without a finite gradient."""
+
+
 class Checkpoints:
     """The checkpoints of one run: the last `keep`, and the best.
 

@@ -142,6 +142,8 @@ class Config:
     hyper: Hyper = dataclasses.field(default_factory=Hyper)
 
     def __post_init__(self) -> None:
+        for field in ("start_positions", "ladder_opponents"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))  # of any sequence, since it must be hashable
         at_least_one = "iterations num_simulations num_games steps_per_iteration replay_size updates_per_iteration"
         at_least_one += " batch_size checkpoint_every keep_checkpoints max_num_considered_actions gate_rounds"
         at_least_one += " ladder_games"

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.games.game import Game
-from azjax.training.checkpoint import Checkpoints, RunError
+from azjax.training.checkpoint import Checkpoints, RunError, SettingsError
 from azjax.training.config import Config, Hyper
 from azjax.training.evaluation import Evaluation
 from azjax.training.iteration import Metrics, TrainState, init, make_iteration, place_state
@@ -37,15 +37,19 @@ class TrainResult:
 
     Attributes:
       folder: the run's.
-      state: after the last iteration done.
       iteration: how many are done in all.
       stopped_by: the signal that ended it early; None if it ran to the end.
     """
 
     folder: Path
-    state: TrainState
     iteration: int
     stopped_by: signal.Signals | None
+    _part: Callable[[], TrainState]
+
+    @property
+    def state(self) -> TrainState:
+        """After the last iteration done; a copy where several runs were trained at once."""
+        return self._part()
 
 
 def train(
@@ -111,8 +115,9 @@ class Program:
       iterate: `iterate(state, hypers) -> (state, metrics)`, see `make_iteration`; jitted.
       need: of memory, without that of the compiled iteration.
       mesh: the devices.
-      parts: `parts(state)`: the states of the runs.
-      whole: `whole(state, states)`: the state with what evaluation may have changed in those of the runs.
+      part: `part(state, number)`: the state of one run.
+      whole: `whole(states)`: the state of all runs.
+      with_ladders: `with_ladders(state, ladders)`: the state with other ladders, a list of those of the runs.
     """
 
     like: TrainState
@@ -122,8 +127,11 @@ class Program:
     iterate: Any
     need: MemoryNeed
     mesh: Mesh
-    parts: Callable[[TrainState], list[TrainState]] = lambda state: [state]
-    whole: Callable[[TrainState | None, list[TrainState]], TrainState] = lambda _, states: states[0]
+    part: Callable[[TrainState, int], TrainState] = lambda state, _: state
+    whole: Callable[[list[TrainState]], TrainState] = lambda states: states[0]
+    with_ladders: Callable[[TrainState, list], TrainState] = lambda state, ladders: dataclasses.replace(
+        state, ladder=ladders[0]
+    )
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -223,7 +231,7 @@ def run_program(
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        raise RunError(f"{told}: the memory ran out; {need.explain(config)}") from error
+        raise SettingsError(f"{told}: the memory ran out; {need.explain(config)}") from error
 
 
 @dataclasses.dataclass
@@ -250,7 +258,7 @@ def _last_or_fresh(runs: Sequence[_Run], program: Program, seeds: Any, hypers: H
             state if step == start else run.checkpoints.restore(program.like, start)[1]
             for run, (step, state) in zip(runs, found, strict=True)
         ]
-        return start, program.whole(None, states)
+        return start, program.whole(states)
     for run in runs:
         # Rows beyond the first checkpoint were written after it.
         if any(row["iteration"] > run.config.checkpoint_every for row in read_rows(run.folder / METRICS)):
@@ -314,34 +322,38 @@ class _Loop:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
         stopped_by = stopped_by if done < config.iterations else None
-        states = self.program.parts(state)
-        return [TrainResult(run.folder, each, done, stopped_by) for run, each in zip(self.runs, states, strict=True)]
+        return [
+            TrainResult(run.folder, done, stopped_by, functools.partial(self.program.part, state, number))
+            for number, run in enumerate(self.runs)
+        ]
 
     def _evaluate(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> TrainState:
         """Adds what is measured to the rows, and returns the state on its ladder."""
-        states = self.program.parts(state)
+        ladders = []
         for number, row in enumerate(rows):
+            part = self.program.part(state, number)
             if not row["skipped_in_a_row"]:  # else the network may be broken, and learn no more
-                states[number], measured = self.evaluation(done, states[number])
+                part, measured = self.evaluation(done, part)
                 row |= measured
-        return self.program.whole(state, states)
+            ladders.append(part.ladder)
+        return self.program.with_ladders(state, ladders)
 
     def _save(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> None:
-        for run, each, row in zip(self.runs, self.program.parts(state), rows, strict=True):
+        for number, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
             # The rows first: a checkpoint without them could not be resumed to the same files.
             if run.log is not None:
                 run.log.flush()
-            run.checkpoints.save(done, each, self.evaluation.score(row))
+            run.checkpoints.save(done, self.program.part(state, number), self.evaluation.score(row))
 
     def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
         """Too many updates in a row had a gradient that is not finite: what the last one learned from is kept."""
-        run, row, state = self.runs[0], rows[0], self.program.parts(state)[0]
+        run, row, state = self.runs[0], rows[0], self.program.part(state, 0)
         path = run.folder / f"skipped_batch_{done}.npz"
         whole = state.iteration.sharding
         batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, run.config, state.replay)
         if is_first():
             np.savez(path, **jax.device_get(batch))
-        raise RunError(
+        raise SettingsError(
             f"{run.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "
             "before it are kept. A lower learning_rate may help"

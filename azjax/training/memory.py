@@ -10,7 +10,7 @@ import jax
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.search.tree_memory import empty_tree
-from azjax.training.checkpoint import RunError
+from azjax.training.checkpoint import SettingsError
 from azjax.training.config import Config
 
 
@@ -47,10 +47,10 @@ class MemoryNeed:
     def check(self, config: Config, free: int) -> None:
         """
         Raises:
-          RunError: more is needed than the `free` bytes.
+          SettingsError: more is needed than the `free` bytes.
         """
         if self.total > free:
-            raise RunError(f"the memory is too small: {show_bytes(free)} are free, and {self.explain(config)}")
+            raise SettingsError(f"the memory is too small: {show_bytes(free)} are free, and {self.explain(config)}")
 
     def explain(self, config: Config) -> str:
         """What needs how much, and which field to lower for the largest."""

@@ -44,17 +44,20 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
             raise ValueError(
                 f"vary: {name!r} cannot differ within a population; seed and {', '.join(sorted(TRACED))} can"
             )
-        if not given:
-            raise ValueError(f"vary: {name} has no values")
-    points = [config.replace(**dict(zip(values, point, strict=True))) for point in itertools.product(*values.values())]
-    size = len(points) if size is None else size
-    if size < 1 or size % len(points):
-        raise ValueError(f"population must be a multiple of the {len(points)} combinations of values, got {size}")
-    if size > len(points) and "seed" in values:
-        raise ValueError(
-            f"population must be {len(points)}, the combinations of values, since they name the seeds; got {size}"
-        )
-    return [point.replace(seed=point.seed + repeat) for point in points for repeat in range(size // len(points))]
+        if not given or len(set(given)) < len(given):
+            raise ValueError(f"vary: {name} must have one or more different values, got {list(given)}")
+    scalars = {name: given for name, given in values.items() if name != "seed"}
+    points = [
+        config.replace(**dict(zip(scalars, point, strict=True))) for point in itertools.product(*scalars.values())
+    ]
+    seeds = list(values.get("seed", []))
+    combinations = len(points) * max(1, len(seeds))
+    size = combinations if size is None else size
+    if size < 1 or size % combinations or (seeds and size > combinations):
+        allowed = f"{combinations}" if seeds else f"a multiple of {combinations}"
+        raise ValueError(f"population must be {allowed}, the combinations of values; got {size}")
+    seeds = seeds or [config.seed + repeat for repeat in range(size // combinations)]
+    return [point.replace(seed=seed) for point in points for seed in seeds]
 
 
 def train_population(
@@ -113,17 +116,19 @@ def _program(game: Game, config: Config, count: int) -> Program:
     hypers = jax.tree.map(lambda _: jax.ShapeDtypeStruct((count,), np.float32), config.hyper)
     all_like = jax.eval_shape(begin, seeds, hypers)
     like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), all_like)
-    need = memory_need(game, config, like)
+    need, at_once = memory_need(game, config, like), jax.default_backend() != "cpu"
     return Program(
         like=place(mesh, WHOLE, like),
         all_like=place(mesh, WHOLE, all_like),
         hypers_like=place(mesh, WHOLE, hypers),
         begin=begin,
-        iterate=jax.jit(over_members(make_iteration(game, config), jax.default_backend() != "cpu"), donate_argnums=0),
-        need=MemoryNeed(*(count * size for size in (need.replay, need.learner, need.trees))),
+        iterate=jax.jit(over_members(make_iteration(game, config), at_once), donate_argnums=0),
+        # And a copy of one member, while it is evaluated or saved.
+        need=MemoryNeed((count + 1) * need.replay, (count + 1) * need.learner, (count if at_once else 1) * need.trees),
         mesh=mesh,
-        parts=functools.partial(_parts, count),
-        whole=_whole,
+        part=_part,
+        whole=_stacked,
+        with_ladders=lambda state, ladders: dataclasses.replace(state, ladder=_stacked(ladders)),
     )
 
 
@@ -144,16 +149,9 @@ def over_members(iteration: Any, vmapped: bool) -> Any:
     return mapped
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _parts(count: int, state: TrainState) -> list[TrainState]:
-    return [jax.tree.map(lambda leaf: leaf[number], state) for number in range(count)]
-
-
-def _whole(state: TrainState | None, states: list[TrainState]) -> TrainState:
-    """The states of all members as one. Evaluation changes their ladders alone."""
-    if state is None:
-        return _stacked(states)
-    return dataclasses.replace(state, ladder=_stacked([each.ladder for each in states]))
+@jax.jit
+def _part(state: TrainState, number: int) -> TrainState:
+    return jax.tree.map(lambda leaf: leaf[number], state)
 
 
 def _stacked(trees: list[Any]) -> Any:

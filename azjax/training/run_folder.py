@@ -91,9 +91,7 @@ def check_folder(folder: Path, description: dict[str, Any], *, resume: bool, acc
     saved = _read_config(folder)
     if not resume:
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
-    # A run from before a field was there was made with its default.
-    defaults = json.loads(json.dumps(dataclasses.asdict(Config())))
-    saved["config"] = defaults | saved["config"] | {"hyper": defaults["hyper"] | saved["config"]["hyper"]}
+    saved["config"] = with_defaults(saved["config"])
     saved = {name: description[name] for name in ("platform", "devices", "game_rules")} | saved
     if (saved["game"], saved["options"]) != (description["game"], description["options"]):
         saved["game_rules"] = description["game_rules"]  # another game says more
@@ -104,6 +102,12 @@ def check_folder(folder: Path, description: dict[str, Any], *, resume: bool, acc
             f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with what is asked"
         )
     return changes
+
+
+def with_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """A saved configuration with the fields that came later: it was made with their defaults."""
+    defaults = json.loads(json.dumps(dataclasses.asdict(Config())))
+    return defaults | config | {"hyper": defaults["hyper"] | config["hyper"]}
 
 
 @contextlib.contextmanager

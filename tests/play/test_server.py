@@ -136,11 +136,11 @@ def test_a_position_is_set_up_piece_by_piece_and_tells_what_is_wrong_meanwhile(c
     assert told["svg"].startswith("<svg")
 
 
-@pytest.mark.parametrize("pieces", [None, 3, [3], [[0]], [[9, 1]], [[0, 3]], [[-1, 1]], [[True, 1]], [[0, 1]] * 257])
+@pytest.mark.parametrize("pieces", [None, 3, [3], [[0]], [[9, 1]], [[0, 3]], [[-1, 1]], [[True, 1]], [[0, 1]] * 1025])
 def test_pieces_that_are_none_are_refused(client, pieces):
     response = client.post("/edit", json={"pieces": pieces})
     assert response.status_code == 400
-    assert response.json()["error"] == "pieces must be at most 256 pairs of a square and a piece"
+    assert response.json()["error"] == "pieces must be at most 1024 pairs of a square and a piece"
 
 
 def test_games_are_saved_and_loaded(client):

@@ -12,7 +12,7 @@ from small_sweep import write_sweep
 import azjax
 from azjax.cli import main
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
-from azjax.training import RunError, load_run, load_state, population
+from azjax.training import RunError, SettingsError, load_run, load_state, population
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_all_seeds_of_a_point_come_to_a_rung_before_any_goes_on(tmp_path, traine
 def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_path, trained):
     def refuse_first(folder, config):
         if folder.parent.name == "trial_00000":
-            raise RunError("10 updates in a row were skipped")
+            raise SettingsError("10 updates in a row were skipped")
 
     trained.act = refuse_first
     trials = make_trials(tmp_path)
@@ -65,7 +65,7 @@ def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_p
 
 def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_path, trained, capsys):
     def refuse(folder, config):
-        raise RunError("too large")
+        raise SettingsError("too large")
 
     trained.act = refuse
     with pytest.raises(SystemExit) as stopped:
@@ -77,14 +77,57 @@ def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_pat
 
 def test_points_that_differ_in_numbers_alone_are_trained_at_once(tmp_path, trained):
     trials = make_trials(tmp_path)
-    # Of the points at once, one was given back after its first rung: the others come to it.
+    work(trials, tmp_path, points_at_once=3)
+    assert trained.sizes == [6, 6]
+    assert trained.runs[:6] == [(f"trial_0000{point}/seed_{seed}", 2) for point in range(3) for seed in (0, 1)]
+    assert [point.state for point in trials.points()] == ["complete"] * 3
+
+
+def test_a_point_that_was_given_back_is_trained_by_itself(tmp_path, trained):
+    trials = make_trials(tmp_path)
     attempt = trials.claim()
     trials.report(attempt, [7.0, 8.0])
     trials.give_back(attempt)
     work(trials, tmp_path, points_at_once=3)
-    assert trained.sizes == [4, 6]
-    assert trained.runs[:4] == [(f"trial_0000{point}/seed_{seed}", 2) for point in (2, 3) for seed in (0, 1)]
+    assert trained.sizes == [2, 4, 4]
+    assert trained.runs[:2] == [("trial_00000/seed_0", 4), ("trial_00000/seed_1", 4)]
     assert [point.state for point in trials.points()] == ["complete"] * 3
+
+
+def test_where_points_cannot_be_trained_at_once_they_are_one_by_one(tmp_path, trained):
+    def refuse_second(folder, config):
+        if folder.parent.name == "trial_00001":
+            raise SettingsError("the memory is too small")
+
+    trained.act = refuse_second
+    trials = make_trials(tmp_path)
+    work(trials, tmp_path, points_at_once=3)
+    assert [point.state for point in trials.points()] == ["complete", "failed", "complete"]
+    assert trials.points()[1].reason == "the memory is too small"
+
+
+def test_a_trial_whose_worker_was_killed_after_its_last_rung_is_finished(tmp_path, trained):
+    trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
+    attempt = trials.claim()
+    for _ in range(trials.study.budget.rungs):
+        trials.report(attempt, [7.0, 8.0])
+    trials.give_back(attempt)
+    work(trials, tmp_path)
+    assert trained.runs == []
+    assert trials.points()[0].state == "complete"
+
+
+def test_points_that_differ_in_what_the_budget_pays_for_are_trained_one_by_one(tmp_path, trained):
+    study = load_study(write_sweep(tmp_path))
+    study = dataclasses.replace(
+        study,
+        base=study.base.replace(fast_simulations=1),
+        search={"full_search_fraction": Choices([0.25, 0.75])},
+        sampler="grid",
+        trials=2,
+    )
+    work(Trials(study, connect(tmp_path / JOURNAL)), tmp_path, points_at_once=2)
+    assert set(trained.sizes) == {2}
 
 
 def test_points_whose_shapes_differ_are_trained_one_by_one(tmp_path, trained):

@@ -32,7 +32,7 @@ def same(one, other):
 def test_members_are_all_combinations_with_the_seeds_after_the_first():
     members = members_of(SMALL.replace(seed=5), {"learning_rate": [1e-3, 3e-3]}, 4)
     assert [(each.hyper.learning_rate, each.seed) for each in members] == [(1e-3, 5), (1e-3, 6), (3e-3, 5), (3e-3, 6)]
-    members = members_of(SMALL, {"l2": [0.0, 1e-4], "seed": [7, 3]})
+    members = members_of(SMALL, {"seed": [7, 3], "l2": [0.0, 1e-4]})
     assert [(each.hyper.l2, each.seed) for each in members] == [(0.0, 7), (0.0, 3), (1e-4, 7), (1e-4, 3)]
     assert members_of(SMALL, {}, 2) == [SMALL, SMALL.replace(seed=1)]
 
@@ -41,10 +41,11 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
     ("values", "size", "reason"),
     [
         ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and average_decay, "),
-        ({"l2": []}, None, "vary: l2 has no values"),
-        ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of the 2 combinations of values, got 3"),
-        ({}, 0, "population must be a multiple of the 1 combinations of values, got 0"),
-        ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values, since they name the seeds; got 4"),
+        ({"l2": []}, None, r"vary: l2 must have one or more different values, got \[\]"),
+        ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
+        ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
+        ({}, 0, "population must be a multiple of 1, the combinations of values; got 0"),
+        ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),
     ],
 )
