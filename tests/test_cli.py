@@ -121,7 +121,7 @@ def _refused(capsys, arguments, code=2):
         (["train", "connect2", "--process", "0"], "coordinator, process and processes go together" + TRAIN_HELP),
         (
             ["train", "connect2", "--coordinator", "here", "--process", "0", "--processes", "2"],
-            "coordinator must be HOST:PORT, got 'here'" + TRAIN_HELP,
+            "coordinator must be HOST:PORT with a port of 1..65535, got 'here'" + TRAIN_HELP,
         ),
         (
             ["train", "connect2", "--coordinator", "here:70", "--process", "2", "--processes", "2"],
