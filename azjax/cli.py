@@ -3,17 +3,10 @@
 import contextlib
 import dataclasses
 import io
-import logging
-import os
 import sys
-import tempfile
-import threading
-import traceback
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 from rich.console import Console
@@ -23,6 +16,7 @@ from azjax.agents import LEVELS, is_trained, load_mind, load_opponent, load_play
 from azjax.benchmark.doctor import Doctor
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.search import SearchBenchmark
+from azjax.errors import silence_threads, told_in_one_line
 from azjax.evaluation import (
     Player,
     check_can_save,
@@ -310,52 +304,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _console.print(usage, end="", soft_wrap=True)
         return
     if arguments is None:
-        _silence_threads()
-    try:
+        silence_threads()
+    with told_in_one_line():
         if command not in _COMMANDS:
             raise ValueError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
-        with warnings.catch_warnings():
-            # Those meant for users are told as errors are, without the place in the code.
-            warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _tell  # type: ignore[assignment]
-            _COMMANDS[command](rest)
-    except ValueError as error:
-        _fail(str(error), 2)
-    except (RuntimeError, OSError) as error:
-        _fail(str(error), 1)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
-    except Exception as error:  # a bug, or memory that ran out
-        number, path = tempfile.mkstemp(prefix="azjax-", suffix=".txt", text=True)
-        with open(number, "w") as file:
-            file.write(traceback.format_exc())
-        _fail(f"{type(error).__name__}: {error} ({path} tells where)", 1)
-
-
-def _silence_threads() -> None:
-    """Those of Orbax show or log the tracebacks of errors that it raises too, and of what follows from them."""
-
-    def show(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
-        if threading.current_thread() is threading.main_thread():
-            sys.__excepthook__(kind, error, place)
-
-    for name in ("absl", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    sys.excepthook = show
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    try:
-        _tell(message)
-    finally:
-        if jax.distributed.is_initialized():
-            # At exit JAX would wait for the other processes.
-            os._exit(code)
-    sys.exit(code)
-
-
-def _tell(message: Warning | str, *_: Any) -> None:
-    print(f"azjax: {' '.join(str(message).split())}", file=sys.stderr)
+        _COMMANDS[command](rest)
 
 
 def _progress(what: str) -> Progress:

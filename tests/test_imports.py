@@ -21,7 +21,7 @@ LAYERS: list[list[str]] = [
     ["training", "packaged"],
     ["agents", "report"],
     ["sweep"],
-    ["play", "benchmark", "options", "cli", "__main__"],
+    ["play", "benchmark", "options", "errors", "cli", "__main__"],
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 CONTRACT = "azjax.games.game"
