@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from azjax.networks.layers import compute_dtype
+from azjax.networks.members import Members
 from azjax.networks.mlp import Mlp
 from azjax.networks.network import Network, Variables
 from azjax.networks.resnet import Resnet
 from azjax.networks.se_resnet import SeResnet
 
-__all__ = ["Mlp", "Network", "Resnet", "SeResnet", "Variables", "make_network"]
+__all__ = ["Members", "Mlp", "Network", "Resnet", "SeResnet", "Variables", "make_network"]
 
 _NETWORKS: dict[str, Callable[[int, int, str], Network]] = {"mlp": Mlp, "resnet": Resnet, "se_resnet": SeResnet}
 

@@ -23,14 +23,24 @@ def keys_of_states(key: chex.PRNGKey, batch: int, num: int) -> chex.Array:
 def add_dirichlet_noise(
     keys: chex.PRNGKey, prior: chex.Array, fraction: chex.Numeric, alpha: chex.Numeric | None
 ) -> chex.Array:
-    """Mixes noise, of keys [B], into a prior [B, K] over its legal slots alone; holes stay -1."""
+    """Mixes noise, of keys [B], into a prior [B, K] over its legal slots alone; holes stay -1.
+
+    `fraction` and `alpha` are [] or [B].
+    """
     valid = prior >= 0
     num_legal = jnp.sum(valid, axis=1, keepdims=True)
-    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else jnp.asarray(alpha, jnp.float32)
+    fraction = _by_row(fraction)
+    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else _by_row(alpha)
     # In logarithms: draws at a small alpha underflow.
     draws = log_gamma_draws(keys, jnp.broadcast_to(concentration, prior.shape))
     noise = jax.nn.softmax(jnp.where(valid, draws, -jnp.inf), axis=1)
     return jnp.where(valid, (1 - fraction) * prior + fraction * noise, prior)
+
+
+def _by_row(number: chex.Numeric) -> chex.Array:
+    """float32 [] or [B, 1], of [] or [B]."""
+    number = jnp.asarray(number, jnp.float32)
+    return number[:, None] if number.ndim else number
 
 
 def log_gamma_draws(keys: chex.PRNGKey, alpha: chex.Array) -> chex.Array:

@@ -53,13 +53,13 @@ def alphazero_policy(
       game: the rules (static).
       evaluator: judges new leaves; see `azjax.search.evaluators` (static).
       num_simulations: new simulations in each tree, at least 1 (static).
-      c_puct: weight of exploration.
+      c_puct: weight of exploration, [] or [B].
       first_play_urgency: what an action that was not tried yet is taken to be worth to the player to move.
       forced_playouts: each visited action of the root gets sqrt(forced_playouts * prior * visits of all) visits at
         least, and `SearchResult.policy` is without those that it got for that alone (Wu 2019, section 3.2, where it
         is 2); None for the plain search.
-      dirichlet_fraction: share of the noise in the root's priors, 0..1.
-      dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) by default.
+      dirichlet_fraction: share of the noise in the root's priors, 0..1; [] or [B].
+      dirichlet_alpha: concentration of the noise over the legal actions, [] or [B]; 10 / (their number) by default.
       temperature: [] or [B]; the action is drawn from visits^(1 / temperature): 0 takes the most visited (the first
         in `legal_slots` on ties), infinity draws uniformly from the legal actions.
       leaves_per_step: so many leaves of each tree are found, with a virtual loss, before the evaluator judges them
@@ -80,7 +80,7 @@ def alphazero_policy(
     dynamics = GameDynamics(game, evaluator)
     root = judge_root(dynamics, params, root_keys[0], states)
     prior = jax.lax.cond(
-        jnp.asarray(dirichlet_fraction) > 0,
+        jnp.any(jnp.asarray(dirichlet_fraction) > 0),
         lambda: add_dirichlet_noise(noise_keys, root.prior, dirichlet_fraction, dirichlet_alpha),
         lambda: root.prior,
     )

@@ -42,6 +42,9 @@ class Puct:
     """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
 
     The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = first_play_urgency.
+
+    c_puct: float32 [], or [B]; of each tree.
+    first_play_urgency: float32 [].
     """
 
     c_puct: chex.Array
@@ -56,7 +59,8 @@ class Puct:
 
     def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> chex.Array:
         del place, fold
-        return self.c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
+        c_puct = self.c_puct if self.c_puct.ndim == 0 else jnp.tile(self.c_puct, len(visits) // len(self.c_puct))
+        return c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
 
     def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
         value, weight = features

@@ -1,6 +1,8 @@
 """The workers of a sweep on this machine, and the bar over its trials."""
 
+import contextlib
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -67,7 +69,7 @@ def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar"
         paths = [Path(told) / str(number) for number in range(workers)]
         processes: list[subprocess.Popen] = []
         try:
-            for path in paths:
+            for number, path in enumerate(paths):
                 with path.open("w") as file:
                     # In a session of its own, since Ctrl-C goes to all processes of a terminal, and a second signal
                     # is not waited for.
@@ -79,6 +81,7 @@ def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar"
                         start_new_session=True,
                     )
                 processes.append(process)
+                _give_cores(process.pid, number, workers)
             while any(process.poll() is None for process in processes):
                 time.sleep(_POLL_SECONDS)
                 bar.show(trials.points())
@@ -98,6 +101,14 @@ def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar"
         raise RuntimeError("; ".join([*dict.fromkeys(problems), "the same command goes on with the study"]))
     for problem in dict.fromkeys(problems):
         print(f"azjax: {problem}", file=sys.stderr)
+
+
+def _give_cores(process: int, number: int, workers: int) -> None:
+    """Keeps a worker to its share of the cores: two that both start threads for all of them take 1.5 times as long."""
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        cores = sorted(os.sched_getaffinity(0))[number::workers]
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(process, cores or os.sched_getaffinity(0))
 
 
 class _Bar:

@@ -35,11 +35,10 @@ def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
     table = Table(title=f"{study.name}: best trials", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for heading in ("trial", f"{study.objective.unit}, mean (95%)"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in study.search:
-        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("settings")
     for point in best_first(study, points)[:most]:
-        settings = [number(point.params[name]) for name in study.search]
-        table.add_row(str(point.number), str(Interval.of(point.values[-1])), *settings)
+        settings = " ".join(f"{name}={number(point.params[name])}" for name in study.search)
+        table.add_row(str(point.number), str(Interval.of(point.values[-1])), settings)
     return table
 
 

@@ -14,6 +14,7 @@ from azjax.training.config import Config, Hyper
 from azjax.training.gate import make_match, through_gate
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
+from azjax.training.members import over_members
 from azjax.training.replay import Replay, Steps, count_known, insert, new_replay
 from azjax.training.self_play import Games, new_games, self_play
 from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE, place
@@ -100,10 +101,10 @@ def make_iteration(
     match = make_match(game, network, config)
     config.replay_rows(game)  # refuses a replay that is too small
 
-    def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
-        play_key, learn_key, next_key = jax.random.split(state.key, 3)
-        games, steps = self_play(game, network, config, state.variables, hyper, play_key, state.games, mesh)
-        replay = insert(state.replay, steps, config.longest_game(game))
+    def learn_from(
+        learner: Learner, replay: Replay, steps: Steps, learn_key: chex.PRNGKey, hyper: Hyper
+    ) -> tuple[Learner, Replay, Metrics]:
+        replay = insert(replay, steps, config.longest_game(game))
         known_so_far = count_known(replay)
 
         def learn(learner: Learner, key: chex.PRNGKey) -> tuple[Learner, Metrics]:
@@ -127,12 +128,19 @@ def make_iteration(
             return learner, {**nothing, "skipped_updates": jnp.float32(0)}
 
         # Until the first game ends there is nothing to learn from.
-        learner, metrics = jax.lax.cond(known_so_far[-1] > 0, learn_all, learn_nothing, state.learner)
+        learner, metrics = jax.lax.cond(known_so_far[-1] > 0, learn_all, learn_nothing, learner)
         metrics |= {
             "skipped_in_a_row": learner.skipped.in_a_row.astype(jnp.float32),
             "replay_positions": known_so_far[-1].astype(jnp.float32),
-            **_results(steps),
         }
+        return learner, replay, metrics
+
+    def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
+        play_key, learn_key, next_key = jax.random.split(state.key, 3)
+        games, steps = self_play(game, network, config, state.variables, hyper, play_key, state.games, mesh)
+        learn = learn_from if mesh is not None else over_members(learn_from)
+        learner, replay, metrics = learn(state.learner, state.replay, steps, learn_key, hyper)
+        metrics |= _results(steps)
         return TrainState(learner, replay, games, next_key, state.iteration + 1, state.ladder), metrics
 
     return iteration

@@ -115,6 +115,7 @@ class Program:
       iterate: `iterate(state, hypers) -> (state, metrics)`, see `make_iteration`; jitted.
       need: of memory, without that of the compiled iteration.
       mesh: the devices.
+      devices_of_a_run: over how many of them a run is split.
       part: `part(state, number)`: the state of one run.
       whole: `whole(states)`: the state of all runs.
       with_ladders: `with_ladders(state, ladders)`: the state with other ladders, a list of those of the runs.
@@ -127,6 +128,7 @@ class Program:
     iterate: Any
     need: MemoryNeed
     mesh: Mesh
+    devices_of_a_run: int
     part: Callable[[TrainState, int], TrainState] = lambda state, _: state
     whole: Callable[[list[TrainState]], TrainState] = lambda states: states[0]
     with_ladders: Callable[[TrainState, list], TrainState] = lambda state, ladders: dataclasses.replace(
@@ -156,6 +158,7 @@ def _program(game: Game, config: Config, devices: int | Literal["all"]) -> Progr
         iterate=jax.jit(iteration, donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE))),
         need=memory_need(game, config, like, mesh.size),
         mesh=mesh,
+        devices_of_a_run=mesh.size,
     )
 
 
@@ -194,7 +197,8 @@ def run_program(
     need.check(config, free)
     console = Console(quiet=True) if console is None else console
     runs = [
-        _Run(each, folder, describe_run(game, each, mesh.size)) for each, folder in zip(configs, folders, strict=True)
+        _Run(each, folder, describe_run(game, each, program.devices_of_a_run))
+        for each, folder in zip(configs, folders, strict=True)
     ]
     told = str(folders[0]) if len(runs) == 1 else str(folders[0].parent)
     for run in runs:

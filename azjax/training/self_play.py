@@ -1,6 +1,6 @@
 """Self-play: games side by side, each move by a search, a new game in place of one that ended.
 
-Axis letters: `G` games side by side, `T` time steps.
+Axis letters: `G` games side by side, `T` time steps, `P` members of a population.
 """
 
 import dataclasses
@@ -14,11 +14,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from azjax.games.game import Game, random_legal_action, state_dataclass
-from azjax.networks import Network, Variables
+from azjax.networks import Members, Network, Variables
 from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
 from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.tree_memory import empty_tree, follow
 from azjax.training.config import Config, Hyper
+from azjax.training.members import over_members
 from azjax.training.replay import Steps
 from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE
 
@@ -92,7 +93,7 @@ class Searched(NamedTuple):
     tree: Tree | None
 
 
-def make_search(game: Game, network: Network, config: Config) -> Callable[..., Searched]:
+def make_search(game: Game, network: Network | Members, config: Config) -> Callable[..., Searched]:
     """`search(variables, hyper, full, keys, states, temperature, tree) -> Searched`: the searches of one ply, keys [G].
 
     `full`, bool [], is read where there are `fast_simulations`.
@@ -156,17 +157,52 @@ def self_play(
     # One draw for all games: under `vmap` both branches would run. They are at different plies of their games.
     full = jax.random.bernoulli(coin_key, hyper.full_search_fraction, (config.steps_per_iteration,))
     keys = jax.random.split(games_key, config.num_games)
-    play = functools.partial(_play, game, network, config)
+    play: Callable[..., tuple[Games, Steps]] = functools.partial(_play, game, network, config)
     if mesh is not None:
         split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME
         # Left to the compiler, the trees, which are runs of numbers, would be gathered.
         play = jax.shard_map(play, mesh=mesh, in_specs=split, out_specs=(BY_GAME, BY_COLUMN), check_vma=False)
+    else:
+        play = over_members(play, functools.partial(_play_members, game, network, config))
     return play(variables, hyper, full, keys, games)
+
+
+def _play_members(
+    game: Game,
+    network: Network,
+    config: Config,
+    count: int,
+    variables: Variables,
+    hyper: Hyper,
+    full: chex.Array,
+    keys: chex.PRNGKey,
+    games: Games,
+) -> tuple[Games, Steps] | None:
+    """`_play` of P members, all operands with leading axes [P], as that of one large batch of games.
+
+    Under `jax.vmap` the trees would be read and written member by member, in loops that carry copies of them all.
+
+    Returns:
+      None where not all that may differ between them is read by game.
+    """
+    if config.fast_simulations or hyper.forced_playouts is not None:
+        return None
+
+    def merged(leaf: chex.Array) -> chex.Array:
+        return leaf.reshape(-1, *leaf.shape[2:])
+
+    hyper = jax.tree.map(lambda scalar: jnp.repeat(scalar, config.num_games), hyper)
+    keys, games = jax.tree.map(merged, (keys, games))
+    # Every ply has a full search, since there is no other.
+    games, steps = _play(game, Members(network, count), config, variables, hyper, full[0], keys, games)
+    games = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), games)
+    steps = jax.tree.map(lambda leaf: jnp.moveaxis(leaf.reshape(len(leaf), count, -1, *leaf.shape[2:]), 1, 0), steps)
+    return games, steps
 
 
 def _play(
     game: Game,
-    network: Network,
+    network: Network | Members,
     config: Config,
     variables: Variables,
     hyper: Hyper,

@@ -1,4 +1,5 @@
-"""Which device holds what: games, their replay and the batch of a step are split, all else is on every device.
+"""Which device holds what: games, their replay and the batch of a step are split, all else is on every device. Of a
+population the members are split.
 
 Axis letters: `G` games side by side, `R` rows of the replay, `B` batch.
 """
@@ -13,13 +14,18 @@ from jax.sharding import PartitionSpec as P
 from azjax.training.config import Config
 
 GAMES = "games"
-"""The one axis of the mesh."""
+"""The one axis of the mesh of a run."""
+
+MEMBERS = "members"
+"""And of that of a population."""
 
 WHOLE = P()
 BY_GAME = P(GAMES)
 """Of [G, ...], and of [B, ...]."""
 BY_COLUMN = P(None, GAMES)
 """Of [R, G, ...]."""
+
+BY_MEMBER = P(MEMBERS)
 
 
 def make_mesh(config: Config, devices: int | Literal["all"] = 1) -> Mesh:
@@ -32,21 +38,39 @@ def make_mesh(config: Config, devices: int | Literal["all"] = 1) -> Mesh:
     Raises:
       ValueError: there are not as many, or games or batch cannot be split evenly over them.
     """
-    there = len(jax.local_devices())
-    count = there if devices == "all" else devices
-    if not 1 <= count <= there:
-        raise ValueError(f"devices must be 1..{there}, the devices of this process, or all; got {devices}")
+    count = _count(devices)
     taken = [
         device
         for process in range(jax.process_count())
         for device in [device for device in jax.devices() if device.process_index == process][:count]
     ]
     for field in ("num_games", "batch_size"):
-        if getattr(config, field) % len(taken):
-            raise ValueError(
-                f"{field} must be a multiple of the number of devices, {len(taken)}; got {getattr(config, field)}"
-            )
+        _check_even(field, getattr(config, field), len(taken))
     return Mesh(np.array(taken), (GAMES,), axis_types=(AxisType.Auto,))
+
+
+def make_mesh_of_members(count: int, devices: int | Literal["all"] = 1) -> Mesh:
+    """The devices of a population of `count` members.
+
+    Raises:
+      ValueError: there are not as many, or the members cannot be split evenly over them.
+    """
+    taken = jax.local_devices()[: _count(devices)]
+    _check_even("population", count, len(taken))
+    return Mesh(np.array(taken), (MEMBERS,), axis_types=(AxisType.Auto,))
+
+
+def _count(devices: int | Literal["all"]) -> int:
+    there = len(jax.local_devices())
+    count = there if devices == "all" else devices
+    if not 1 <= count <= there:
+        raise ValueError(f"devices must be 1..{there}, the devices of this process, or all; got {devices}")
+    return count
+
+
+def _check_even(name: str, size: int, devices: int) -> None:
+    if size % devices:
+        raise ValueError(f"{name} must be a multiple of the number of devices, {devices}; got {size}")
 
 
 def place(mesh: Mesh, spec: P, tree: Any) -> Any:

@@ -43,3 +43,33 @@ def test_one_key_is_split_for_the_states(name):
 def test_keys_of_another_number_than_the_states_are_refused():
     with pytest.raises(AssertionError, match="shape"):
         _search("alphazero", jax.random.split(jax.random.key(1), 3), 8)
+
+
+@pytest.mark.parametrize("leaves_per_step", [1, 2])
+def test_states_may_have_options_of_their_own(leaves_per_step):
+    keys = jax.random.split(jax.random.key(1), 4)
+    options = {
+        "c_puct": np.float32([0.5, 1.0, 2.0, 8.0]),
+        "dirichlet_fraction": np.float32([0.0, 0.25, 0.5, 1.0]),
+        "dirichlet_alpha": np.float32([10.0, 0.1, 0.3, 1.0]),
+        "temperature": np.float32([0.0, 1.0, 2.0, 0.5]),
+    }
+    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 4))
+
+    def found(rows, options):
+        result = alphazero_policy(
+            None,
+            keys[rows],
+            jax.tree.map(lambda leaf: leaf[rows], states),
+            game=GAME,
+            evaluator=evaluators.uniform(GAME),
+            num_simulations=32,
+            leaves_per_step=leaves_per_step,
+            **options,
+        )
+        return jax.device_get(dataclasses.replace(result, tree=None))
+
+    whole = found(slice(None), options)
+    assert len(np.unique(whole.visits, axis=0)) == 4
+    alone = [found(slice(row, row + 1), {name: values[row] for name, values in options.items()}) for row in range(4)]
+    jax.tree.map(np.testing.assert_array_equal, whole, jax.tree.map(lambda *rows: np.concatenate(rows), *alone))

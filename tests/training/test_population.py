@@ -1,16 +1,17 @@
 """Populations: members are runs like others."""
 
+import functools
 import json
 import shutil
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from small_run import SMALL
 
 from azjax.games.game import make
 from azjax.training import Checkpoints, init, load_run, make_iteration, members_of, train, train_population
-from azjax.training.population import over_members
 
 GAME = make("connect2")
 CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
@@ -91,22 +92,48 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert rows(train(GAME, config, tmp_path / "lone").folder) == rows(sound.folder)
 
 
-@pytest.mark.slow
-def test_all_at_once_they_play_the_same_games_and_learn_the_same_up_to_rounding():
-    """As on accelerators."""
-    seeds = np.arange(3, dtype=np.uint32)
-    hypers = jax.tree.map(lambda *values: np.array(values, np.float32), *[SMALL.hyper] * 3)
-    begin = jax.jit(jax.vmap(lambda seed, hyper: init(GAME, SMALL, seed, hyper)))
-    found = []
-    for vmapped in (False, True):
-        iterate = jax.jit(over_members(make_iteration(GAME, SMALL), vmapped))
-        state, steps = begin(seeds, hypers), []
-        for _ in range(3):
-            state, metrics = iterate(state, hypers)
-            steps.append(metrics)
-        found.append((state, steps))
-    (one, in_turn), (other, at_once) = found
-    same(one.replay.steps.states, other.replay.steps.states)
-    same(one.games, other.games)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), in_turn, at_once)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), one.variables, other.variables)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        *(
+            pytest.param(changes, marks=pytest.mark.slow)
+            for changes in (
+                {"policy": "gumbel", "solver": True},
+                {"network": "resnet", "width": 8},
+                {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2},
+                {"reuse_tree": True, "forced_playouts": 2.0},
+                {"fast_simulations": 2, "full_search_fraction": 0.5},
+                {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
+            )
+        ),
+    ],
+    ids=lambda changes: "-".join(changes) or "small",
+)
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatch):
+    """To the bit on CPU; up to rounding where members share every operation, as on accelerators."""
+    if not in_turn:
+        monkeypatch.setattr("azjax.training.members.jax.default_backend", lambda: "gpu")
+    config = SMALL.replace(**changes)
+    configs = members_of(config, {"c_puct": [0.5, 3.0], "dirichlet_fraction": [0.1, 0.5], "temperature": [0.5, 2.0]})
+    seeds = np.array([each.seed for each in configs], np.uint32) + np.arange(len(configs), dtype=np.uint32)
+    hypers = jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs))
+    iteration = make_iteration(GAME, config)
+    begin, iterate = jax.jit(functools.partial(init, GAME, config)), jax.jit(iteration)
+    together = jax.jit(jax.vmap(begin))(seeds, hypers)
+    iterate_together = jax.jit(jax.vmap(iteration))
+    alone = [begin(seed, jax.tree.map(lambda leaf: leaf[number], hypers)) for number, seed in enumerate(seeds)]
+    for _ in range(3):
+        together, _ = iterate_together(together, hypers)
+        alone = [
+            iterate(state, jax.tree.map(lambda leaf: leaf[number], hypers))[0] for number, state in enumerate(alone)
+        ]
+    apart = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
+    same(apart.games, together.games)
+    same(apart.replay.steps.states, together.replay.steps.states)
+    assert int(apart.replay.known.sum()) > 0
+    if in_turn:
+        same(apart, together)
+    else:
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), apart.variables, together.variables)

@@ -1,0 +1,129 @@
+"""Workers of a sweep that are killed (signal 9) at random, on a journal file and on PostgreSQL."""
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from killing import assert_equal_runs
+from small_sweep import write_sweep
+
+from azjax.sweep import JOURNAL, Trials, connect, load_study, worker_command
+from azjax.training import load_run, train_population
+
+pytestmark = pytest.mark.slow
+TIMEOUT_SECONDS = 600
+LEASE = 4.0  # longer than a worker is ever without a turn on a busy machine
+WORKERS, KILLS = 2, 5
+
+
+@pytest.fixture
+def journal(tmp_path) -> str:
+    return str(tmp_path / JOURNAL)
+
+
+@pytest.fixture
+def postgresql() -> Iterator[str]:
+    """The address of a database whose server begins and ends with the test."""
+    pytest.importorskip("psycopg")
+    found = shutil.which("initdb") or next(iter(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
+    if found is None:
+        pytest.skip("needs PostgreSQL (Debian: apt install postgresql)")
+    binaries = Path(found).resolve().parent
+    home = Path(tempfile.mkdtemp(prefix="azjax-postgresql-"))  # pytest's own folders are closed to other users
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # whom PostgreSQL refuses
+        shutil.chown(home, "postgres", "postgres")
+        as_user = ["runuser", "-u", "postgres", "--"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def run(program: str, *arguments: str) -> None:
+        command = [*as_user, str(binaries / program), "-D", str(home / "data"), *arguments]
+        # The server keeps what it is given as its output.
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120, cwd=home)
+
+    try:
+        run("initdb", "--auth", "trust", "--username", "azjax")
+        run("pg_ctl", "--wait", "-o", f"-h 127.0.0.1 -p {port} -k {home}", "start")
+        try:
+            yield f"postgresql+psycopg://azjax@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "--mode", "immediate", "stop")
+    finally:
+        shutil.rmtree(home)
+
+
+@pytest.mark.parametrize("kind", ["journal", "postgresql"])
+def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_trial(tmp_path, request, kind):
+    storage = request.getfixturevalue(kind)
+    path = write_sweep(tmp_path, ("trials = 3", "trials = 30"), ("simulations = 256", "simulations = 5120"))
+    study, folder = load_study(path), tmp_path / "study"
+    command = worker_command(path, folder, storage, LEASE)
+    at_work: list[int] = []
+
+    def kill_again_and_again(number: int) -> None:
+        rng = random.Random(number)
+        for _ in range(KILLS):
+            worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            rows_before, began = _rows(folder), time.monotonic()
+            while _rows(folder) == rows_before and worker.poll() is None and time.monotonic() - began < TIMEOUT_SECONDS:
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0, 3))
+            worker.kill()
+            _, err = worker.communicate()
+            assert worker.returncode in (-9, 0), err
+            at_work.append(worker.returncode)
+
+    killers = [threading.Thread(target=kill_again_and_again, args=(number,)) for number in range(WORKERS)]
+    for killer in killers:
+        killer.start()
+    for killer in killers:
+        killer.join()
+    assert at_work == [-9] * WORKERS * KILLS
+
+    last = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(WORKERS)]
+    for worker in last:
+        _, err = worker.communicate(timeout=TIMEOUT_SECONDS)
+        assert worker.returncode == 0, err
+
+    trials = Trials(study, connect(storage))
+    points, attempts = trials.points(), trials.optuna_study.trials
+    assert len(points) == study.trials
+    # Only what was killed twice is given up.
+    reasons = {point.reason for point in points if point.state == "failed"}
+    assert reasons <= {"its worker was killed 2 times"}
+    complete = [point for point in points if point.state == "complete"]
+    assert len(complete) >= study.trials - WORKERS * KILLS // 2
+    assert {point.state for point in points} <= {"complete", "failed"}
+    # Each was finished by one worker, and none is held by anybody.
+    ended = [attempt.state.name for attempt in attempts]
+    assert ended.count("COMPLETE") == len(complete)
+    assert set(ended) <= {"COMPLETE", "FAIL"}
+    # Those of another try are what they would have been without a kill, to the bit.
+    again = {attempt.user_attrs["point"] for attempt in attempts if "point" in attempt.user_attrs}
+    again &= {point.number for point in complete}
+    assert again
+    for number in again:
+        for seed in range(study.seeds):
+            run = folder / f"trial_{number:05}" / f"seed_{seed}"
+            _, config = load_run(run)
+            straight = tmp_path / "straight" / run.parent.name / run.name
+            rungs = study.budget.rungs
+            for rung in range(1, rungs + 1):
+                upto = config.replace(iterations=config.iterations * rung // rungs)
+                train_population(study.game, [upto], [straight], resume=True)
+            assert_equal_runs(run, straight)
+
+
+def _rows(folder: Path) -> int:
+    """Iterations in the metrics of all runs."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.glob("trial_*/seed_*/metrics.jsonl"))
