@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from azjax.agents import LEVELS, is_trained, load_mind, load_opponent, load_player
 from azjax.benchmark.doctor import Doctor
 from azjax.benchmark.games import GamesBenchmark
+from azjax.benchmark.population import PopulationBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.errors import silence_threads, told_in_one_line
 from azjax.evaluation import (
@@ -69,6 +70,7 @@ from azjax.report import (
 )
 from azjax.training import preset, train, train_population
 from azjax.training.peers import joined
+from azjax.training.sharding import devices_for_members, offer_cpu_devices
 
 _console = Console(highlight=False, markup=False)
 
@@ -86,6 +88,7 @@ usage: azjax COMMAND ...
   azjax sweep show STUDY.toml  the best trials of a sweep, and a page
   azjax benchmark search    simulations per second, beside mctx, OpenSpiel and plain Python
   azjax benchmark games     steps per second of random play, beside pgx, OpenSpiel and plain Python
+  azjax benchmark population  iterations per second of agents trained at once, beside one after the other
   azjax doctor              what runs here, how fast, what there is room for, and what to set
 
 azjax train and azjax sweep end with exit code 0 when they are done, 130 or 143 after Ctrl-C or SIGTERM when they have
@@ -103,6 +106,8 @@ def train_command(arguments: list[str]) -> None:
     name, arguments = first_word("train", "GAME", arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
+    if isinstance(options.devices, int):
+        offer_cpu_devices(options.devices)
     if options.members is not None:
         _train_population(game, options, folder)
         return
@@ -115,7 +120,7 @@ def train_command(arguments: list[str]) -> None:
             accept_changes=options.accept_changes,
             tensorboard=options.tensorboard,
             console=_console if not options.process else None,
-            devices=options.devices,
+            devices=options.devices or 1,
         )
     if options.process:  # the first one tells
         sys.exit(128 + result.stopped_by if result.stopped_by else 0)
@@ -238,7 +243,11 @@ def report_command(arguments: list[str]) -> None:
 
 
 def benchmark_command(arguments: list[str]) -> None:
-    benchmarks = {"games": GamesBenchmark, "search": SearchBenchmark}
+    benchmarks: dict[str, Any] = {
+        "games": GamesBenchmark,
+        "population": PopulationBenchmark,
+        "search": SearchBenchmark,
+    }
     what, arguments = first_word("benchmark", " or ".join(benchmarks), arguments)
     if what not in benchmarks:
         raise ValueError(f"unknown benchmark {what!r}; available: {', '.join(benchmarks)}")
@@ -380,6 +389,7 @@ def _train_population(game: Game, options: TrainOptions, folder: Path) -> None:
         accept_changes=options.accept_changes,
         tensorboard=options.tensorboard,
         console=_console,
+        devices=options.devices or devices_for_members(len(members)),
     )
     _console.print(population_table(members, [result.folder for result in results]))
     with contextlib.suppress(ValueError):  # Matplotlib is an extra

@@ -31,7 +31,8 @@ class TrainOptions:
       accept_changes: go on although settings, rules of the game, platform or packages are not those of the run.
       tensorboard: log to FOLDER/tensorboard too (needs the extra `log`).
       games: of each match at the end, even.
-      devices: how many of each process the games, their replay and the batch are split over; `all` that it has.
+      devices: how many of each process the games, their replay and the batch are split over, or the members of a
+        population; `all` that it has. 1 by default; for a population as many as divide it, on CPU one for each core.
       coordinator: HOST:PORT where the processes of a run on several machines meet, process 0's; with `process` and
         `processes`.
       process: which of them this is, from 0 on.
@@ -46,7 +47,7 @@ class TrainOptions:
     accept_changes: bool = False
     tensorboard: bool = False
     games: int = 10_000
-    devices: int | Literal["all"] = 1
+    devices: int | Literal["all"] | None = None
     coordinator: str | None = None
     process: int | None = None
     processes: int | None = None
@@ -56,11 +57,11 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         _check_games(self.games)
-        if self.devices != "all" and self.devices < 1:
+        if isinstance(self.devices, int) and self.devices < 1:
             raise ValueError(f"devices must be at least 1, or all; got {self.devices}")
         _ = self.meeting
-        if self.members is not None and (self.meeting is not None or self.devices != 1):
-            raise ValueError("a population is trained on one device, by one process")
+        if self.members is not None and self.meeting is not None:
+            raise ValueError("a population is trained by one process")
 
     @property
     def members(self) -> list[Config] | None:

@@ -104,6 +104,18 @@ def self_play() -> str:
     )
 
 
+def populations() -> str:
+    """Iterations per second of agents that are trained at once."""
+    heads = ("game", "one run", "population, all members together", "ratio")
+    return table(
+        heads,
+        (
+            [row["game"], *(f"{rate:,.1f}" for rate in row["iterations_per_second"].values()), f"{row['ratio']:.2f}"]
+            for row in rows_of("population")
+        ),
+    )
+
+
 def holding_back() -> str:
     """Mistakes of networks that learned for equal time."""
     heads = ("", "positions", "positions a game", "network", "narrow", "with 400", "narrow, with 400")
@@ -209,5 +221,5 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
-    for each in (search, search_on_a_second_machine, games, self_play, holding_back, notebooks, cards)
+    for each in (search, search_on_a_second_machine, games, self_play, populations, holding_back, notebooks, cards)
 }

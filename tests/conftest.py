@@ -26,6 +26,7 @@ import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.devices()  # JAX runs from here on, so that no test changes how many there are
 
 GOLDEN = Path(__file__).parent / "golden"
 

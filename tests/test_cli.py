@@ -95,8 +95,12 @@ def _refused(capsys, arguments, code=2):
             "vary: each field once, got l2, l2 (`azjax train tictactoe --help` lists the options)",
         ),
         (
-            ["train", "tictactoe", "--population", "4", "--devices", "2"],
-            "a population is trained on one device, by one process (`azjax train tictactoe --help` lists the options)",
+            ["train", "tictactoe", "--population", "4", "--coordinator", "h:1", "--process", "0", "--processes", "1"],
+            "a population is trained by one process (`azjax train tictactoe --help` lists the options)",
+        ),
+        (
+            ["train", "tictactoe", "--population", "4", "--devices", "2000"],
+            "devices must be 1..1, the devices of this process, or all; got 2000",
         ),
         (
             ["train", "tictactoe", "--replay-size", "100"],
@@ -127,7 +131,7 @@ def _refused(capsys, arguments, code=2):
             ["train", "connect2", "--coordinator", "here:70", "--process", "2", "--processes", "2"],
             "process must be 0..1, got 2" + TRAIN_HELP,
         ),
-        (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, search"),
+        (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (
             ["benchmark", "games", "--repeats", "0"],
             "repeats must be at least 1, got 0 (`azjax benchmark games --help` lists the options)",

@@ -5,7 +5,6 @@ Beside mctx, rules and evaluator are the same on both sides: `uniform` (logits a
 letters: `A` actions, `K` slots of the compact table of legal actions, `B` batch, `N` simulations of each search.
 """
 
-import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -35,6 +34,7 @@ from azjax.benchmark.searches import (
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
 from azjax.games.game import Game, make
 from azjax.search import alphazero_policy, evaluators, uct_policy
+from azjax.training.sharding import num_cores, offer_cpu_devices
 
 STAND_INS = {"uniform": evaluators.uniform, "peaked": peaked}
 _EVALUATORS = STAND_INS | {"random": evaluators.random, "rollout": evaluators.rollout}
@@ -149,8 +149,7 @@ def start_devices(devices: int | None) -> int:
     Raises:
       ValueError: there is another number of devices than asked for.
     """
-    with contextlib.suppress(RuntimeError):  # JAX runs already
-        jax.config.update("jax_num_cpu_devices", devices or os.cpu_count() or 1)
+    offer_cpu_devices(devices or num_cores())
     found = jax.device_count()
     if devices not in (None, found):
         raise ValueError(f"devices must be {found}, as JAX was started on {jax.default_backend()}, got {devices}")

@@ -5,6 +5,7 @@ import json
 import math
 import tomllib
 import typing
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,22 @@ class Study:
         described = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for name in ("name", "trials", "slurm"):
             del described[name]
-        described |= {name: dataclasses.asdict(described[name]) for name in ("base", "budget")}
+        described["budget"] = dataclasses.asdict(self.budget)
+        described["base"] = shared_settings(dataclasses.asdict(self.base), self.search)
         described["search"] = {name: dataclasses.asdict(values) for name, values in self.search.items()}
         described["objective"] = {"kind": type(self.objective).__name__.lower(), **vars(self.objective)}
         # Its rules are checked by each run; to play them here would take an accelerator away from the workers.
         described["game"] = {"name": self.game.name, "options": self.game.options}
         return json.loads(json.dumps(described))
+
+
+def shared_settings(base: dict[str, Any], search: Iterable[str]) -> dict[str, Any]:
+    """Of a configuration as JSON has it, what all runs of a study have; `search` are the names of what differs."""
+    own = {*_SET_BY_SWEEP, *search}
+    shared, hyper = (
+        {name: value for name, value in settings.items() if name not in own} for settings in (base, base["hyper"])
+    )
+    return shared | {"hyper": hyper}
 
 
 @dataclasses.dataclass(frozen=True)

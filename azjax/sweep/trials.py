@@ -17,7 +17,7 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from azjax.sweep.study import Choices, Range, Study
+from azjax.sweep.study import Choices, Range, Study, shared_settings
 from azjax.training.run_folder import with_defaults
 
 LEASE_SECONDS = 60.0
@@ -103,14 +103,16 @@ class Trials:
         self._lease = lease
         self._seen: dict[int, tuple[int, float]] = {}
         self._distributions = {name: _distribution(values) for name, values in study.search.items()}
-        self.optuna_study = optuna.create_study(
-            storage=storage,
-            study_name=study.name,
-            direction=study.objective.direction,
-            sampler=_sampler(study),
-            pruner=_pruner(study),
-            load_if_exists=True,
-        )
+        how: dict[str, Any] = {
+            "storage": storage,
+            "study_name": study.name,
+            "sampler": _sampler(study),
+            "pruner": _pruner(study),
+        }
+        try:
+            self.optuna_study = optuna.load_study(**how)  # a journal that is looked at stays as it is
+        except KeyError:
+            self.optuna_study = optuna.create_study(**how, direction=study.objective.direction, load_if_exists=True)
         self._check_same()
 
     def points(self) -> list[Point]:
@@ -277,7 +279,7 @@ class Trials:
         if saved is None:
             self.optuna_study.set_user_attr("study", asked)
             return
-        saved |= {"base": with_defaults(saved["base"])}
+        saved |= {"base": shared_settings(with_defaults(saved["base"]), saved["search"])}
         changes = [
             f"{name} = {was}, asked for {now}" for name, was, now in _differences(saved, asked, "") if was != now
         ]

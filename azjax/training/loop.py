@@ -91,7 +91,7 @@ def train(
     """
     return run_program(
         game,
-        _program(game, config.static, devices),
+        program_of_run(game, config.static, devices),
         [config],
         [Path(folder)],
         seeds=np.uint32(config.seed),
@@ -142,7 +142,7 @@ class Program:
 
 
 @functools.lru_cache(maxsize=4)
-def _program(game: Game, config: Config, devices: int | Literal["all"]) -> Program:
+def program_of_run(game: Game, config: Config, devices: int | Literal["all"]) -> Program:
     """Of one run, whose configuration has this static part."""
     mesh = make_mesh(config, devices)
     begin = functools.partial(init, game, config)

@@ -99,7 +99,7 @@ def train_population(
     configs = [each.replace(keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs]
     return run_program(
         game,
-        _program(game, config.static, len(configs), devices),
+        program_of_members(game, config.static, len(configs), devices),
         configs,
         [Path(folder) for folder in folders],
         seeds=np.array([each.seed for each in configs], np.uint32),
@@ -112,7 +112,7 @@ def train_population(
 
 
 @functools.lru_cache(maxsize=4)
-def _program(game: Game, config: Config, count: int, devices: int | Literal["all"]) -> Program:
+def program_of_members(game: Game, config: Config, count: int, devices: int | Literal["all"]) -> Program:
     """Of so many members, whose configurations have this static part."""
     mesh = make_mesh_of_members(count, devices)
     by_member = NamedSharding(mesh, BY_MEMBER)

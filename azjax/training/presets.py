@@ -69,6 +69,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             replay_size=4096,
             batch_size=128,
             evaluate_every=5,
+            checkpoint_every=200,
             learning_rate=3e-3,
         ),
     ),

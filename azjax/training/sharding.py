@@ -4,6 +4,8 @@ population the members are split.
 Axis letters: `G` games side by side, `R` rows of the replay, `B` batch.
 """
 
+import contextlib
+import os
 from typing import Any, Literal
 
 import jax
@@ -58,6 +60,27 @@ def make_mesh_of_members(count: int, devices: int | Literal["all"] = 1) -> Mesh:
     taken = jax.local_devices()[: _count(devices)]
     _check_even("population", count, len(taken))
     return Mesh(np.array(taken), (MEMBERS,), axis_types=(AxisType.Auto,))
+
+
+def offer_cpu_devices(count: int) -> None:
+    """Makes so many devices of the CPU, where JAX does not run yet; of accelerators there are as many as there are."""
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", count)
+
+
+def num_cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def devices_for_members(count: int) -> int:
+    """As many devices as a population of `count` can be split over evenly; on CPU there is one for each core."""
+
+    def largest_divisor(most: int) -> int:
+        return max(devices for devices in range(1, most + 1) if count % devices == 0)
+
+    offer_cpu_devices(largest_divisor(num_cores()))
+    return largest_divisor(len(jax.local_devices()))
 
 
 def _count(devices: int | Literal["all"]) -> int:

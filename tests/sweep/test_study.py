@@ -6,17 +6,18 @@ import pytest
 from small_sweep import write_sweep
 
 import azjax
-from azjax.sweep import Budget, Choices, Elo, Mistakes, Range, Score, load_study
+from azjax.sweep import Budget, Choices, Elo, Mistakes, Range, Score, Trials, connect, load_study
 from azjax.training import Config
 
 EXAMPLE = Path(__file__).parents[2] / "experiments" / "sweeps" / "tictactoe.toml"
 
 
-def test_the_committed_example_is_a_sweep_of_tictactoe_over_three_seeds():
+def test_the_committed_study_is_one_of_tictactoe_over_three_seeds():
     study = load_study(EXAMPLE)
     assert (study.name, study.game, study.seeds) == ("tictactoe", azjax.make("tictactoe"), 3)
     assert isinstance(study.objective, Mistakes)
-    assert {"learning_rate", "updates_per_iteration", "policy"} == study.search.keys()
+    assert {"learning_rate", "c_puct", "dirichlet_fraction", "num_simulations", "width"} == study.search.keys()
+    assert study.trials == 64
     assert f"```toml\n{EXAMPLE.read_text()}```" in (EXAMPLE.parents[2] / "docs" / "sweeping.md").read_text()
 
 
@@ -75,6 +76,18 @@ def test_what_may_not_change_is_described_and_the_number_of_trials_is_not(tmp_pa
     one = load_study(write_sweep(tmp_path)).describe()
     assert load_study(write_sweep(tmp_path, ("trials = 3", "trials = 9\n"))).describe() == one
     assert load_study(write_sweep(tmp_path, ("width = 16", "width = 8"))).describe() != one
+    # What each point has of its own is not that of the base, whatever becomes of the preset.
+    assert {"seed", "iterations", "learning_rate"}.isdisjoint({*one["base"], *one["base"]["hyper"]})
+
+
+def test_the_committed_journal_is_that_of_the_committed_study():
+    study = load_study(EXAMPLE)
+    journal = EXAMPLE.parents[1] / "results" / "sweep_tictactoe.journal"
+    written = journal.read_bytes()
+    points = Trials(study, connect(journal, must_exist=True)).points()
+    assert len(points) == study.trials == 64
+    assert {point.state for point in points} == {"complete", "pruned"}
+    assert journal.read_bytes() == written
 
 
 def test_a_grid_has_all_its_points_where_no_number_is_given(tmp_path):

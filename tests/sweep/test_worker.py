@@ -215,10 +215,10 @@ def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, 
 def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys):
     changes = [("trials = 3", "trials = 1"), ("seeds = 2", "seeds = 1")]
     path, folder = write_sweep(tmp_path, *changes), tmp_path / "found"
-    compiled = population._program.cache_info().misses
+    compiled = population.program_of_members.cache_info().misses
     main(["sweep", str(path), "--folder", str(folder)])
     # Both rungs are trained by one program.
-    assert population._program.cache_info().misses == compiled + 1
+    assert population.program_of_members.cache_info().misses == compiled + 1
     text = capsys.readouterr().out
     assert "1/1 trials" in text
     assert "small: best trials" in text

@@ -3,15 +3,19 @@
 import functools
 import json
 import shutil
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from killing import assert_equal_runs
 from small_run import SMALL
 
 from azjax.games.game import make
 from azjax.training import Checkpoints, init, load_run, make_iteration, members_of, train, train_population
+from azjax.training.sharding import make_mesh_of_members
 
 GAME = make("connect2")
 CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
@@ -71,6 +75,23 @@ def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tm
         same(results[number].state, lone.state)
     assert rows(results[0].folder) != rows(results[1].folder)
     assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
+
+
+def test_split_over_devices_it_equals_the_lone_run_to_the_bit_too(tmp_path):
+    settings = "--iterations 4 --width 16 --num-simulations 4 --num-games 4 --updates-per-iteration 2 --batch-size 8"
+    command = [sys.executable, "-m", "azjax", "train", "connect2", *settings.split(), "--folder", str(tmp_path)]
+    command += ["--population", "4", "--devices", "2", "--vary", "learning_rate=1e-3,1e-2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    config = load_run(tmp_path / "member_03")[1]
+    assert (config.hyper.learning_rate, config.seed) == (1e-2, 1)
+    lone = train(GAME, config, tmp_path / "lone")
+    assert_equal_runs(tmp_path / "member_03", lone.folder)
+
+
+def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused():
+    with pytest.raises(ValueError, match=r"devices must be 1\.\.1, the devices of this process, or all; got 2"):
+        make_mesh_of_members(4, 2)
 
 
 @pytest.mark.slow

@@ -92,6 +92,16 @@ def test_committed_results_are_drawn(name, parts, tmp_path):
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_mistakes_on_the_way_are_summed_up_over_seeds():
+    found = load_study("best_of_sweep").summary([[4, 0, 0, 0], [2, 1, 0, 1], [3, 2, 1, 0]])
+    assert {name: value["mean"] for name, value in found.items()} == {
+        "mistakes_at_the_end": 0.333,
+        "mean_mistakes_on_the_way": 1.167,
+        # After 2, never (5), and 4 of 4 parts.
+        "share_of_simulations_until_without_mistakes": 0.917,
+    }
+
+
 @pytest.mark.parametrize("name", ["brandub", "santorini_5x5"])
 def test_committed_matches_are_drawn(name, tmp_path):
     study = load_study("against_uct")
@@ -107,6 +117,18 @@ def test_draws_before_the_last_ply_are_told_apart():
         "agent", "uct:10", (0.0, 0.0, 1.0, -1.0), tuple((0,) * plies for plies in (30, 512, 40, 50)), starts=None
     )
     assert study.early_draws(match, 512) == 1
+
+
+@pytest.mark.slow
+def test_the_best_point_of_the_committed_sweep_is_trained_again_at_tiny_size(tmp_path):
+    study = load_study("best_of_sweep")
+    study.main(2, 1_640_000, runs=tmp_path / "runs", output=tmp_path / "found.json")
+    found = json.loads((tmp_path / "found.json").read_text())
+    before, best = found["rows"]
+    assert before["settings"] == study.BEFORE
+    assert best["settings"].keys() == study.BEFORE.keys()
+    assert {len(counts) for row in found["rows"] for counts in row["mistakes"]} == {study.PARTS}
+    assert found["settings"]["seeds"] == 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,130 @@
+"""`azjax benchmark population`: iterations per second of agents trained at once, beside one after the other."""
+
+import dataclasses
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from azjax.benchmark.search import machine
+from azjax.games.game import make
+from azjax.training import preset
+from azjax.training.config import Config
+from azjax.training.loop import Program, program_of_run
+from azjax.training.population import program_of_members
+from azjax.training.sharding import WHOLE, devices_for_members, place
+
+_WARM_UP = 20  # iterations, so that games end and there is much to learn from
+
+
+@dataclasses.dataclass(frozen=True)
+class PopulationBenchmark:
+    """Measures iterations per second of a population beside those of a lone run.
+
+    Each iteration counts that some agent has done; compiling, evaluation and checkpoints do not.
+
+    Attributes:
+      games: which ones, with the settings of their presets.
+      members: of the population.
+      repeats: timed turns of each side; the median of their ratios counts.
+      seconds: of a turn of each side, about.
+      output: write the results there too, as JSON.
+    """
+
+    games: tuple[str, ...] = ("connect2", "tictactoe")
+    members: int = 32
+    repeats: int = 5
+    seconds: float = 3.0
+    output: Path | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("members", "repeats"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be above 0, got {self.seconds}")
+        for name in self.games:
+            make(name)
+
+    def run(self, console: Console) -> dict[str, Any]:
+        """Measures, prints a table, writes `output`, and returns what was written."""
+        load, devices = os.getloadavg()[0], devices_for_members(self.members)
+        rows = []
+        for name in self.games:
+            with console.status(f"{name}: compiling and timing"):
+                rows.append({"game": name, **self._measure(name, devices)})
+        report = {
+            "command": "azjax benchmark population",
+            "settings": {"members": self.members, "repeats": self.repeats, "seconds": self.seconds, "devices": devices},
+            "machine": machine(("azjax", "jax", "jaxlib")) | {"load_average": round(load, 2)},
+            "rows": rows,
+        }
+        table = Table("game", title=f"iterations per second, {self.members} members, {devices} devices")
+        for heading in ("one run", "population, all members", "ratio"):
+            table.add_column(heading, justify="right")
+        for row in rows:
+            rates = row["iterations_per_second"]
+            table.add_row(row["game"], f"{rates['one run']:,.1f}", f"{rates['population']:,.1f}", f"{row['ratio']:.2f}")
+        console.print(table)
+        if load > 0.5:
+            console.print(f"the machine was not idle: load average {load:.1f}")
+        if self.output is not None:
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+            self.output.write_text(json.dumps(report, indent=2) + "\n")
+            console.print(f"written to {self.output}")
+        return report
+
+    def _measure(self, name: str, devices: int) -> dict[str, Any]:
+        game = make(name)
+        config, count = preset(game), self.members
+        seeds = np.arange(count, dtype=np.uint32)
+        hypers = jax.tree.map(lambda scalar: np.full(count, scalar, np.float32), config.hyper)
+        sides = {
+            "one run": (1, _iterations(program_of_run(game, config.static, 1), config, seeds[0], None)),
+            "population": (
+                count,
+                _iterations(program_of_members(game, config.static, count, devices), config, seeds, hypers),
+            ),
+        }
+        times: dict[str, int] = {}
+        rates: dict[str, list[float]] = {side: [] for side in sides}
+        for side, (_, iterate) in sides.items():
+            iterate(_WARM_UP)
+            began = time.perf_counter()
+            iterate(2)
+            times[side] = max(1, round(2 * self.seconds / (time.perf_counter() - began)))
+        for _ in range(self.repeats):
+            for side, (members, iterate) in sides.items():
+                began = time.perf_counter()
+                iterate(times[side])
+                rates[side].append(members * times[side] / (time.perf_counter() - began))
+        ratios = [many / one for one, many in zip(rates["one run"], rates["population"], strict=True)]
+        return {
+            "iterations_per_second": {side: statistics.median(found) for side, found in rates.items()},
+            "ratio": statistics.median(ratios),
+            "ratio_range": [min(ratios), max(ratios)],
+        }
+
+
+def _iterations(program: Program, config: Config, seeds: Any, hypers: Any) -> Callable[[int], None]:
+    """Does so many iterations, each of whose metrics come to the host, as those of a run do."""
+    if hypers is None:
+        hypers = jax.tree.map(np.float32, config.hyper)
+    seeds, hypers = (place(program.mesh, WHOLE, each) for each in (seeds, hypers))
+    state = program.begin(seeds, hypers)
+
+    def iterate(count: int) -> None:
+        nonlocal state
+        for _ in range(count):
+            state, metrics = program.compiled(state, hypers)
+            jax.device_get(metrics)
+
+    return iterate
