@@ -116,6 +116,28 @@ def populations() -> str:
     )
 
 
+def best_of_sweep() -> str:
+    """A preset from before a sweep, and the best trial of the sweep."""
+
+    def cell(value: dict[str, float], form: str) -> str:
+        mean, low, high = (format(value[name], form) for name in ("mean", "low", "high"))
+        return f"{mean} ({low} to {high})"
+
+    heads = ("settings", "simulations until no mistake for the first time", "mistakes on the way", "at the end")
+    return table(
+        heads,
+        (
+            [
+                row["name"],
+                cell(row["share_of_simulations_until_no_mistake"], ".0%"),
+                cell(row["mean_mistakes_on_the_way"], ".1f"),
+                cell(row["mistakes_at_the_end"], ".0f"),
+            ]
+            for row in rows_of("best_of_sweep")
+        ),
+    )
+
+
 def holding_back() -> str:
     """Mistakes of networks that learned for equal time."""
     heads = ("", "positions", "positions a game", "network", "narrow", "with 400", "narrow, with 400")
@@ -221,5 +243,15 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
-    for each in (search, search_on_a_second_machine, games, self_play, populations, holding_back, notebooks, cards)
+    for each in (
+        search,
+        search_on_a_second_machine,
+        games,
+        self_play,
+        populations,
+        best_of_sweep,
+        holding_back,
+        notebooks,
+        cards,
+    )
 }

@@ -47,19 +47,19 @@ def config_of(settings: dict[str, Any], simulations: int) -> Config:
 
 
 def summary(counts: list[list[int]]) -> dict[str, Any]:
-    """Of the mistakes [seeds][parts]: their means and 95% intervals, and the part from which on there is none."""
+    """Of the mistakes [seeds][parts]: their means and 95% intervals, and when there is none for the first time."""
 
     def told(values: list[float]) -> dict[str, float]:
         interval = Interval.of(values)
         return {"mean": round(interval.mean, 3), "low": round(interval.low, 3), "high": round(interval.high, 3)}
 
     table = np.array(counts)
-    # Of a seed that still errs at the end, one part more than there are.
-    until = [int(np.flatnonzero(row)[-1]) + 2 if row.any() else 1 for row in table]
+    # Of a seed that always errs, one part more than there are.
+    until = [int(np.append(row, 0).argmin()) + 1 for row in table]
     return {
         "mistakes_at_the_end": told(table[:, -1].tolist()),
         "mean_mistakes_on_the_way": told(table.mean(axis=1).tolist()),
-        "share_of_simulations_until_without_mistakes": told([part / table.shape[1] for part in until]),
+        "share_of_simulations_until_no_mistake": told([part / table.shape[1] for part in until]),
     }
 
 

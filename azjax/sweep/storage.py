@@ -1,9 +1,11 @@
 """Where a study is kept: in a journal file that all workers can reach, or in a database."""
 
 import os
+import time
 from pathlib import Path
 
 import optuna
+import sqlalchemy.exc
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 JOURNAL = "journal.log"
@@ -31,11 +33,20 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
     if kind.startswith("sqlite"):
         raise ValueError("SQLite fails where several workers begin at once; give the path of a journal file instead")
     try:
-        return optuna.storages.get_storage(str(storage))
+        return _database(str(storage))
     except ImportError as error:
         raise ValueError(f"{kind} needs a driver, such as that of: pip install 'psycopg[binary]'") from error
     except Exception as error:  # the driver's own kinds; the address is not told, since it may hold a password
         raise ValueError(f"cannot connect to the {kind} storage: {_first_line(error)}") from error
+
+
+def _database(address: str) -> optuna.storages.BaseStorage:
+    """Of workers that find an empty database at the same time, one makes the tables and the others fail; once."""
+    try:
+        return optuna.storages.get_storage(address)
+    except (sqlalchemy.exc.IntegrityError, sqlalchemy.exc.ProgrammingError):
+        time.sleep(2)
+        return optuna.storages.get_storage(address)
 
 
 class _WriterLock(JournalFileSymlinkLock):

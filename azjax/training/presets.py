@@ -73,7 +73,22 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             learning_rate=3e-3,
         ),
     ),
-    ("tictactoe", {}, _SMALL.replace(iterations=500, random_start_plies=7)),
+    (
+        "tictactoe",
+        {},
+        # The best of experiments/sweeps/tictactoe.toml; see docs/sweeping.md.
+        _SMALL.replace(
+            iterations=200,
+            width=256,
+            num_simulations=16,
+            random_start_plies=7,
+            decay_updates=16 * 200,
+            learning_rate=6.3e-3,
+            final_learning_rate=1e-4,
+            c_puct=1.3,
+            dirichlet_fraction=0.49,
+        ),
+    ),
     ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
     ("brandub", {}, _large(4000, depth=3, cut_at_ply=150, random_start_plies=12)),
     ("santorini", {"size": 2, "workers": 1}, _SMALL),

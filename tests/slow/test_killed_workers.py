@@ -6,13 +6,14 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from killing import assert_equal_runs
+from optuna.storages._cached_storage import _CachedStorage
 from small_sweep import write_sweep
 
 from azjax.sweep import JOURNAL, Trials, connect, load_study, worker_command
@@ -65,7 +66,7 @@ def postgresql() -> Iterator[str]:
 @pytest.mark.parametrize("kind", ["journal", "postgresql"])
 def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_trial(tmp_path, request, kind):
     storage = request.getfixturevalue(kind)
-    path = write_sweep(tmp_path, ("trials = 3", "trials = 30"), ("simulations = 256", "simulations = 5120"))
+    path = write_sweep(tmp_path, ("trials = 3", "trials = 20"), ("simulations = 256", "simulations = 2560"))
     study, folder = load_study(path), tmp_path / "study"
     command = worker_command(path, folder, storage, LEASE)
     at_work: list[int] = []
@@ -83,11 +84,8 @@ def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_
             assert worker.returncode in (-9, 0), err
             at_work.append(worker.returncode)
 
-    killers = [threading.Thread(target=kill_again_and_again, args=(number,)) for number in range(WORKERS)]
-    for killer in killers:
-        killer.start()
-    for killer in killers:
-        killer.join()
+    with ThreadPoolExecutor(WORKERS) as killers:
+        list(killers.map(kill_again_and_again, range(WORKERS)))
     assert at_work == [-9] * WORKERS * KILLS
 
     last = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(WORKERS)]
@@ -95,8 +93,12 @@ def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_
         _, err = worker.communicate(timeout=TIMEOUT_SECONDS)
         assert worker.returncode == 0, err
 
-    trials = Trials(study, connect(storage))
+    opened = connect(storage)
+    trials = Trials(study, opened)
     points, attempts = trials.points(), trials.optuna_study.trials
+    if isinstance(opened, _CachedStorage):  # of a database
+        opened.remove_session()
+        opened._backend.engine.dispose()
     assert len(points) == study.trials
     # Only what was killed twice is given up.
     reasons = {point.reason for point in points if point.state == "failed"}

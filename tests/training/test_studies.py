@@ -97,8 +97,8 @@ def test_mistakes_on_the_way_are_summed_up_over_seeds():
     assert {name: value["mean"] for name, value in found.items()} == {
         "mistakes_at_the_end": 0.333,
         "mean_mistakes_on_the_way": 1.167,
-        # After 2, never (5), and 4 of 4 parts.
-        "share_of_simulations_until_without_mistakes": 0.917,
+        # After 2, 3, and all of 4 parts.
+        "share_of_simulations_until_no_mistake": 0.75,
     }
 
 
