@@ -9,6 +9,7 @@ import functools
 import chex
 import jax
 
+from azjax.networks.mlp import Mlp
 from azjax.networks.network import Network, Variables
 
 
@@ -29,5 +30,10 @@ class Members:
     ) -> tuple[chex.Array, chex.Array, Variables]:
         """See `Network.apply`."""
         shares = observations.reshape(self.count, -1, *observations.shape[1:])
-        logits, value, new = jax.vmap(functools.partial(self.network.apply, train=train))(variables, shares)
+        judge = functools.partial(self.network.apply, train=train)
+        if jax.default_backend() == "cpu" and not isinstance(self.network, Mlp):
+            # Convolutions with several kernels at once would be slow there, and round otherwise than alone.
+            logits, value, new = jax.lax.map(lambda share: judge(*share), (variables, shares))
+        else:
+            logits, value, new = jax.vmap(judge)(variables, shares)
         return logits.reshape(len(observations), -1), value.reshape(-1), new
