@@ -44,9 +44,13 @@ def silence_threads() -> None:
         if threading.current_thread() is threading.main_thread():
             sys.__excepthook__(kind, error, place)
 
+    def show_unraisable(error: Any) -> None:
+        if error.object is not None:  # else it is of a callback of TensorStore, whose event loop is gone
+            sys.__unraisablehook__(error)
+
     for name in ("absl", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    sys.excepthook = show
+    sys.excepthook, sys.unraisablehook = show, show_unraisable
 
 
 def _fail(message: str, code: int) -> NoReturn:
