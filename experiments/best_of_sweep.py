@@ -2,7 +2,7 @@
 
 The sweep is `experiments/sweeps/tictactoe.toml`, whose journal is committed. Its best point and the preset of
 tic-tac-toe from before it are trained with five fresh seeds each, for equally many simulations of self-play, and their
-mistakes on all positions are counted on the way. About ten minutes on 2 CPU cores.
+mistakes on all positions are counted on the way. About twenty minutes on 2 CPU cores.
 
     python experiments/best_of_sweep.py
 

@@ -12,8 +12,8 @@ from jax.custom_batching import custom_vmap
 def over_members(function: Callable, together: Callable[..., Any] | None = None) -> Callable:
     """`function`, which under `jax.vmap` over members is done as suits the device.
 
-    On CPU one member has its turn after the other, as bits and speed are then those of a lone run: there is nothing to
-    gain from larger operations, and `jax.vmap` of a loop copies all that it carries.
+    On CPU one member has its turn after the other: its bits are then those of a lone run, and `jax.vmap` of a loop
+    would copy all that it carries.
 
     Args:
       function: of arrays alone.

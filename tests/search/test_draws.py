@@ -45,8 +45,8 @@ def test_keys_of_another_number_than_the_states_are_refused():
         _search("alphazero", jax.random.split(jax.random.key(1), 3), 8)
 
 
-@pytest.mark.parametrize("leaves_per_step", [1, 2])
-def test_states_may_have_options_of_their_own(leaves_per_step):
+@pytest.mark.parametrize(("leaves_per_step", "forced_playouts"), [(1, None), (2, None), (1, 2.0)])
+def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
     keys = jax.random.split(jax.random.key(1), 4)
     options = {
         "c_puct": np.float32([0.5, 1.0, 2.0, 8.0]),
@@ -65,6 +65,7 @@ def test_states_may_have_options_of_their_own(leaves_per_step):
             evaluator=evaluators.uniform(GAME),
             num_simulations=32,
             leaves_per_step=leaves_per_step,
+            forced_playouts=forced_playouts,
             **options,
         )
         return jax.device_get(dataclasses.replace(result, tree=None))

@@ -15,7 +15,7 @@ from small_run import SMALL
 
 from azjax.games.game import make
 from azjax.training import Checkpoints, init, load_run, make_iteration, members_of, train, train_population
-from azjax.training.sharding import make_mesh_of_members
+from azjax.training.sharding import devices_for_members, make_mesh_of_members
 
 GAME = make("connect2")
 CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
@@ -89,9 +89,14 @@ def test_split_over_devices_it_equals_the_lone_run_to_the_bit_too(tmp_path):
     assert_equal_runs(tmp_path / "member_03", lone.folder)
 
 
-def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused():
+def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"devices must be 1\.\.1, the devices of this process, or all; got 2"):
         make_mesh_of_members(4, 2)
+    monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
+    with pytest.raises(ValueError, match="population must be a multiple of the number of devices, 2; got 3"):
+        make_mesh_of_members(3, 2)
+    # As many as divide the members.
+    assert [devices_for_members(count) for count in (1, 2, 3, 4)] == [1, 2, 1, 2]
 
 
 @pytest.mark.slow
