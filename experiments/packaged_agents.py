@@ -23,7 +23,7 @@ from scipy import stats
 from study import RESULTS, ROOT, RUNS, Run, trained
 
 import azjax
-from azjax.benchmark.search import machine
+from azjax.benchmark.report import machine
 from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
 from azjax.packaged import save_agent

@@ -1,6 +1,5 @@
 """What the studies share: where results and pictures go, agents trained with their presets, and how a panel looks."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import azjax
-from azjax.benchmark.search import machine
+from azjax.benchmark.report import machine, write_report
 from azjax.games.game import Game
 from azjax.training import Checkpoints, Config
 from azjax.training.metrics import TIMING, read_rows
@@ -70,8 +69,7 @@ def trained(
 def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any) -> None:
     """The file of a study: its command, its settings, this machine, and its parts."""
     report = {"command": f"python experiments/{study}", "settings": settings, "machine": machine(), **parts}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
+    write_report(report, path)
 
 
 def wide_figure(columns: int, width: float = 11, height: float = 3.6, **options: Any) -> tuple[Figure, list[Axes]]:

@@ -5,7 +5,6 @@ which the same command wrote on another machine.
 import dataclasses
 import importlib.util
 import json
-import os
 import shutil
 import statistics
 import time
@@ -20,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.search import machine
+from azjax.benchmark.report import BUSY, machine_with_load, write_report
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.games.game import Game, make
 from azjax.search import evaluators
@@ -43,7 +42,6 @@ _CALLS = 7
 # Games, positions at once, and simulations of each.
 _SEARCHES = (("tictactoe", 1024, 100), ("brandub", 128, 100))
 _SLOW = 0.5  # of the reference
-_BUSY = 0.5  # load average
 _TIGHT = 0.8  # of the free memory
 
 
@@ -61,8 +59,7 @@ class Doctor:
         """Measures, prints, writes `output`, and returns what was written."""
         found: dict[str, Any] = {"command": "azjax doctor"}
         with console.status("looking around") as status:
-            load = os.getloadavg()[0]
-            found["machine"] = machine(_PACKAGES) | {"load_average": round(load, 2)}
+            found["machine"] = machine_with_load(_PACKAGES)
             found["extras"] = {
                 extra: importlib.util.find_spec(module) is not None for extra, (module, _) in _EXTRAS.items()
             }
@@ -81,8 +78,7 @@ class Doctor:
         for line in advise(found, reference):
             console.print(f"- {line}", soft_wrap=True)
         if self.output is not None:
-            self.output.write_text(json.dumps(found, indent=2) + "\n")
-            console.print(f"written to {self.output}", soft_wrap=True)
+            write_report(found, self.output, console)
         return found
 
 
@@ -145,7 +141,7 @@ def advise(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
     on_cpu = found["machine"]["device"].startswith("cpu")
     if on_cpu and shutil.which("nvidia-smi"):
         advice.append("There is an NVIDIA GPU, and JAX does not use it: pip install 'azjax[cuda]'.")
-    if (load := found["machine"]["load_average"]) > _BUSY:
+    if (load := found["machine"]["load_average"]) > BUSY:
         advice.append(f"The machine is not idle (load average {load:g}): rates are lower than they could be.")
     slow = [name for name, rate in rates.items() if rate < _SLOW * reference["rates"].get(name, 0.0)]
     if slow:

@@ -6,8 +6,6 @@ play `B` games side by side in one compiled loop, with the same random bits; the
 
 import dataclasses
 import importlib
-import json
-import os
 import random
 import statistics
 import time
@@ -22,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azjax.benchmark import plain
-from azjax.benchmark.search import machine
+from azjax.benchmark.report import machine_with_load, tell_load, write_report
 from azjax.games.game import Game, make, scale_bits
 
 RandomPlay = Callable[[chex.PRNGKey], tuple[chex.Array, chex.Array]]
@@ -90,24 +88,20 @@ class GamesBenchmark:
         missing = [rival for rival, module in _MODULES.items() if not _installed(module)]
         if missing:
             console.print(f"left out, not installed: {', '.join(missing)} (pip install 'azjax[interop]')", markup=False)
-        load = os.getloadavg()[0]
-        rows = []
+        on, rows = machine_with_load(("azjax", "jax", "jaxlib", "pgx", "open_spiel")), []
         for name in self.games:
             with console.status(f"{name}: compiling and timing"):
                 rows += self._measure(name, CONTESTS[name], missing)
         report = {
             "command": "azjax benchmark games",
             "settings": self._settings(),
-            "machine": machine(("azjax", "jax", "jaxlib", "pgx", "open_spiel")) | {"load_average": round(load, 2)},
+            "machine": on,
             "rows": rows,
         }
         console.print(_table(rows))
-        if load > 0.5:
-            console.print(f"the machine was not idle: load average {load:.1f}")
+        tell_load(report, console)
         if self.output is not None:
-            self.output.parent.mkdir(parents=True, exist_ok=True)
-            self.output.write_text(json.dumps(report, indent=2) + "\n")
-            console.print(f"written to {self.output}")
+            write_report(report, self.output, console)
         if self.plot is not None:
             _draw(rows, self.plot)
             console.print(f"drawn to {self.plot}")

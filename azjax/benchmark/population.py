@@ -1,8 +1,6 @@
 """`azjax benchmark population`: iterations per second of agents trained at once, beside one after the other."""
 
 import dataclasses
-import json
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -14,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.search import machine
+from azjax.benchmark.report import machine_with_load, tell_load, write_report
 from azjax.games.game import make
 from azjax.training import preset
 from azjax.training.config import Config
@@ -56,15 +54,15 @@ class PopulationBenchmark:
 
     def run(self, console: Console) -> dict[str, Any]:
         """Measures, prints a table, writes `output`, and returns what was written."""
-        load, devices = os.getloadavg()[0], devices_for_members(self.members)
-        rows = []
+        devices = devices_for_members(self.members)
+        on, rows = machine_with_load(("azjax", "jax", "jaxlib")), []
         for name in self.games:
             with console.status(f"{name}: compiling and timing"):
                 rows.append({"game": name, **self._measure(name, devices)})
         report = {
             "command": "azjax benchmark population",
             "settings": {"members": self.members, "repeats": self.repeats, "seconds": self.seconds, "devices": devices},
-            "machine": machine(("azjax", "jax", "jaxlib")) | {"load_average": round(load, 2)},
+            "machine": on,
             "rows": rows,
         }
         table = Table("game", title=f"iterations per second, {self.members} members, {devices} devices")
@@ -74,12 +72,9 @@ class PopulationBenchmark:
             rates = row["iterations_per_second"]
             table.add_row(row["game"], f"{rates['one run']:,.1f}", f"{rates['population']:,.1f}", f"{row['ratio']:.2f}")
         console.print(table)
-        if load > 0.5:
-            console.print(f"the machine was not idle: load average {load:.1f}")
+        tell_load(report, console)
         if self.output is not None:
-            self.output.parent.mkdir(parents=True, exist_ok=True)
-            self.output.write_text(json.dumps(report, indent=2) + "\n")
-            console.print(f"written to {self.output}")
+            write_report(report, self.output, console)
         return report
 
     def _measure(self, name: str, devices: int) -> dict[str, Any]:

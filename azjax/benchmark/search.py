@@ -6,10 +6,6 @@ letters: `A` actions, `K` slots of the compact table of legal actions, `B` batch
 """
 
 import dataclasses
-import importlib.metadata
-import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from azjax.benchmark.report import machine_with_load, tell_load, write_report
 from azjax.benchmark.searches import (
     Search,
     azjax_search,
@@ -137,9 +134,7 @@ class SearchBenchmark:
         page = console if console.is_terminal else Console(file=console.file, width=140)
         page.print(_table(report["rows"]))
         if self.output is not None:
-            self.output.parent.mkdir(parents=True, exist_ok=True)
-            self.output.write_text(json.dumps(report, indent=2) + "\n")
-            console.print(f"written to {self.output}")
+            write_report(report, self.output, console)
         return report
 
 
@@ -164,8 +159,7 @@ def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Co
     """
     for rival in {case.rival for case in cases} - {"plain Python"}:
         rival_module(rival)
-    load = os.getloadavg()[0]
-    rows = []
+    on, rows = machine_with_load(("azjax", "jax", "jaxlib", "mctx", "open_spiel")), []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=sum(len(case.evaluators) for case in cases))
@@ -175,10 +169,9 @@ def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Co
                 progress.update(task, description=f"{case.label}, {evaluator}: compiling and timing")
                 rows.append(_row(case, game, evaluator, _measure(case, game, evaluator, repeats, devices)))
                 progress.advance(task)
-    if load > 0.5:
-        console.print(f"the machine was not idle: load average {load:.1f}")
-    on = machine(("azjax", "jax", "jaxlib", "mctx", "open_spiel"))
-    return {"machine": on | {"load_average": round(load, 2)}, "rows": rows}
+    report = {"machine": on, "rows": rows}
+    tell_load(report, console)
+    return report
 
 
 def time_in_turn(
@@ -196,19 +189,6 @@ def time_in_turn(
             break
     # The first round warms up, unless a slow rival leaves no time for another.
     return {side: rate[1:] or rate for side, rate in rates.items()}
-
-
-def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dict[str, Any]:
-    """What the numbers were measured on, and the versions of the packages that are installed."""
-    device = jax.devices()[0]
-    installed = {distribution.name for distribution in importlib.metadata.distributions()}
-    return {
-        "device": f"{device.platform}: {device.device_kind}, {jax.device_count()} in all",
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {package: importlib.metadata.version(package) for package in packages if package in installed},
-    }
 
 
 def _one_case(game: str, batch: int, num_simulations: int) -> Case:
@@ -264,14 +244,6 @@ def _row(case: Case, game: Game, evaluator: str, measured: tuple) -> dict[str, A
             row[name] = round(statistics.median(ratios), 2)
             row[f"{name}_range"] = [round(min(ratios), 2), round(max(ratios), 2)]
     return row
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

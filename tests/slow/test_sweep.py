@@ -29,7 +29,8 @@ def start(path: Path, folder: Path, *options: str) -> subprocess.Popen:
 
 def wait_until(true, *processes: subprocess.Popen) -> None:
     began = time.monotonic()
-    while not true() and time.monotonic() - began < TIMEOUT_SECONDS:
+    while not true():
+        assert time.monotonic() - began < TIMEOUT_SECONDS
         assert all(process.poll() is None for process in processes), processes[0].communicate()
         time.sleep(0.1)
 
@@ -77,7 +78,8 @@ def test_a_killed_worker_s_trial_is_tried_again_and_the_study_is_finished(tmp_pa
 def test_sigterm_saves_gives_back_and_ends_with_143(tmp_path, workers):
     path, folder = write_sweep(tmp_path, ("simulations = 256", "simulations = 25600000")), tmp_path / "study"
     process = start(path, folder, "--workers", workers)
-    wait_until(lambda: len(rows(folder)) == int(workers) and all(rows(folder).values()), process)
+    # Of each worker's point two runs, which are one population.
+    wait_until(lambda: len(rows(folder)) == 2 * int(workers) and all(rows(folder).values()), process)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert (process.returncode, err) == (143, "")
