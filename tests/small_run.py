@@ -1,4 +1,8 @@
-"""A run of connect2 that takes no time."""
+"""A run of connect2 that takes no time, and variants of it."""
+
+from typing import Any
+
+import pytest
 
 from azjax.training import Config
 
@@ -16,3 +20,12 @@ SMALL = Config(
     evaluate_every=2,
     checkpoint_every=2,
 )
+
+
+def with_changes(*slow: dict[str, Any]) -> pytest.MarkDecorator:
+    """Tries a test with `changes` of that run: none, and in the slow suite each of these."""
+    return pytest.mark.parametrize(
+        "changes",
+        [{}, *(pytest.param(each, marks=pytest.mark.slow) for each in slow)],
+        ids=lambda changes: "-".join(changes) or "small",
+    )

@@ -174,6 +174,7 @@ def test_santorini_is_learned_as_the_committed_file_says():
     told = {
         "first improvement, moves drawn": rows["gated 1, drawn"],
         "second improvement, moves drawn": rows["gated 2, drawn"],
+        "third improvement, moves drawn": rows["gated 3, drawn"],
         "preset, moves drawn": rows["preset, drawn"],
         "preset, best moves": rows["preset, network"],
         "preset, 32 simulations": rows["preset, 32 simulations"],

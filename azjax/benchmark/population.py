@@ -15,7 +15,6 @@ from rich.table import Table
 from azjax.benchmark.report import machine_with_load, tell_load, write_report
 from azjax.games.game import make
 from azjax.training import preset
-from azjax.training.config import Config
 from azjax.training.loop import Program, program_of_run
 from azjax.training.population import program_of_members
 from azjax.training.sharding import WHOLE, devices_for_members, place
@@ -82,12 +81,14 @@ class PopulationBenchmark:
         config, count = preset(game), self.members
         seeds = np.arange(count, dtype=np.uint32)
         hypers = jax.tree.map(lambda scalar: np.full(count, scalar, np.float32), config.hyper)
+        first = jax.tree.map(lambda scalars: scalars[0], hypers)
+        lone, together = (
+            program_of_run(game, config.static, 1),
+            program_of_members(game, config.static, count, devices),
+        )
         sides = {
-            "one run": (1, _iterations(program_of_run(game, config.static, 1), config, seeds[0], None)),
-            "population": (
-                count,
-                _iterations(program_of_members(game, config.static, count, devices), config, seeds, hypers),
-            ),
+            "one run": (1, _iterations(lone, seeds[0], first)),
+            "population": (count, _iterations(together, seeds, hypers)),
         }
         times: dict[str, int] = {}
         rates: dict[str, list[float]] = {side: [] for side in sides}
@@ -109,10 +110,8 @@ class PopulationBenchmark:
         }
 
 
-def _iterations(program: Program, config: Config, seeds: Any, hypers: Any) -> Callable[[int], None]:
+def _iterations(program: Program, seeds: Any, hypers: Any) -> Callable[[int], None]:
     """Does so many iterations, each of whose metrics come to the host, as those of a run do."""
-    if hypers is None:
-        hypers = jax.tree.map(np.float32, config.hyper)
     seeds, hypers = (place(program.mesh, WHOLE, each) for each in (seeds, hypers))
     state = program.begin(seeds, hypers)
 

@@ -29,18 +29,17 @@ def add_dirichlet_noise(
     """
     valid = prior >= 0
     num_legal = jnp.sum(valid, axis=1, keepdims=True)
-    fraction = _by_row(fraction)
-    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else _by_row(alpha)
+    fraction = _column(fraction)
+    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else _column(alpha)
     # In logarithms: draws at a small alpha underflow.
     draws = log_gamma_draws(keys, jnp.broadcast_to(concentration, prior.shape))
     noise = jax.nn.softmax(jnp.where(valid, draws, -jnp.inf), axis=1)
     return jnp.where(valid, (1 - fraction) * prior + fraction * noise, prior)
 
 
-def _by_row(number: chex.Numeric) -> chex.Array:
-    """float32 [] or [B, 1], of [] or [B]."""
-    number = jnp.asarray(number, jnp.float32)
-    return number[:, None] if number.ndim else number
+def _column(number: chex.Numeric) -> chex.Array:
+    """float32 [1, 1] or [B, 1], of a number [] or [B]: for all states, or for each."""
+    return jnp.asarray(number, jnp.float32).reshape(-1, 1)
 
 
 def log_gamma_draws(keys: chex.PRNGKey, alpha: chex.Array) -> chex.Array:

@@ -62,8 +62,7 @@ def without_forced(selection: ForcedPuct, prior: chex.Array, visits: chex.Array,
     """
     total = jnp.sum(visits, axis=1, keepdims=True)
     # As the search had it at the end.
-    c_puct = selection.c_puct[:, None] if selection.c_puct.ndim else selection.c_puct
-    exploration = c_puct * jnp.sqrt(jnp.maximum(total, 1).astype(jnp.float32))
+    exploration = selection.c_puct.reshape(-1, 1) * jnp.sqrt(jnp.maximum(total, 1).astype(jnp.float32))
     weight = exploration * jnp.maximum(prior, 0)
     is_best = jnp.arange(visits.shape[1])[None] == jnp.argmax(visits, axis=1)[:, None]
     best_score = jnp.sum(jnp.where(is_best, q + weight / (1 + visits), 0.0), axis=1, keepdims=True)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from killing import assert_equal_runs
-from small_run import SMALL
+from small_run import SMALL, with_changes
 
 from azjax.games.game import make
 from azjax.training import Checkpoints, init, load_run, make_iteration, members_of, train, train_population
@@ -118,23 +118,13 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert rows(train(GAME, config, tmp_path / "lone").folder) == rows(sound.folder)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        *(
-            pytest.param(changes, marks=pytest.mark.slow)
-            for changes in (
-                {"policy": "gumbel", "solver": True},
-                {"network": "resnet", "width": 8},
-                {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2},
-                {"reuse_tree": True, "forced_playouts": 2.0},
-                {"fast_simulations": 2, "full_search_fraction": 0.5},
-                {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
-            )
-        ),
-    ],
-    ids=lambda changes: "-".join(changes) or "small",
+@with_changes(
+    {"policy": "gumbel", "solver": True},
+    {"network": "resnet", "width": 8},
+    {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2},
+    {"reuse_tree": True, "forced_playouts": 2.0},
+    {"fast_simulations": 2, "full_search_fraction": 0.5},
+    {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
 )
 @pytest.mark.parametrize("in_turn", [True, False])
 def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatch):

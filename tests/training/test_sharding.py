@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from killing import checkpoint_bits
 from many_devices import GAME, rows, train_on
-from small_run import SMALL
+from small_run import SMALL, with_changes
 
 from azjax.games.game import make
 from azjax.training import init, make_iteration, train
@@ -29,23 +29,13 @@ def assert_alike(ours, theirs):
                 assert our[name] == pytest.approx(their[name], rel=TOLERANCE, abs=TOLERANCE), (our["iteration"], name)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        *(
-            pytest.param(changes, marks=pytest.mark.slow)
-            for changes in (
-                {"policy": "gumbel", "solver": True},
-                {"network": "resnet", "width": 8},
-                {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
-                {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2},
-                {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
-                {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ["random"], "evaluation_share": 9.0},
-            )
-        ),
-    ],
-    ids=lambda changes: "-".join(changes) or "small",
+@with_changes(
+    {"policy": "gumbel", "solver": True},
+    {"network": "resnet", "width": 8},
+    {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
+    {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2},
+    {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
+    {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ["random"], "evaluation_share": 9.0},
 )
 def test_one_two_and_eight_devices_learn_alike_and_a_checkpoint_of_eight_goes_on_on_one(changes, tmp_path):
     runs = train_on(tmp_path, [1, 2, 8], {**SIZES, **changes})
