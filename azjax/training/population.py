@@ -74,9 +74,9 @@ def train_population(
 ) -> list[TrainResult]:
     """Trains agents side by side, each in a run folder of its own.
 
-    Their games are searched as one batch. On CPU a member equals the lone run of its configuration to the bit.
-    Elsewhere members share every operation of the device (`jax.vmap`), and equal the lone run up to rounding, which
-    grows as it tips moves.
+    Their games are searched as one batch. On CPU a member equals the lone run of its configuration to the bit; a loss
+    in its metrics may differ in the last one. Elsewhere members share every operation of the device (`jax.vmap`), and
+    equal the lone run up to rounding, which grows as it tips moves.
 
     Args:
       game: what to learn.

@@ -30,6 +30,12 @@ def rows(folder):
     return (folder / "metrics.jsonl").read_text()
 
 
+def alike(one, other):
+    """Rows of metrics: under full optimisation a loss in them may round otherwise, while nothing that is learned does."""
+    for ours, theirs in zip(rows(one).splitlines(), rows(other).splitlines(), strict=True):
+        assert json.loads(ours) == pytest.approx(json.loads(theirs), rel=1e-6, nan_ok=True)
+
+
 def same(one, other):
     assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), one, other)))
 
@@ -71,7 +77,7 @@ def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tm
     assert [result.iteration for result in results] == [4] * 4
     for number in (0, 3):
         lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
-        assert rows(results[number].folder) == rows(lone.folder)
+        alike(results[number].folder, lone.folder)
         same(results[number].state, lone.state)
     assert rows(results[0].folder) != rows(results[1].folder)
     assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
@@ -115,7 +121,9 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert [row["iteration"] for row in last] == [4, 4]
     assert last[0]["skipped_in_a_row"] == 0
     assert last[1]["skipped_in_a_row"] > 1
-    assert rows(train(GAME, config, tmp_path / "lone").folder) == rows(sound.folder)
+    lone = train(GAME, config, tmp_path / "lone")
+    alike(sound.folder, lone.folder)
+    same(sound.state, lone.state)
 
 
 @with_changes(
