@@ -31,7 +31,7 @@ def rows(folder):
 
 
 def alike(one, other):
-    """Rows of metrics: under full optimisation a loss in them may round otherwise, while nothing that is learned does."""
+    """Rows of metrics. Under full optimisation a loss in them may round otherwise; nothing that is learned does."""
     for ours, theirs in zip(rows(one).splitlines(), rows(other).splitlines(), strict=True):
         assert json.loads(ours) == pytest.approx(json.loads(theirs), rel=1e-6, nan_ok=True)
 
