@@ -4,8 +4,10 @@ __version__ = "0.1.0"
 
 from azjax.agents import load_player
 from azjax.games import available, make
+from azjax.render import show
+from azjax.runs import train
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
-from azjax.training import Config, Hyper, preset, train
+from azjax.training import Config, Hyper, preset
 
 __all__ = [
     "Config",
@@ -17,6 +19,7 @@ __all__ = [
     "load_player",
     "make",
     "preset",
+    "show",
     "train",
     "uct_policy",
 ]

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
@@ -12,9 +13,9 @@ from azjax.evaluation.protocols import LANGUAGES
 from azjax.evaluation.seats import Contestant
 from azjax.games.game import Game
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
+from azjax.runs import Checkpoints, load_run, load_variables
+from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import Evaluator, evaluators
-from azjax.training import Checkpoints, load_run, load_variables
-from azjax.training.run_folder import CHECKPOINTS
 
 LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
@@ -55,7 +56,7 @@ def every_checkpoint(spec: str) -> list[str]:
         return [spec]
     steps = Checkpoints(Path(folder) / CHECKPOINTS).steps()
     if not steps:
-        raise ValueError(f"{folder} has no checkpoints")
+        raise InputError(f"{folder} has no checkpoints")
     return [f"{folder}@{step}" for step in steps]
 
 
@@ -108,22 +109,22 @@ def load_player(
         level = how
     elif how:
         if not (how.isascii() and how.isdigit()):
-            raise ValueError(f"{spec}:{how}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
+            raise InputError(f"{spec}:{how}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
         num_simulations = int(how)
     if level not in LEVELS:
-        raise ValueError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
+        raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if num_simulations < 1:
-        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
         return _trained(spec, game, num_simulations, level, solver, reuse_tree)
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
-            raise ValueError(f"solver and reuse_tree are for players that search; {spec} does not")
+            raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
-        raise ValueError(f"{spec!r} is no trained agent; a player by name needs a game too. Players: {_FORMS}")
+        raise InputError(f"{spec!r} is no trained agent; a player by name needs a game too. Players: {_FORMS}")
     if not is_named(spec):
-        raise ValueError(f"unknown player {spec!r}; players: {_FORMS}")
+        raise InputError(f"unknown player {spec!r}; players: {_FORMS}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
@@ -169,7 +170,7 @@ def load_opponent(spec: str, game: Game | None = None, *, seconds: float = 10.0,
     if language == "openspiel":
         algorithm, _, number = command.partition(":")
         if not (number.isascii() and number.isdigit()):
-            raise ValueError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
+            raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
         return OpenSpielPlayer(spec, algorithm, int(number))
     return dataclasses.replace(load_player(spec, game), name=spec)
 
@@ -183,7 +184,7 @@ def _is_run(spec: str) -> bool:
 def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
     agent = _agent(spec)
     if game not in (None, agent.game):
-        raise ValueError(f"{spec} was trained on {agent.game}, asked to play {game}")
+        raise InputError(f"{spec} was trained on {agent.game}, asked to play {game}")
     if level == "hard":
         return search_player(
             agent.game,
@@ -215,5 +216,5 @@ def _split(spec: str) -> tuple[str, int | None]:
     if checkpoint == "best":
         return folder, Checkpoints(Path(folder) / CHECKPOINTS).best_step()
     if not (checkpoint.isascii() and checkpoint.isdigit()):
-        raise ValueError(f"{spec!r}: after @ comes best or an iteration, got {checkpoint!r}")
+        raise InputError(f"{spec!r}: after @ comes best or an iteration, got {checkpoint!r}")
     return folder, int(checkpoint)

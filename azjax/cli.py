@@ -17,6 +17,7 @@ from azjax.benchmark.doctor import Doctor
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.population import PopulationBenchmark
 from azjax.benchmark.search import SearchBenchmark
+from azjax.core.errors import InputError
 from azjax.errors import silence_threads, told_in_one_line
 from azjax.evaluation import (
     Player,
@@ -32,7 +33,9 @@ from azjax.evaluation import (
 )
 from azjax.evaluation.ratings import pairings_of
 from azjax.evaluation.solver import MAX_STATES
-from azjax.games.game import Game, available
+from azjax.games.game import Game
+from azjax.games.protocols import is_numbered
+from azjax.games.registry import available
 from azjax.options import (
     EvaluateOptions,
     GtpOptions,
@@ -49,6 +52,8 @@ from azjax.options import (
     parse_with_players,
 )
 from azjax.packaged import packaged
+from azjax.parallel.peers import joined
+from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
 from azjax.play.gtp import GtpEngine
 from azjax.play.lines import Engine, read_lines, serve
 from azjax.play.ongoing_game import OngoingGame
@@ -68,9 +73,8 @@ from azjax.report import (
     strength_table,
     write_report,
 )
-from azjax.training import preset, train, train_population
-from azjax.training.peers import joined
-from azjax.training.sharding import devices_for_members, offer_cpu_devices
+from azjax.runs import train, train_population
+from azjax.training import preset
 
 _console = Console(highlight=False, markup=False)
 
@@ -146,10 +150,10 @@ def evaluate_command(arguments: list[str]) -> None:
 def match_command(arguments: list[str]) -> None:
     options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
     if options.anchor not in (None, *specs):
-        raise ValueError(f"unknown anchor {options.anchor!r}; players: {', '.join(specs)}")
+        raise InputError(f"unknown anchor {options.anchor!r}; players: {', '.join(specs)}")
     for path in (options.records, options.plot):
         if path is not None and not path.absolute().parent.is_dir():
-            raise ValueError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+            raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
     players = [load_opponent(spec, game, seconds=options.seconds, processes=options.processes) for spec in specs]
     with _progress("games") as progress:
         task = progress.add_task("playing", total=None)
@@ -182,7 +186,7 @@ def solve_command(arguments: list[str]) -> None:
         return
     if options.output is not None:
         check_can_save(game, options.output)
-    limit = None if game.num_position_numbers else MAX_STATES
+    limit = None if is_numbered(game) else MAX_STATES
     with _progress("positions") as progress:
         task = progress.add_task("solving", total=None)
         solution = solve(
@@ -199,7 +203,7 @@ def solve_command(arguments: list[str]) -> None:
 def play_command(arguments: list[str]) -> None:
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
     if options.level is not None and not is_trained(spec):
-        raise ValueError(f"level is for trained agents; {spec} has but one")
+        raise InputError(f"level is for trained agents; {spec} has but one")
     if options.web:
         _serve(spec, game, options)
         return
@@ -250,7 +254,7 @@ def benchmark_command(arguments: list[str]) -> None:
     }
     what, arguments = first_word("benchmark", " or ".join(benchmarks), arguments)
     if what not in benchmarks:
-        raise ValueError(f"unknown benchmark {what!r}; available: {', '.join(benchmarks)}")
+        raise InputError(f"unknown benchmark {what!r}; available: {', '.join(benchmarks)}")
     parse(f"benchmark {what}", benchmarks[what](), arguments).run(_console)
 
 
@@ -262,7 +266,7 @@ def sweep_command(arguments: list[str]) -> None:
     try:
         from azjax import sweep
     except ModuleNotFoundError as error:
-        raise ValueError(f"a sweep needs {error.name}: pip install 'azjax[sweep]'") from error
+        raise InputError(f"a sweep needs {error.name}: pip install 'azjax[sweep]'") from error
     shows = arguments[:1] == ["show"]
     command = "sweep show" if shows else "sweep"
     path, arguments = first_word(command, "STUDY.toml", arguments[shows:])
@@ -316,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         silence_threads()
     with told_in_one_line():
         if command not in _COMMANDS:
-            raise ValueError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
+            raise InputError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
         _COMMANDS[command](rest)
 
 
@@ -364,7 +368,7 @@ def _serve(spec: str, game: Game, options: PlayOptions) -> None:
     try:
         from azjax.play.server import serve
     except ModuleNotFoundError as error:
-        raise ValueError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
+        raise InputError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
     names = LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]
     players = {name: _load(spec, game, options, name) for name in names}
     serve(

@@ -14,9 +14,12 @@ from typing import Any, Literal
 import tyro
 
 from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
+from azjax.core.errors import InputError
 from azjax.evaluation import SequentialTest
-from azjax.games.game import Game, factory, make
-from azjax.training import Config, members_of
+from azjax.games.game import Game
+from azjax.games.registry import factory, make
+from azjax.runs import members_of
+from azjax.training import Config
 
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
@@ -58,10 +61,10 @@ class TrainOptions:
     def __post_init__(self) -> None:
         _check_games(self.games)
         if isinstance(self.devices, int) and self.devices < 1:
-            raise ValueError(f"devices must be at least 1, or all; got {self.devices}")
+            raise InputError(f"devices must be at least 1, or all; got {self.devices}")
         _ = self.meeting
         if self.members is not None and self.meeting is not None:
-            raise ValueError("a population is trained by one process")
+            raise InputError("a population is trained by one process")
 
     @property
     def members(self) -> list[Config] | None:
@@ -70,7 +73,7 @@ class TrainOptions:
             return None
         varying = list(map(_values, self.vary))
         if len(names := [name for name, _ in varying]) > len(set(names)):
-            raise ValueError(f"vary: each field once, got {', '.join(names)}")
+            raise InputError(f"vary: each field once, got {', '.join(names)}")
         return members_of(self.config, dict(varying), self.population)
 
     @property
@@ -79,14 +82,14 @@ class TrainOptions:
         if self.coordinator is None and self.process is None and self.processes is None:
             return None
         if self.coordinator is None or self.process is None or self.processes is None:
-            raise ValueError("coordinator, process and processes go together")
+            raise InputError("coordinator, process and processes go together")
         found = re.fullmatch(r"[^:\[\]]+:(\d{1,5})", self.coordinator)
         if found is None or not 0 < int(found[1]) < 2**16:
-            raise ValueError(f"coordinator must be HOST:PORT with a port of 1..65535, got {self.coordinator!r}")
+            raise InputError(f"coordinator must be HOST:PORT with a port of 1..65535, got {self.coordinator!r}")
         if self.processes < 1:
-            raise ValueError(f"processes must be at least 1, got {self.processes}")
+            raise InputError(f"processes must be at least 1, got {self.processes}")
         if not 0 <= self.process < self.processes:
-            raise ValueError(f"process must be 0..{self.processes - 1}, got {self.process}")
+            raise InputError(f"process must be 0..{self.processes - 1}, got {self.process}")
         return self.coordinator, self.process, self.processes
 
 
@@ -119,7 +122,7 @@ class EvaluateOptions:
         _check_seed(self.seed)
         for epsilon in self.epsilon:
             if not 0 <= epsilon <= 1:
-                raise ValueError(f"epsilon must be 0..1, got {epsilon}")
+                raise InputError(f"epsilon must be 0..1, got {epsilon}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,9 +169,9 @@ class PlayOptions:
     def __post_init__(self) -> None:
         _check_seed(self.seed)
         if not 0 <= self.port < 2**16:
-            raise ValueError(f"port must be 0..65535, got {self.port}")
+            raise InputError(f"port must be 0..65535, got {self.port}")
         if self.web and (self.level or self.start or self.reuse_tree):
-            raise ValueError(
+            raise InputError(
                 "level and start are chosen on the page, whose searches begin anew; leave out --level, --start and "
                 "--reuse-tree with --web"
             )
@@ -272,7 +275,7 @@ class ShowOptions:
 
     def __post_init__(self) -> None:
         if self.best < 1:
-            raise ValueError(f"best must be at least 1, got {self.best}")
+            raise InputError(f"best must be at least 1, got {self.best}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,9 +299,9 @@ class SweepOptions:
 
     def __post_init__(self) -> None:
         if self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
+            raise InputError(f"workers must be at least 1, got {self.workers}")
         if not 0 < self.lease < math.inf:
-            raise ValueError(f"lease must be a number above 0, got {self.lease}")
+            raise InputError(f"lease must be a number above 0, got {self.lease}")
 
 
 def _values(text: str) -> tuple[str, list[float | int]]:
@@ -307,23 +310,23 @@ def _values(text: str) -> tuple[str, list[float | int]]:
     try:
         return name, [int(value) if name == "seed" else float(value) for value in values.split(",")]
     except ValueError:
-        raise ValueError(f"vary: FIELD=NUMBER,NUMBER... is what is asked for, got {text!r}") from None
+        raise InputError(f"vary: FIELD=NUMBER,NUMBER... is what is asked for, got {text!r}") from None
 
 
 def _check_games(games: int) -> None:
     if games < 2 or games % 2:
-        raise ValueError(f"games must be even and at least 2, so that both move first equally; got {games}")
+        raise InputError(f"games must be even and at least 2, so that both move first equally; got {games}")
 
 
 def _check_seed(seed: int) -> None:
     if not 0 <= seed < 2**32:
-        raise ValueError(f"seed must be 0..2^32 - 1, got {seed}")
+        raise InputError(f"seed must be 0..2^32 - 1, got {seed}")
 
 
 def first_word(command: str, what: str, arguments: list[str]) -> tuple[str, list[str]]:
     """The word after the command, and what follows it."""
     if not arguments or arguments[0].startswith("-"):
-        raise ValueError(f"azjax {command} needs a {what}; `azjax --help` tells more")
+        raise InputError(f"azjax {command} needs a {what}; `azjax --help` tells more")
     return arguments[0], arguments[1:]
 
 
@@ -353,7 +356,7 @@ def parse_with_players(
     if count is None:
         words = [spec for word in words for spec in every_checkpoint(word)]
     if len(words) < (count or 2):
-        raise ValueError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
+        raise InputError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
     specs = words[:count]
     arguments = words[len(specs) :] + options  # a word too many is refused as an option
     typed = " ".join([command, *specs])
@@ -393,4 +396,4 @@ def parse(prog: str, defaults: Any, arguments: list[str], **how: Any) -> Any:
         lines = lines[1:] if lines[0] == "" else lines
         # What our own checks raise is told without the part of the options that it came from.
         reason = re.sub(r"^Error parsing [^-:][^:]*: ", "", " ".join(lines[: lines.index("")]))
-        raise ValueError(f"{reason} (`azjax {prog} --help` lists the options)") from None
+        raise InputError(f"{reason} (`azjax {prog} --help` lists the options)") from None

@@ -28,6 +28,7 @@ from study import COLOURS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained
 import azjax
 from azjax.evaluation import MatchResult, Player, Record, play_match
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "brandub": ("brandub", {}),
@@ -89,7 +90,7 @@ def main(
     console.print(table(name, rows))
     console.print(f"{rival} against itself: {SIDES[name][0]} {itself['first_score']:.1%}")
     output, plot = output or RESULTS / f"{name}.json", plot or DOCS / f"{name}.png"
-    settings = {"game": game_name, "options": game.options, "config": dataclasses.asdict(run.config)}
+    settings = {"game": game_name, "options": options_of(game), "config": dataclasses.asdict(run.config)}
     write_results(output, f"against_uct.py {name}", settings, rows=rows, rival_against_itself=itself)
     draw(rows, f"network + {num_simulations} simulations", plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)

@@ -19,9 +19,10 @@ from rich.console import Console
 from study import RESULTS, ROOT, RUNS, write_results
 
 from azjax.report.intervals import Interval
+from azjax.runs import train_population
+from azjax.runs.metrics import METRICS, read_rows
 from azjax.sweep import Trials, best_first, connect, load_study
-from azjax.training import Config, train_population
-from azjax.training.metrics import METRICS, read_rows
+from azjax.training import Config
 
 STUDY = ROOT / "experiments" / "sweeps" / "tictactoe.toml"
 JOURNAL = RESULTS / "sweep_tictactoe.journal"

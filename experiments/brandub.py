@@ -24,8 +24,8 @@ from study import DOCS, RESULTS, write_results
 import azjax
 from azjax.agents import game_of
 from azjax.evaluation import Player, act, judge
-from azjax.games import animate
-from azjax.games.step import step_all
+from azjax.evaluation.host_step import step_all
+from azjax.render import animate
 
 NOTEBOOK_SIMULATIONS_PER_SECOND = (106, 137)  # measured on a machine of 2 cores
 

@@ -23,7 +23,8 @@ from study import RESULTS, RUNS, trained, write_results
 
 import azjax
 from azjax.evaluation import exact_report, judge, network_player, solve
-from azjax.training import Config, Hyper, load_variables
+from azjax.runs import load_variables
+from azjax.training import Config, Hyper
 
 GAME = azjax.make("connect2")
 NOTEBOOK_MINUTES = 11.0  # as its progress bar tells

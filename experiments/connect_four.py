@@ -35,8 +35,9 @@ from azjax.evaluation import Player, judge, network_player, random_player, searc
 from azjax.evaluation.players import act
 from azjax.games.game import Game
 from azjax.networks import Variables
+from azjax.runs import load_variables
 from azjax.search import evaluators
-from azjax.training import Config, load_variables
+from azjax.training import Config
 
 POSITIONS = RESULTS / "connect_four_positions.json"
 EARLY_PLIES, FEW_MOVES = 12, 2

@@ -32,8 +32,9 @@ import azjax
 from azjax.evaluation import judge, network_player, search_player
 from azjax.networks import Network, Variables
 from azjax.packaged import load_agent
+from azjax.runs import measure_throughput
 from azjax.search import evaluators
-from azjax.training import Config, TrainState, init, make_iteration, measure_throughput
+from azjax.training import Config, TrainState, init, make_iteration
 
 GAME = azjax.make("connect_four")
 BASE = azjax.preset(GAME).replace(width=512, replay_size=524_288, decay_updates=0)

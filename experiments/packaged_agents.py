@@ -27,8 +27,8 @@ from azjax.benchmark.report import machine
 from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
 from azjax.packaged import save_agent
-from azjax.training import load_variables
-from azjax.training.metrics import METRICS, read_rows
+from azjax.runs import load_variables
+from azjax.runs.metrics import METRICS, read_rows
 
 
 @dataclasses.dataclass(frozen=True)

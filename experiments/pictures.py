@@ -19,9 +19,11 @@ import tyro
 from study import COLOURS, DOCS, GREY, save_figure, wide_figure
 
 import azjax
-from azjax.games.animation import animate
 from azjax.games.game import Game
-from azjax.search.view import NodeView, made_nodes
+from azjax.games.protocols import action_from_text
+from azjax.render.animation import animate
+from azjax.render.picture import svg
+from azjax.render.tree_text import NodeView, made_nodes
 
 PICTURES = DOCS / "pictures"
 NUM_SIMULATIONS = 1000
@@ -52,7 +54,7 @@ def main() -> None:
         game = azjax.make(name, **options)
         states, actions = play(game, moves)
         policy = search(game, states[-1]) if searched else None
-        write(file, game.svg(states[-1], policy=policy, last_action=actions[-1]))
+        write(file, svg(game, states[-1], policy=policy, last_action=actions[-1]))
     name, moves = ANIMATED
     game = azjax.make(name)
     write(f"{name}_game", animate(game, *play(game, moves)))
@@ -64,7 +66,7 @@ def play(game: Game, moves: str) -> tuple[list[Any], list[int]]:
     states, actions = [game.init(jax.random.key(0))], []
     step = jax.jit(game.step)
     for move in moves.split():
-        actions.append(game.action_from_text(states[-1], move))
+        actions.append(action_from_text(game, states[-1], move))
         states.append(step(states[-1], jnp.int32(actions[-1])))
     return states, actions
 

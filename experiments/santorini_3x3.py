@@ -27,9 +27,11 @@ from study import COLOURS, DOCS, GREY, RESULTS, ROOT, RUNS, save_figure, style, 
 import azjax
 from azjax.evaluation import Player, judge, mistakes, network_player, search_player, solve, tabulate
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 from azjax.networks import Variables
+from azjax.runs import load_variables
 from azjax.search import evaluators
-from azjax.training import Config, load_variables
+from azjax.training import Config
 
 SAMPLE = ROOT / "tests" / "golden" / "solved" / "santorini_3_1_public.jsonl.gz"
 LONG_WIN = 7  # plies
@@ -83,7 +85,7 @@ def main(
     console.print("solving the game, to count the mistakes of the last network on all of its positions")
     found = on_all_positions(network_player(game, run.config.make_network(), variables), game)
     console.print(f"{found['mistakes']:,.0f} mistakes on {found['positions']:,} positions: {found['share']:.2%}")
-    settings = {"game": "santorini", "options": game.options, "seed": seed, "num_simulations": num_simulations}
+    settings = {"game": "santorini", "options": options_of(game), "seed": seed, "num_simulations": num_simulations}
     write_results(output, "santorini_3x3.py", settings, rows=rows, all_positions=found)
     draw(rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)

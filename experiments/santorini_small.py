@@ -41,9 +41,11 @@ from azjax.evaluation import (
     solve,
 )
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 from azjax.networks import Variables
+from azjax.runs import load_variables
 from azjax.search import evaluators
-from azjax.training import Config, Hyper, init, load_variables, make_iteration
+from azjax.training import Config, Hyper, init, make_iteration
 
 SIMULATIONS = 32
 
@@ -92,7 +94,7 @@ def main(
     rows += gated(game, solution, seed)
     rows += with_preset(game, solution, seed, runs, console)
     console.print(table(rows))
-    settings = {"game": "santorini", "options": game.options, "seed": seed}
+    settings = {"game": "santorini", "options": options_of(game), "seed": seed}
     told = {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()}
     notebook = {"improvements": NOTEBOOK, "players": told}
     write_results(output, "santorini_small.py", settings, notebook=notebook, rows=rows)

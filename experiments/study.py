@@ -12,9 +12,10 @@ from rich.console import Console
 import azjax
 from azjax.benchmark.report import machine, write_report
 from azjax.games.game import Game
-from azjax.training import Checkpoints, Config
-from azjax.training.metrics import TIMING, read_rows
-from azjax.training.run_folder import CHECKPOINTS
+from azjax.runs import Checkpoints
+from azjax.runs.metrics import TIMING, read_rows
+from azjax.runs.run_folder import CHECKPOINTS
+from azjax.training import Config
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"

@@ -32,6 +32,7 @@ import azjax
 from azjax.evaluation import solve
 from azjax.evaluation.positions import batches
 from azjax.games.game import Game, random_legal_action
+from azjax.games.protocols import next_game, without_history
 from azjax.search import SearchResult, alphazero_policy, evaluators
 
 SEED = 0
@@ -99,7 +100,7 @@ def mating_actions(game: Game, states: Any, moves: int) -> chex.Array:
             mates = valid & no_defence
         return jnp.zeros(game.num_actions, bool).at[actions].max(mates)
 
-    positions = jax.vmap(game.without_history)(states)
+    positions = jax.vmap(functools.partial(without_history, game))(states)
     return jax.vmap(of_one)(positions) if moves == 1 else jax.lax.map(of_one, positions)
 
 
@@ -114,9 +115,9 @@ def random_positions(game: Game, key: chex.PRNGKey) -> tuple[Any, chex.Array, ch
 
     def play(states: Any, key: chex.PRNGKey) -> tuple[Any, Any]:
         start_keys, move_keys = jax.random.split(key, (2, NUM_GAMES))
-        states = jax.vmap(game.next_game)(start_keys, states)
+        states = jax.vmap(functools.partial(next_game, game))(start_keys, states)
         actions = jax.vmap(functools.partial(random_legal_action, game))(move_keys, states)
-        return jax.vmap(game.step)(states, actions), jax.vmap(game.without_history)(states)
+        return jax.vmap(game.step)(states, actions), jax.vmap(functools.partial(without_history, game))(states)
 
     first_key, key = jax.random.split(key)
     states = jax.vmap(game.init)(jax.random.split(first_key, NUM_GAMES))

@@ -24,6 +24,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
+
+# Types and shapes of all arguments, results and fields are checked when a test calls into the package.
+install_import_hook("azjax", "beartype.beartype")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.training import Checkpoints, init, load_run
+from azjax.runs import Checkpoints, load_run
+from azjax.training import init
 
 TIMEOUT_SECONDS = 300
 

@@ -33,8 +33,8 @@ def rows(folder: Path) -> list[dict]:
 if __name__ == "__main__":
     from small_run import SMALL
 
-    from azjax.games.game import make
-    from azjax.training import train
+    from azjax.games.registry import make
+    from azjax.runs import train
 
     folder, changes, *counts = sys.argv[1:]
     for count in counts:

@@ -6,8 +6,8 @@ from small_run import SMALL
 import azjax
 from azjax.agents import every_checkpoint, game_of, is_trained, load_player, split_level
 from azjax.evaluation import judge, start_memory
-from azjax.games.game import make
-from azjax.training import RunError, train
+from azjax.games.registry import make
+from azjax.runs import RunError, train
 
 GAME = make("connect2")
 

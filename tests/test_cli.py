@@ -15,8 +15,8 @@ from killing import KILLED, train_command
 from azjax import cli
 from azjax.cli import main
 from azjax.evaluation import load_games
-from azjax.games.game import available, make
-from azjax.training import train
+from azjax.games.registry import available, make
+from azjax.runs import train
 
 SMALL = [
     "--iterations=3",

@@ -12,7 +12,7 @@ from azjax import packaged
 from azjax.agents import game_of, is_trained
 from azjax.evaluation import exact_report, judge, solve
 from azjax.games import archive
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.networks import make_network
 
 GAME = make("connect2")

@@ -21,10 +21,11 @@ from rich.table import Table
 
 from azjax.benchmark.report import BUSY, machine_with_load, write_report
 from azjax.benchmark.searches import azjax_search, openings
-from azjax.games.game import Game, make
+from azjax.games.game import Game
+from azjax.games.registry import make
+from azjax.runs.memory import MemoryNeed, free_memory, memory_need, show_bytes
 from azjax.search import evaluators
 from azjax.training import init, preset
-from azjax.training.memory import MemoryNeed, free_memory, memory_need, show_bytes
 from azjax.training.presets import games_with_presets
 
 _PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")

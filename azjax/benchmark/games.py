@@ -21,7 +21,9 @@ from rich.table import Table
 
 from azjax.benchmark import plain
 from azjax.benchmark.report import machine_with_load, tell_load, write_report
-from azjax.games.game import Game, make, scale_bits
+from azjax.core.errors import InputError
+from azjax.games.game import Game, scale_bits
+from azjax.games.registry import make
 
 RandomPlay = Callable[[chex.PRNGKey], tuple[chex.Array, chex.Array]]
 
@@ -71,13 +73,13 @@ class GamesBenchmark:
     def __post_init__(self) -> None:
         for field in ("plies", "repeats"):
             if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+                raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
         for batch in self.batches:
             if batch < 1:
-                raise ValueError(f"batches must be at least 1, got {batch}")
+                raise InputError(f"batches must be at least 1, got {batch}")
         for game in self.games:
             if game not in CONTESTS:
-                raise ValueError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
+                raise InputError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
 
     def run(self, console: Console) -> dict[str, Any]:
         """Measures, prints a table, writes `output` and `plot`, and returns what was written.
@@ -263,7 +265,7 @@ def _draw(rows: list[dict[str, Any]], path: Path) -> None:
         # Not pyplot, which would choose a window system.
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise ValueError("a plot needs Matplotlib: pip install 'azjax[plot]'") from error
+        raise InputError("a plot needs Matplotlib: pip install 'azjax[plot]'") from error
 
     largest = max(row["batch"] for row in rows)
     shown = [row for row in rows if row["batch"] == largest]

@@ -4,13 +4,14 @@ Rules and moves are those of `azjax.games`; each class has `actions()` of the po
 """
 
 import random
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 Square = tuple[int, int]
 _DIRECTIONS = ((0, 1), (0, -1), (1, 0), (-1, 0))
 _AROUND = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1) if (row, column) != (0, 0)]
 
 
+@runtime_checkable
 class PlainGame(Protocol):
     """A running game. `over` is known after each move."""
 

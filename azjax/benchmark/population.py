@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from azjax.benchmark.report import machine_with_load, tell_load, write_report
-from azjax.games.game import make
+from azjax.core.errors import InputError
+from azjax.games.registry import make
+from azjax.parallel.sharding import WHOLE, devices_for_members, place
+from azjax.runs.loop import Program, program_of_run
+from azjax.runs.population import program_of_members
 from azjax.training import preset
-from azjax.training.loop import Program, program_of_run
-from azjax.training.population import program_of_members
-from azjax.training.sharding import WHOLE, devices_for_members, place
 
 _WARM_UP = 20  # iterations, so that games end and there is much to learn from
 
@@ -45,9 +46,9 @@ class PopulationBenchmark:
     def __post_init__(self) -> None:
         for field in ("members", "repeats"):
             if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+                raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
         if not self.seconds > 0:
-            raise ValueError(f"seconds must be above 0, got {self.seconds}")
+            raise InputError(f"seconds must be above 0, got {self.seconds}")
         for name in self.games:
             make(name)
 

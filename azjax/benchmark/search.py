@@ -29,9 +29,11 @@ from azjax.benchmark.searches import (
     rival_module,
 )
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
-from azjax.games.game import Game, make
+from azjax.core.errors import InputError
+from azjax.games.game import Game
+from azjax.games.registry import make
+from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.search import alphazero_policy, evaluators, uct_policy
-from azjax.training.sharding import num_cores, offer_cpu_devices
 
 STAND_INS = {"uniform": evaluators.uniform, "peaked": peaked}
 _EVALUATORS = STAND_INS | {"random": evaluators.random, "rollout": evaluators.rollout}
@@ -110,10 +112,10 @@ class SearchBenchmark:
         for field in ("batch", "num_simulations", "repeats", "devices"):
             size = getattr(self, field)
             if size is not None and size < 1:
-                raise ValueError(f"{field} must be at least 1, got {size}")
+                raise InputError(f"{field} must be at least 1, got {size}")
         for field in ("batch", "num_simulations"):
             if self.game is None and getattr(self, field) is not None:
-                raise ValueError(f"{field} is for one game alone; name it with game")
+                raise InputError(f"{field} is for one game alone; name it with game")
 
     def cases(self) -> tuple[Case, ...]:
         """What is measured."""
@@ -147,7 +149,7 @@ def start_devices(devices: int | None) -> int:
     offer_cpu_devices(devices or num_cores())
     found = jax.device_count()
     if devices not in (None, found):
-        raise ValueError(f"devices must be {found}, as JAX was started on {jax.default_backend()}, got {devices}")
+        raise InputError(f"devices must be {found}, as JAX was started on {jax.default_backend()}, got {devices}")
     return found
 
 

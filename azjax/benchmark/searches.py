@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from azjax.benchmark import plain_search
+from azjax.core.errors import InputError
 from azjax.games.game import Game, random_legal_action
 from azjax.search import Evaluator, alphazero_policy
 
@@ -177,7 +178,7 @@ def rival_module(rival: str) -> ModuleType:
     try:
         return importlib.import_module(_MODULES[rival])
     except ModuleNotFoundError as error:
-        raise ValueError(f"the benchmark needs {rival}: pip install 'azjax[interop]'") from error
+        raise InputError(f"the benchmark needs {rival}: pip install 'azjax[interop]'") from error
 
 
 def _compiled(

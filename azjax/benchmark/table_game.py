@@ -10,10 +10,12 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import Game, state_dataclass
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
 
 
-@state_dataclass
+@pytree_dataclass
 class TableState:
     """Attributes: see `azjax.games.game.State`.
 
@@ -45,7 +47,7 @@ class TableGame(Game):
 
     def __post_init__(self) -> None:
         if not 1 <= self.legal <= self.actions:
-            raise ValueError(f"legal must be 1..{self.actions}, the number of actions, got {self.legal}")
+            raise InputError(f"legal must be 1..{self.actions}, the number of actions, got {self.legal}")
 
     @property
     def num_actions(self) -> int:

@@ -8,12 +8,13 @@ block, `A` actions, `G` pairs of players, `E` legal actions of a block.
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import chex
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation.players import Player, judge
 from azjax.evaluation.positions import HOLE, batches
 from azjax.evaluation.solution import Block, Progress, Solution, no_progress
@@ -22,6 +23,7 @@ _TOLERANCE = 1e-3  # of a player's probabilities, which are float32
 _KEPT = 1 << 24  # probabilities that are kept rather than asked for again, at most
 
 
+@runtime_checkable
 class Table(Protocol):
     """What a player does in the positions of a solved game, and thinks of them."""
 
@@ -69,7 +71,7 @@ class _Asked:
         wrong = ~((np.abs(mass - 1) < _TOLERANCE) & (probabilities >= 0).all(axis=1))
         if wrong.any():
             first = int(np.argmax(wrong))
-            raise ValueError(
+            raise InputError(
                 f"{self.player.name} gives probability {mass[first]} to the legal actions of position "
                 f"{block.rows[first]} of {self.game}, and it must be 1; {int(wrong.sum())} of {len(wrong)} positions "
                 "are wrong"
@@ -108,7 +110,7 @@ def epsilon_optimal_table(epsilon: float) -> Table:
       ValueError: epsilon outside 0..1.
     """
     if not 0 <= epsilon <= 1:
-        raise ValueError(f"epsilon must be 0..1, got {epsilon}")
+        raise InputError(f"epsilon must be 0..1, got {epsilon}")
 
     def table(block: Block) -> tuple[np.ndarray, np.ndarray]:
         return (1 - epsilon) * _uniform(block.best) + epsilon * _uniform(block.legal), block.values

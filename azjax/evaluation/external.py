@@ -14,11 +14,13 @@ import chex
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
+from azjax.evaluation.host_step import step_one
 from azjax.evaluation.openings import start_text
 from azjax.evaluation.program import Program, ProgramError
 from azjax.evaluation.protocols import LANGUAGES
 from azjax.games.game import Game
-from azjax.games.step import step_one
+from azjax.games.protocols import action_from_text, action_to_text
 
 _SECONDS_TO_START = 30.0
 
@@ -43,11 +45,11 @@ class ExternalPlayer:
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
-            raise ValueError(f"unknown language {self.language!r}; available: {', '.join(LANGUAGES)}")
+            raise InputError(f"unknown language {self.language!r}; available: {', '.join(LANGUAGES)}")
         if not self.seconds > 0:
-            raise ValueError(f"seconds must be more than 0, got {self.seconds}")
+            raise InputError(f"seconds must be more than 0, got {self.seconds}")
         if self.processes < 1:
-            raise ValueError(f"processes must be at least 1, got {self.processes}")
+            raise InputError(f"processes must be at least 1, got {self.processes}")
 
     def start(self, game: Game) -> Program:
         """A running program that has been greeted.
@@ -121,12 +123,12 @@ class ExternalSeats:
                 self._language.new_game(seat.program, self._game, seat.start, seat.seat, seconds)
                 seat.told = 0
             for action in played[seat.told :]:
-                move, mover = self._game.action_to_text(seat.state, action), int(seat.state.current_player)
+                move, mover = action_to_text(self._game, seat.state, action), int(seat.state.current_player)
                 seat.state = step_one(self._game, seat.state, action)
                 self._language.tell(seat.program, self._game, move, mover, seat.state, seconds)
             move = self._language.ask(seat.program, seat.seat, seconds)
             try:
-                action = self._game.action_from_text(seat.state, move)
+                action = action_from_text(self._game, seat.state, move)
             except ValueError:
                 raise ProgramError(f"illegal move: {move[:40]!r}") from None
         except ValueError as error:

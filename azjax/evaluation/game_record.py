@@ -18,11 +18,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.core.errors import FileError, InputError
+from azjax.evaluation.host_step import step_all, step_one
 from azjax.evaluation.matches import MatchResult
 from azjax.evaluation.openings import start_text
-from azjax.games.game import Game, make
-from azjax.games.slides import slideshow
-from azjax.games.step import step_all, step_one
+from azjax.games.game import Game
+from azjax.games.protocols import action_from_text, action_to_text, player_names
+from azjax.games.registry import make, options_of
+from azjax.render.slides import slideshow
 
 _FORMAT = 1
 _KEYS = ("azjax", "game", "options", "players", "start", "moves", "rewards", "end")
@@ -51,7 +54,7 @@ class GameRecord:
     def to_json(self) -> str:
         """One line."""
         game, played = self.game, (self.start, self.moves, self.rewards, self.end)
-        told = (_FORMAT, game.name, game.options, self.players, *played)
+        told = (_FORMAT, game.name, options_of(game), self.players, *played)
         return json.dumps(dict(zip(_KEYS, told, strict=True)), ensure_ascii=False)
 
     @classmethod
@@ -65,19 +68,19 @@ class GameRecord:
             told = json.loads(line)
             number, name, options, players, start, moves, rewards, end = (told[key] for key in _KEYS)
             if number != _FORMAT:
-                raise ValueError(f"format {number!r}, not {_FORMAT}")
+                raise InputError(f"format {number!r}, not {_FORMAT}")
             first, second = players
             reward_pair = None if rewards is None else (float(rewards[0]), float(rewards[1]))
             if not (isinstance(moves, list) and all(isinstance(move, str) for move in moves)):
-                raise ValueError("moves must be texts")
+                raise InputError("moves must be texts")
             if not (isinstance(name, str) and isinstance(options, dict)):
-                raise ValueError("game must be a name, and options a table")
+                raise InputError("game must be a name, and options a table")
             if not all(isinstance(text, str | None) for text in (start, end)):
-                raise ValueError("start and end must be texts or null")
+                raise InputError("start and end must be texts or null")
         except KeyError as error:
-            raise ValueError(f"no game record: {error} is missing") from None
+            raise InputError(f"no game record: {error} is missing") from None
         except (TypeError, ValueError, IndexError) as error:
-            raise ValueError(f"no game record: {error}") from None
+            raise InputError(f"no game record: {error}") from None
         record = cls(make(name, **options), (str(first), str(second)), tuple(moves), reward_pair, start, end)
         record.replay()
         return record
@@ -97,23 +100,23 @@ class GameRecord:
         states, actions, rewards = [jax.tree.map(np.asarray, state)], [], np.zeros(2)
         for ply, move in enumerate(self.moves):
             if states[-1].terminated:
-                raise ValueError(f"the game ended after {ply} moves, and has {len(self.moves)}")
+                raise InputError(f"the game ended after {ply} moves, and has {len(self.moves)}")
             try:
-                actions.append(self.game.action_from_text(states[-1], move))
+                actions.append(action_from_text(self.game, states[-1], move))
             except ValueError as error:
-                raise ValueError(f"move {ply + 1}: {error}") from None
+                raise InputError(f"move {ply + 1}: {error}") from None
             states.append(step_one(self.game, states[-1], actions[-1]))
             rewards += states[-1].rewards
         over = bool(states[-1].terminated)
         if over and (self.rewards is None or not np.allclose(rewards, self.rewards)):
-            raise ValueError(f"rewards must be {rewards.tolist()}, as the game ended, got {self.rewards}")
+            raise InputError(f"rewards must be {rewards.tolist()}, as the game ended, got {self.rewards}")
         if not over and (self.rewards is None) != (self.end is None):
-            raise ValueError("a game that the rules did not end has both rewards and an end, or neither")
+            raise InputError("a game that the rules did not end has both rewards and an end, or neither")
         return states, actions
 
     def _repr_html_(self) -> str:
         states, actions = self.replay()
-        sides = (f"{player} ({side})" for player, side in zip(self.players, self.game.player_names, strict=True))
+        sides = (f"{player} ({side})" for player, side in zip(self.players, player_names(self.game), strict=True))
         title = (
             f"{' against '.join(sides)}: {_told_end(self)}, {len(actions)} {'ply' if len(actions) == 1 else 'plies'}"
         )
@@ -125,7 +128,7 @@ def _told_end(record: GameRecord) -> str:
     if record.rewards is None:
         return "it goes on"
     first, second = record.rewards
-    ended = "drawn" if first == second else f"{record.game.player_names[int(second > first)]} won"
+    ended = "drawn" if first == second else f"{player_names(record.game)[int(second > first)]} won"
     return ended if record.end is None else f"{ended} ({record.end})"
 
 
@@ -142,7 +145,7 @@ def records_of(game: Game, match: MatchResult) -> list[GameRecord]:
         for number in running:
             actions[number] = match.actions[number][ply]
             state = jax.tree.map(lambda leaf, at=number: leaf[at], states)
-            moves[number].append(game.action_to_text(state, int(actions[number])))
+            moves[number].append(action_to_text(game, state, int(actions[number])))
         states = step_all(game, states, actions)
     records = []
     for number, (played, reward) in enumerate(zip(moves, match.rewards, strict=True)):
@@ -166,7 +169,7 @@ def save_games(path: str | Path, records: Iterable[GameRecord]) -> None:
         part.write_text("".join(record.to_json() + "\n" for record in records), encoding="utf-8")
         os.replace(part, path)
     except OSError as error:
-        raise OSError(f"{path} could not be written: {error.strerror or error}") from error
+        raise FileError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -180,12 +183,12 @@ def load_games(path: str | Path) -> list[GameRecord]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} could not be read: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(f"{path} could not be read: {getattr(error, 'strerror', None) or error}") from None
     records = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 records.append(GameRecord.from_json(line))
             except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from None
+                raise InputError(f"{path}, line {number}: {error}") from None
     return records

@@ -15,12 +15,13 @@ import chex
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.host_step import step_all
 from azjax.evaluation.openings import random_openings, starts_of
 from azjax.evaluation.seats import Contestant, Seats, sit_down
 from azjax.evaluation.sequential import SequentialTest
 from azjax.games.game import Game
-from azjax.games.step import step_all
 
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 
@@ -170,16 +171,16 @@ def play_match(
         cannot play the game. What it does wrong in a game is a loss of that game.
     """
     if num_games < 2 or num_games % 2:
-        raise ValueError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
+        raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
     if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        raise InputError(f"batch_size must be at least 1, got {batch_size}")
     if opening_plies < 0:
-        raise ValueError(f"opening_plies must be at least 0, got {opening_plies}")
+        raise InputError(f"opening_plies must be at least 0, got {opening_plies}")
     start_key, play_key = jax.random.split(key)
     if start_states is None:
         starts = starts_of(game, num_games // 2, start_key)
     elif np.any(start_states.terminated):
-        raise ValueError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
+        raise InputError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
     else:
         starts = jax.tree.map(np.asarray, start_states)
     start = np.arange(num_games // 2) % len(starts.terminated)
@@ -241,7 +242,7 @@ def play_round_robin(
     """
     names = [player.name for player in players]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
+        raise InputError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
     pairs = list(itertools.combinations(players, 2))
     found = []
     for number, (first, second) in enumerate(pairs):

@@ -1,5 +1,6 @@
 """Players that a name tells all of: `random`, `optimal`, and searches without a network such as `uct:1000`."""
 
+from azjax.core.errors import InputError
 from azjax.evaluation.players import Player, optimal_player, random_player, search_player, uct_player
 from azjax.evaluation.solver import solve
 from azjax.games.game import Game
@@ -23,12 +24,12 @@ def num_simulations_of(name: str) -> int:
       ValueError: an unknown name.
     """
     if not is_named(name):
-        raise ValueError(f"unknown player {name!r}; available: {', '.join(NAMED)}")
+        raise InputError(f"unknown player {name!r}; available: {', '.join(NAMED)}")
     if name in ("random", "optimal"):
         return 0
     count = name.partition(":")[2]
     if not (count.isascii() and count.isdigit() and int(count) > 0):
-        raise ValueError(f"{name!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+        raise InputError(f"{name!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
     return int(count)
 
 
@@ -48,13 +49,13 @@ def named_player(name: str, game: Game, *, solver: bool = False, reuse_tree: boo
     num_simulations = num_simulations_of(name)
     if not num_simulations:
         if solver or reuse_tree:
-            raise ValueError(f"solver and reuse_tree are for players that search; {name} does not")
+            raise InputError(f"solver and reuse_tree are for players that search; {name} does not")
         return random_player(game) if name == "random" else optimal_player(solve(game))
     search = name.partition(":")[0]
     named = with_options(name, solver=solver, reuse_tree=reuse_tree)
     if search == "uct":
         if reuse_tree:
-            raise ValueError(f"reuse_tree is for players that search with priors; {name} begins each search anew")
+            raise InputError(f"reuse_tree is for players that search with priors; {name} begins each search anew")
         return uct_player(game, num_simulations=num_simulations, solver=solver, name=named)
     evaluator = _EVALUATORS[search](game)
     return search_player(

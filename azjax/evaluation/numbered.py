@@ -23,6 +23,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
 from azjax.evaluation.positions import HOLE
 from azjax.evaluation.solution import (
     BLOCK_CHILDREN,
@@ -36,7 +38,7 @@ from azjax.evaluation.solution import (
     repeats,
     too_many,
 )
-from azjax.games.game import Game, state_dataclass
+from azjax.games.game import Game
 
 MAX_PLIES = 126
 _WIN = 127  # score of a win in 0 plies
@@ -47,7 +49,7 @@ _SMALL = 16  # batches of at most this part of a full one are padded less
 _SAMPLE = 1024
 
 
-@state_dataclass
+@pytree_dataclass
 class Scores:
     """The scores of unfinished positions by rank, on the host or on the device.
 
@@ -221,7 +223,7 @@ class NumberedSolution(Solution):
         if np.any(rows == UNREACHABLE):
             first = int(np.argmax(rows == UNREACHABLE))
             problem = "finished" if terminated[first] else "not reachable from the start"
-            raise ValueError(f"{self.game.name}: state {first} of {len(rows)} is {problem}")
+            raise InputError(f"{self.game.name}: state {first} of {len(rows)} is {problem}")
         return rows
 
     def best_moves(self) -> Scores:
@@ -267,7 +269,7 @@ def solve_numbered(game: Game, *, max_states: int | None = None, progress: Progr
     start = jax.jit(game.init)(jax.random.key(0))
     check_solvable(game, start)
     if game.max_plies > MAX_PLIES:
-        raise ValueError(f"{game.name}: games have up to {game.max_plies} plies, and at most {MAX_PLIES} can be solved")
+        raise InputError(f"{game.name}: games have up to {game.max_plies} plies, and at most {MAX_PLIES} can be solved")
     plies_by_number = _explore(game, int(jax.jit(game.position_number)(start)), max_states, progress)
     terminal = int(np.count_nonzero(plies_by_number == _FINISHED))
     unfinished = plies_by_number < _FINISHED
@@ -300,7 +302,7 @@ def _explore(game: Game, start: int, max_states: int | None, progress: Progress)
         def mark(numbers: np.ndarray) -> None:
             moves = _moves(game, _unpack(game, _padded(game, numbers)))
             if _has_odd_rewards(moves):
-                raise ValueError(f"{game.name} has rewards before the end, or other results than 1, 0 and -1")
+                raise InputError(f"{game.name} has rewards before the end, or other results than 1, 0 and -1")
             valid, ends, children = (np.asarray(x)[: len(numbers)] for x in (moves.valid, moves.ends, moves.numbers))
             plies[children[valid & ends]] = _FINISHED
             plies[children[valid & ~ends]] = ply + 1

@@ -9,8 +9,10 @@ import chex
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation.openings import start_text
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 
 ALGORITHMS = ("mcts", "minimax")
 _UCT_C = 2.0  # of OpenSpiel's own example
@@ -35,9 +37,9 @@ class OpenSpielPlayer:
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"unknown bot {self.algorithm!r} of OpenSpiel; available: {', '.join(ALGORITHMS)}")
+            raise InputError(f"unknown bot {self.algorithm!r} of OpenSpiel; available: {', '.join(ALGORITHMS)}")
         if self.strength < 1:
-            raise ValueError(f"{self.name}: the number must be at least 1, got {self.strength}")
+            raise InputError(f"{self.name}: the number must be at least 1, got {self.strength}")
 
 
 class OpenSpielSeats:
@@ -107,6 +109,6 @@ class OpenSpielSeats:
 def _name(game: Game) -> str | None:
     """OpenSpiel's name of the game; None where it does not have it."""
     if game.name == "mnk":
-        columns, rows, in_a_row = (game.options[option] for option in ("columns", "rows", "in_a_row"))
+        columns, rows, in_a_row = (options_of(game)[option] for option in ("columns", "rows", "in_a_row"))
         return f"mnk(m={columns},n={rows},k={in_a_row})"
     return {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}.get(game.name)

@@ -11,6 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from azjax.core.errors import InputError
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.games.game import Game
 from azjax.networks import Network, Variables
@@ -36,6 +37,7 @@ class Judgement(NamedTuple):
     preferences: chex.Array
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A pure, jittable function of a batch, hashable by value: equal policies share one compilation."""
 
@@ -231,7 +233,7 @@ def network_player(game: Game, network: Network, variables: Variables, *, temper
       ValueError: a negative temperature.
     """
     if not temperature >= 0:
-        raise ValueError(f"temperature must be 0 or more, got {temperature}")
+        raise InputError(f"temperature must be 0 or more, got {temperature}")
     return Player("network", _Network(game, network, temperature), variables)
 
 
@@ -388,9 +390,9 @@ def with_simulations(player: Player, num_simulations: int) -> Player:
       ValueError: it does not search, or `num_simulations` is below 1.
     """
     if not isinstance(player.policy, _Search | _Uct):
-        raise ValueError(f"{player.name} does not search")
+        raise InputError(f"{player.name} does not search")
     if num_simulations < 1:
-        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     policy = dataclasses.replace(player.policy, num_simulations=num_simulations)
     return dataclasses.replace(player, policy=policy)
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.bitboard import hash_words
+from azjax.core.bitboard import hash_words
 from azjax.games.game import Game
 
 HOLE = -1  # in tables by slot: no legal action

@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 
+from azjax.core.errors import InputError
+
 _LONGEST_LINE = 1 << 16  # bytes
 _MOST_WAITING = 256  # lines that are read before anybody asked for them; then the program waits
 _MOST_LINES = 10_000  # in one answer
@@ -35,7 +37,7 @@ class Program:
         try:
             words = shlex.split(command)
             if not words:
-                raise ValueError("there is no command")
+                raise InputError("there is no command")
             # A session of its own, so that what it started ends with it.
             self._process = subprocess.Popen(
                 words,
@@ -46,7 +48,7 @@ class Program:
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ValueError(f"the program {command!r} could not be started: {reason}") from None
+            raise InputError(f"the program {command!r} could not be started: {reason}") from None
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._closed = False
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -6,16 +6,19 @@
 - `line`: the protocol of docs/line_protocol.md, for every game.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from azjax.core.errors import InputError
 from azjax.evaluation.program import Answer, Program, ProgramError
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 
 SIDES = ("attackers", "defenders")
 # What a rules record of OpenTafl's notation says of our default rules.
 BRANDUB_RULES = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
 
 
+@runtime_checkable
 class Language(Protocol):
     """How a program is talked to. All methods may raise `ProgramError`."""
 
@@ -54,7 +57,7 @@ class Gtp:
     def new_game(self, program: Program, game: Game, start: str | None, seat: int, seconds: float) -> None:
         del game, seat
         if start is not None:
-            raise ValueError(f"gtp knows no way to begin at the position {start!r}")
+            raise InputError(f"gtp knows no way to begin at the position {start!r}")
         self._command(program, "clear_board", seconds)
 
     def tell(self, program: Program, game: Game, move: str, mover: int, state: Any, seconds: float) -> None:
@@ -88,7 +91,7 @@ class OpenTafl:
 
     def greet(self, program: Program, game: Game, seconds: float) -> None:
         if game.name != "brandub":
-            raise ValueError(f"opentafl is for brandub, not for {game.name}")
+            raise InputError(f"opentafl is for brandub, not for {game.name}")
         answer = program.answer(seconds)
         while answer.line().strip() != "hello":
             pass
@@ -117,7 +120,7 @@ class Line:
 
     def greet(self, program: Program, game: Game, seconds: float) -> None:
         self._say(program, "azjax 1", seconds)
-        options = "".join(f" {name}={value}" for name, value in game.options.items())
+        options = "".join(f" {name}={value}" for name, value in options_of(game).items())
         self._say(program, f"game {game.name}{options}", seconds)
 
     def new_game(self, program: Program, game: Game, start: str | None, seat: int, seconds: float) -> None:

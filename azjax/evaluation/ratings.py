@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import optimize, special
 
+from azjax.core.errors import InputError
 from azjax.evaluation.matches import MatchResult, Record
 
 _ELO = 400 / math.log(10)  # of a unit of strength: odds of 10 to 1 are 400
@@ -65,18 +66,18 @@ def rate(
     counted: dict[tuple[str, str], Record] = {}
     for first, second, record in pairings:
         if first == second:
-            raise ValueError(f"{first!r} cannot be rated from games against itself")
+            raise InputError(f"{first!r} cannot be rated from games against itself")
         counted[first, second] = counted.get((first, second), Record(0, 0, 0)) + record
     counted = {pair: record for pair, record in counted.items() if record.games}
     names = sorted({name for pair in counted for name in pair})
     if len(names) < 2:
-        raise ValueError(f"ratings need games between at least two players, got {len(names)}")
+        raise InputError(f"ratings need games between at least two players, got {len(names)}")
     if anchor is not None and anchor not in names:
-        raise ValueError(f"unknown anchor {anchor!r}; players: {', '.join(names)}")
+        raise InputError(f"unknown anchor {anchor!r}; players: {', '.join(names)}")
     if not virtual_games > 0:
-        raise ValueError(f"virtual_games must be more than 0, got {virtual_games}")
+        raise InputError(f"virtual_games must be more than 0, got {virtual_games}")
     if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}")
+        raise InputError(f"resamples must be at least 1, got {resamples}")
 
     seats = np.array([[names.index(name) for name in pair] for pair in counted])
     results = np.array([[record.wins, record.draws, record.losses] for record in counted.values()], float)

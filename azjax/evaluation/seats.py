@@ -4,7 +4,7 @@ Axis letters: `B` games played side by side.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import chex
 import jax
@@ -19,6 +19,7 @@ from azjax.games.game import Game
 _SMALLEST_BUCKET = 16
 
 
+@runtime_checkable
 class Seats(Protocol):
     """The seats of one player, in one batch of games after another."""
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import optimize
 
+from azjax.core.errors import InputError
+
 _UNSEEN = 1e-3  # pairs, for a result that no pair had yet
 
 
@@ -32,10 +34,10 @@ class SequentialTest:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.elo0) and math.isfinite(self.elo1) and self.elo0 < self.elo1):
-            raise ValueError(f"elo0 must be less than elo1, and both finite; got {self.elo0} and {self.elo1}")
+            raise InputError(f"elo0 must be less than elo1, and both finite; got {self.elo0} and {self.elo1}")
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"{name} must be between 0 and 0.5, got {getattr(self, name)}")
+                raise InputError(f"{name} must be between 0 and 0.5, got {getattr(self, name)}")
 
     @property
     def bounds(self) -> tuple[float, float]:

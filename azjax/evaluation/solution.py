@@ -6,13 +6,15 @@ block.
 
 import abc
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import chex
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation.positions import HOLE
 from azjax.games.game import Game
+from azjax.games.protocols import earlier_positions
 
 UNREACHABLE = -1  # row of a position that the solution does not hold
 BLOCK_CHILDREN = 1 << 20  # slots of a block, at most; they bound the memory of a walk over all positions
@@ -67,6 +69,7 @@ class Block(NamedTuple):
         return np.asarray(self.states.current_player)
 
 
+@runtime_checkable
 class BestMoves(Protocol):
     """What the optimal player reads: a pytree of arrays on the device."""
 
@@ -184,8 +187,8 @@ def check_solvable(game: Game, start: Any) -> None:
     Raises:
       ValueError: the game forbids or ends repetitions.
     """
-    if game.earlier_positions(start) is not None:
-        raise ValueError(
+    if earlier_positions(game, start) is not None:
+        raise InputError(
             f"{game.name} cannot be solved: its values depend on which positions a game went through before"
         )
 

@@ -1,12 +1,14 @@
-"""Solutions of numbered games in files: the arrays of a `NumberedSolution`, and counts. See `azjax.games.archive`."""
+"""Solutions of numbered games in files: the arrays of a `NumberedSolution`, and counts. See `azjax.evaluation.archive`."""
 
 import os
 from pathlib import Path
 
+from azjax.core.errors import InputError
+from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
 from azjax.evaluation.numbered import NumberedSolution, make_table
 from azjax.evaluation.solution import Solution
-from azjax.games.archive import game_of_archive, load_archive, save_archive
 from azjax.games.game import Game
+from azjax.games.protocols import is_numbered
 
 _KIND = "solution"
 
@@ -18,12 +20,12 @@ def check_can_save(game: Game, path: str | Path) -> None:
       ValueError: the game does not number its positions, or no file can be written at the path.
     """
     path = Path(path)
-    if not game.num_position_numbers:
-        raise ValueError(f"{game.name} does not number its positions, so that its solution cannot be kept in a file")
+    if not is_numbered(game):
+        raise InputError(f"{game.name} does not number its positions, so that its solution cannot be kept in a file")
     if path.is_dir():
-        raise ValueError(f"{path} is a folder, and a solution is one file")
+        raise InputError(f"{path} is a folder, and a solution is one file")
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise ValueError(f"{path} cannot be written: {path.parent} is not a folder that one may write to")
+        raise InputError(f"{path} cannot be written: {path.parent} is not a folder that one may write to")
 
 
 def save_solution(solution: Solution, path: str | Path) -> None:
@@ -52,11 +54,11 @@ def load_solution(path: str | Path, game: Game | None = None) -> NumberedSolutio
     """
     own_game, manifest, arrays = load_archive(path, _KIND)
     if game not in (None, own_game):
-        raise ValueError(f"{path} is a solution of {own_game}, and not of {game}")
+        raise InputError(f"{path} is a solution of {own_game}, and not of {game}")
     table = make_table(arrays["reached"], arrays["scores"])
     solution = NumberedSolution(own_game, table, arrays["plies"], manifest["terminal"])
     if own_game.num_position_numbers != manifest["position_numbers"] or not solution.is_consistent():
-        raise ValueError(f"{path} was made with other rules or position numbers of {own_game.name}: solve it again")
+        raise InputError(f"{path} was made with other rules or position numbers of {own_game.name}: solve it again")
     return solution
 
 

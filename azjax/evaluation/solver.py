@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
 from azjax.evaluation.numbered import solve_numbered
 from azjax.evaluation.positions import (
     HOLE,
@@ -44,14 +46,15 @@ from azjax.evaluation.solution import (
     repeats,
     too_many,
 )
-from azjax.games.game import Game, state_dataclass
+from azjax.games.game import Game
+from azjax.games.protocols import RepetitionGame, is_numbered
 
 MAX_STATES = 10_000_000
 _DIGIT_BITS = 20
 _BATCH = 1024
 
 
-@state_dataclass
+@pytree_dataclass
 class Lookup:
     """Finds the row of a position inside jitted code. The keys stand in ascending order.
 
@@ -88,7 +91,7 @@ class Lookup:
         return jnp.where(found, rows[at], UNREACHABLE)
 
 
-@state_dataclass
+@pytree_dataclass
 class _BestMoves:
     """What the optimal player reads (`BestMoves`).
 
@@ -196,13 +199,13 @@ class GraphSolution(Solution):
     def check_results(self) -> None:
         before_the_end = (self.children >= 0) & ~self.terminated[self.children] & (self.rewards != 0)
         if before_the_end.any():
-            raise ValueError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
+            raise InputError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
 
     def index(self, states: Any) -> np.ndarray:
         rows = np.concatenate([_find(self.lookup, chunk)[:size] for size, chunk in batches(states, _BATCH)])
         if np.any(rows == UNREACHABLE):
             first = int(np.argmax(rows == UNREACHABLE))
-            raise ValueError(f"{self.game.name}: state {first} of {len(rows)} is not reachable from the start")
+            raise InputError(f"{self.game.name}: state {first} of {len(rows)} is not reachable from the start")
         return rows
 
     def summary(self) -> Summary:
@@ -264,7 +267,7 @@ def solve(game: Game, *, max_states: int | None = MAX_STATES, progress: Progress
       ValueError: more than `max_states` positions, one that comes back within a game, or values that depend on more
         than the position. See `solve_numbered` for what a game that numbers its positions must hold besides.
     """
-    if game.num_position_numbers:
+    if is_numbered(game):
         return solve_numbered(game, max_states=max_states, progress=progress)
     check_solvable(game, game.init(jax.random.key(0)))
     layers, expansions, kept = _explore(game, max_states, progress)
@@ -308,8 +311,8 @@ def perft(game: Game, depth: int) -> list[int]:
       ValueError: negative depth.
     """
     if depth < 0:
-        raise ValueError(f"depth must not be negative, got {depth}")
-    game = game.cut(max(depth, 1)) if depth < game.max_plies else game
+        raise InputError(f"depth must not be negative, got {depth}")
+    game = game.with_max_plies(max(depth, 1)) if isinstance(game, RepetitionGame) and depth < game.max_plies else game
     layer, ways = first_layer(game), np.ones((1, 1), np.int64)
     counts: list[int] = []
     for ply in range(depth):

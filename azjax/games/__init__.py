@@ -1,20 +1,23 @@
 """Board games as pure array functions. One file a family; `game.py` is the contract."""
 
-from azjax.games.animation import animate
 from azjax.games.check import check_game
-from azjax.games.game import Game, ShownState, State, available, make, random_legal_action, register, state_dataclass
-from azjax.games.slides import slideshow
+from azjax.games.game import Game, State, random_legal_action
+from azjax.games.protocols import BoardGame, DrawableGame, EditableGame, NumberedGame, RepetitionGame, TextGame
+from azjax.games.registry import available, make, options_of, register
 
 __all__ = [
+    "BoardGame",
+    "DrawableGame",
+    "EditableGame",
     "Game",
-    "ShownState",
+    "NumberedGame",
+    "RepetitionGame",
     "State",
-    "animate",
+    "TextGame",
     "available",
     "check_game",
     "make",
+    "options_of",
     "random_legal_action",
     "register",
-    "slideshow",
-    "state_dataclass",
 ]

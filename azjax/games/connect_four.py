@@ -7,18 +7,18 @@ start, such as `4453` (the notation of the published solvers and test sets), is 
 
 import dataclasses
 import functools
-from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import bitboard
-from azjax.games.bitboard import Bits, both, only_if, shift, single, union, without
-from azjax.games.game import register, scale_bits
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, both, only_if, shift, single, union, without
+from azjax.core.errors import InputError
+from azjax.games.game import scale_bits
 from azjax.games.mnk import Mnk, MnkState
-from azjax.games.pictures.connect_four import draw_connect_four
+from azjax.games.registry import register
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +72,11 @@ class ConnectFour(Mnk):
         rows = text.split("/")
         if [len(row) for row in rows] != [self.columns] * self.rows:
             shape = f"{self.rows} rows of {self.columns} characters with / between, or a string of columns such as 4453"
-            raise ValueError(f"{self.name}: a position has {shape}, got {text!r}")
+            raise InputError(f"{self.name}: a position has {shape}, got {text!r}")
         for lower, row in enumerate(rows[1:], start=1):
             for column, (above, symbol) in enumerate(zip(rows[lower - 1], row, strict=True)):
                 if symbol == "_" and above != "_":
-                    raise ValueError(
+                    raise InputError(
                         f"{self.name}: the {above} in column {column + 1} of row {lower} of {text!r} stands on nothing"
                     )
         return super().from_text("".join(rows))
@@ -92,7 +92,7 @@ class ConnectFour(Mnk):
             column = int(move) - self.first_cell
             if not (0 <= column < self.columns and self.legal_action_mask(state)[column]):
                 over = "the game is over" if state.terminated else f"no stone can go into column {move}"
-                raise ValueError(f"{self.name}: character {place} of {moves!r}: {over}")
+                raise InputError(f"{self.name}: character {place} of {moves!r}: {over}")
             state = self.step(state, jnp.int32(column))
         return dataclasses.replace(state, rewards=jnp.where(state.terminated, state.rewards, 0.0))
 
@@ -108,9 +108,6 @@ class ConnectFour(Mnk):
         rows = self.to_text(state).replace("_", ".").split("/")
         numbers = [self.action_number(column) for column in range(self.columns)]
         return "\n".join([*(" ".join(row) for row in rows), " ".join(numbers)])
-
-    def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
-        return draw_connect_four(self, state, self._owners(state), self.in_a_row, policy, last_action)
 
 
 @register("connect_four")

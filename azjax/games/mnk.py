@@ -18,24 +18,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import bitboard
-from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
-from azjax.games.fusion import computed_once
-from azjax.games.game import Game, ShownState, register, scale_bits, square_name, state_dataclass
-from azjax.games.pictures.mnk import draw_mnk
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.xla import materialize
+from azjax.games.game import Game, scale_bits
+from azjax.games.protocols import BoardGame, EditableGame, TextGame, square_name
+from azjax.games.registry import register
 
 MAX_SIDE = 26
 _SYMBOLS = "_XO"
 
 
-@state_dataclass
-class MnkState(ShownState):
+@pytree_dataclass
+class MnkState:
     """Attributes: see `azjax.games.game.State`; `W` words hold one player's stones.
 
     stones: by player: the words, each uint32 []; where there are more than two, one array of them, uint32 [W], since a
       search stores every array of a state for itself.
     """
 
+    game: Game = static_field(kw_only=True, repr=False)
     stones: tuple[Bits, Bits]
     current_player: chex.Array
     terminated: chex.Array
@@ -43,7 +47,7 @@ class MnkState(ShownState):
 
 
 @dataclasses.dataclass(frozen=True)
-class Mnk(Game):
+class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[MnkState]):
     """An m,n,k game.
 
     Attributes:
@@ -68,10 +72,10 @@ class Mnk(Game):
         for field in ("columns", "rows"):
             side = getattr(self, field)
             if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
-                raise ValueError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side}")
+                raise InputError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side}")
         longest = max(self.columns, self.rows)
         if not (isinstance(self.in_a_row, int) and 1 <= self.in_a_row <= longest):
-            raise ValueError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row}")
+            raise InputError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row}")
 
     @property
     def num_cells(self) -> int:
@@ -132,7 +136,7 @@ class Mnk(Game):
         mover, occupied = state.current_player, union(first, second)
         legal = ~state.terminated & any_of(both(stone, without(self._board, occupied)))
         won = self._has_line(union(choose(mover == 0, first, second), stone))
-        stone, won = computed_once((only_if(legal, stone), legal & won))
+        stone, won = materialize((only_if(legal, stone), legal & won))
         full = ~any_of(without(self._board, union(occupied, stone)))
         sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - mover).astype(jnp.float32)
         return MnkState(
@@ -229,21 +233,21 @@ class Mnk(Game):
 
     def from_text(self, text: str) -> MnkState:
         if len(text) != self.num_cells:
-            raise ValueError(f"{self.name}: a position has {self.num_cells} characters, got {len(text)}: {text!r}")
+            raise InputError(f"{self.name}: a position has {self.num_cells} characters, got {len(text)}: {text!r}")
         for index, symbol in enumerate(text):
             if symbol not in _SYMBOLS:
-                raise ValueError(f"{self.name}: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
+                raise InputError(f"{self.name}: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
         first, second = text.count("X"), text.count("O")
         if first - second not in (0, 1):
-            raise ValueError(f"{self.name}: {text!r} has {first} X and {second} O; X moves first, so 0 or 1 more X")
+            raise InputError(f"{self.name}: {text!r} has {first} X and {second} O; X moves first, so 0 or 1 more X")
         boards = [self._pack(np.array([symbol == player for symbol in text])) for player in "XO"]
         lines = [bool(self._has_line(board)) for board in boards]
         last_mover = 0 if first > second else 1
         if lines[1 - last_mover]:
             winner, mover = "XO"[1 - last_mover], "XO"[last_mover]
-            raise ValueError(f"{self.name}: {text!r} goes on after {winner} had a line, since {mover} moved last")
+            raise InputError(f"{self.name}: {text!r} goes on after {winner} had a line, since {mover} moved last")
         if lines[last_mover] and not self._one_stone_made_all_lines(boards[last_mover], self._uncovered(text)):
-            raise ValueError(f"{self.name}: {text!r} has lines that no last move completes")
+            raise InputError(f"{self.name}: {text!r} has lines that no last move completes")
         rewards = np.zeros(2, np.float32)
         if lines[last_mover]:
             rewards[last_mover], rewards[1 - last_mover] = 1, -1
@@ -280,15 +284,16 @@ class Mnk(Game):
         return "\n".join([*lines, " " * (width + 2) + " ".join(string.ascii_lowercase[: self.columns])])
 
     def with_piece(self, state: MnkState, square: int, piece: int) -> MnkState:
-        owners = self._owners(state)
+        owners = self.owners(state)
         owners.flat[square] = piece
         first, second = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
         return dataclasses.replace(state, stones=(first, second), terminated=jnp.bool_(False))
 
-    def svg(self, state: MnkState, *, policy: Any = None, last_action: int | None = None) -> str:
-        return draw_mnk(self, state, self._owners(state), self.in_a_row, policy, last_action)
+    def action_squares(self, state: MnkState, action: int) -> tuple[int, ...]:
+        del state
+        return (int(action),)
 
-    def _owners(self, state: MnkState) -> np.ndarray:
+    def owners(self, state: MnkState) -> np.ndarray:
         """int [rows, columns]; 0 empty, 1 X, 2 O."""
         owners = [_SYMBOLS.index(symbol) for symbol in self.to_text(state) if symbol in _SYMBOLS]
         return np.array(owners).reshape(self.rows, self.columns)

@@ -15,7 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import Game, ShownState, register, state_dataclass
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.games.game import Game
+from azjax.games.protocols import DrawableGame
+from azjax.games.registry import register
 
 # Plies after which pgx ends the game, or that the rules allow.
 _MAX_PLIES = {
@@ -51,14 +55,15 @@ _MISFITS = {
 }
 
 
-@state_dataclass
-class PgxState(ShownState):
+@pytree_dataclass
+class PgxState:
     """Attributes: see `azjax.games.State`.
 
     position: pgx's state without what is stored here or can be computed from it (those fields are None). The legal
       actions stay: pgx has no function that finds them again.
     """
 
+    game: Game = static_field(kw_only=True, repr=False)
     position: Any
     current_player: chex.Array
     terminated: chex.Array
@@ -66,7 +71,7 @@ class PgxState(ShownState):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pgx(Game):
+class Pgx(Game[PgxState], DrawableGame[PgxState]):
     """A game of pgx.
 
     Attributes:
@@ -154,7 +159,7 @@ def _environment(env_id: str) -> _Environment:
     try:
         import pgx
     except ModuleNotFoundError as error:
-        raise ValueError("the games of pgx need pgx: pip install 'azjax[interop]'") from error
+        raise InputError("the games of pgx need pgx: pip install 'azjax[interop]'") from error
     environment = pgx.make(env_id)
     return _Environment(jax.jit(environment.init), jax.jit(environment.step), jax.jit(environment.observe))
 
@@ -178,8 +183,8 @@ def pgx_game(env_id: str) -> Pgx:
     """
     choices = ", ".join(_MAX_PLIES)
     if env_id in _MISFITS:
-        raise ValueError(f"pgx:{env_id} is not a game for azjax: {_MISFITS[env_id]}; available: {choices}")
+        raise InputError(f"pgx:{env_id} is not a game for azjax: {_MISFITS[env_id]}; available: {choices}")
     if env_id not in _MAX_PLIES:
-        raise ValueError(f"unknown game of pgx {env_id!r}; available: {choices}")
+        raise InputError(f"unknown game of pgx {env_id!r}; available: {choices}")
     _environment(env_id)
     return Pgx(env_id)

@@ -27,9 +27,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.fusion import computed_once
-from azjax.games.game import Game, ShownState, register, scale_bits, square_name, state_dataclass
-from azjax.games.pictures.santorini import draw_santorini
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.xla import materialize
+from azjax.games.game import Game, scale_bits
+from azjax.games.protocols import BoardGame, EditableGame, NumberedGame, TextGame, square_name
+from azjax.games.registry import register
 
 MIN_SIZE, MAX_SIZE, MAX_WORKERS = 2, 5, 2
 DIRECTIONS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
@@ -49,8 +52,8 @@ _STARTS = {
 }
 
 
-@state_dataclass
-class SantoriniState(ShownState):
+@pytree_dataclass
+class SantoriniState:
     """Attributes: see `azjax.games.game.State`; the others are sets of squares, uint32 [].
 
     at_least_1, at_least_2, at_least_3: squares of that height or more.
@@ -59,6 +62,7 @@ class SantoriniState(ShownState):
     other: workers of the opponent.
     """
 
+    game: Game = static_field(kw_only=True, repr=False)
     at_least_1: chex.Array
     at_least_2: chex.Array
     at_least_3: chex.Array
@@ -71,7 +75,13 @@ class SantoriniState(ShownState):
 
 
 @dataclasses.dataclass(frozen=True)
-class Santorini(Game):
+class Santorini(
+    Game[SantoriniState],
+    TextGame[SantoriniState],
+    BoardGame[SantoriniState],
+    EditableGame[SantoriniState],
+    NumberedGame[SantoriniState],
+):
     """Santorini without god powers.
 
     Attributes:
@@ -91,15 +101,15 @@ class Santorini(Game):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
-            raise ValueError(f"santorini: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
+            raise InputError(f"santorini: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
         if not (isinstance(self.workers, int) and 1 <= self.workers <= MAX_WORKERS):
-            raise ValueError(f"santorini: workers must be 1..{MAX_WORKERS}, got {self.workers}")
+            raise InputError(f"santorini: workers must be 1..{MAX_WORKERS}, got {self.workers}")
         if (self.size, self.workers) not in _STARTS:
-            raise ValueError(f"santorini: workers must be 1 on {self.size}x{self.size}, got {self.workers}")
+            raise InputError(f"santorini: workers must be 1 on {self.size}x{self.size}, got {self.workers}")
         if not isinstance(self.placement, bool):
-            raise ValueError(f"santorini: placement must be True or False, got {self.placement!r}")
+            raise InputError(f"santorini: placement must be True or False, got {self.placement!r}")
         if self.placement and (self.size, self.workers) != (5, 2):
-            raise ValueError(
+            raise InputError(
                 f"santorini: placement needs size 5 and workers 2, got size {self.size} and workers {self.workers}"
             )
 
@@ -161,7 +171,7 @@ class Santorini(Game):
         start = workers[0] if self.workers == 1 else jnp.where(action < _MOVES, *workers)
         target = self._neighbour(start, action >> 3 & 7) & self._reachable(state, start, free)
         block = self._neighbour(target, action & 7) & (free | start)
-        moved, start, target, block = computed_once((moving & (block != 0), start, target, block))
+        moved, start, target, block = materialize((moving & (block != 0), start, target, block))
         block = jnp.where(moved, block, nothing)
         won = (target & state.at_least_3) != 0
         own = jnp.where(moved, state.own ^ start ^ target, state.own)
@@ -182,7 +192,7 @@ class Santorini(Game):
             terminated=state.terminated,
             rewards=state.rewards,
         )
-        ended = computed_once(moved & (won | ~self._can_move(following)))
+        ended = materialize(moved & (won | ~self._can_move(following)))
         return dataclasses.replace(
             following,
             terminated=state.terminated | ended,
@@ -205,7 +215,7 @@ class Santorini(Game):
         return jnp.concatenate([moves & ~placing, squares & placing & ~state.terminated])
 
     def legal_slots(self, state: SantoriniState) -> tuple[chex.Array, chex.Array]:
-        groups = computed_once(self._group_sizes(state))
+        groups = materialize(self._group_sizes(state))
         ranks = jnp.arange(self.max_legal_actions, dtype=jnp.int32)
         return self._action_of_rank(state, groups, ranks), ranks < _sum(groups)
 
@@ -230,7 +240,7 @@ class Santorini(Game):
     def _action_of_rank(self, state: SantoriniState, group_sizes: list[chex.Array], rank: chex.Array) -> chex.Array:
         """int32 [...]: the legal action with `rank` smaller ones, int32 [...]; 0 where there are too few."""
         group, place = _find_interval(group_sizes, rank)
-        group, place = computed_once((group, place))
+        group, place = materialize((group, place))
         free = self._free(state)
         workers = self._workers(state.own)
         start = workers[0] if self.workers == 1 else jnp.where(group < len(DIRECTIONS), *workers)
@@ -242,7 +252,7 @@ class Santorini(Game):
             squares = [(free >> bit & jnp.uint32(1)).astype(jnp.int32) for bit in self._bits]
             square, _ = _find_interval(squares, place)
             action = jnp.where(group == 8 * self.workers, _MOVES * self.workers + square, action)
-        return computed_once(jnp.where(rank < _sum(group_sizes), action, 0))
+        return materialize(jnp.where(rank < _sum(group_sizes), action, 0))
 
     def observe(self, state: SantoriniState) -> chex.Array:
         """Planes: own workers, the opponent's, then heights 0 to 4. Unplaced workers are seen to be missing."""
@@ -437,7 +447,7 @@ class Santorini(Game):
     # Text.
 
     def to_text(self, state: SantoriniState) -> str:
-        heights = "".join(map(str, self._heights(state)))
+        heights = "".join(map(str, self.heights(state)))
         return heights + self._workers_text(state.own) + self._workers_text(state.other)
 
     def _workers_text(self, side: chex.Array) -> str:
@@ -459,13 +469,13 @@ class Santorini(Game):
         """Heights int [squares], and the squares of both sides' workers, the side to move first."""
         length = self.num_squares + 4 * self.workers
         if len(text) != length:
-            raise ValueError(
+            raise InputError(
                 f"santorini: a position has {length} characters, {self.num_squares} heights and "
                 f"{2 * self.workers} workers of two digits, got {len(text)}: {text!r}"
             )
         for index, symbol in enumerate(text[: self.num_squares]):
             if symbol not in "01234":
-                raise ValueError(f"santorini: character {index + 1} of {text!r} is {symbol!r}; a height is 0 to 4")
+                raise InputError(f"santorini: character {index + 1} of {text!r} is {symbol!r}; a height is 0 to 4")
         heights = np.array([int(symbol) for symbol in text[: self.num_squares]])
         squares: list[int] = []
         for index in range(self.num_squares, length, 2):
@@ -474,9 +484,9 @@ class Santorini(Game):
                 continue
             where = f"character {index + 1} of {text!r}: a worker stands on {self._name(square)},"
             if square in squares:
-                raise ValueError(f"santorini: {where} where another one stands")
+                raise InputError(f"santorini: {where} where another one stands")
             if heights[square] == _DOME:
-                raise ValueError(f"santorini: {where} which is a dome")
+                raise InputError(f"santorini: {where} which is a dome")
             squares.append(square)
         half = self.num_squares + 2 * self.workers
         num_own = self.workers - text[self.num_squares : half].count(_UNPLACED)
@@ -485,16 +495,16 @@ class Santorini(Game):
             side = [text[index : index + 2] for index in range(start, start + 2 * self.workers, 2)]
             if side != sorted(side, key=lambda worker: (worker == _UNPLACED, worker)):
                 last = f", with {_UNPLACED} last" if self.placement else ""
-                raise ValueError(f"santorini: workers {' '.join(side)} of {text!r} are not in row-major order{last}")
+                raise InputError(f"santorini: workers {' '.join(side)} of {text!r} are not in row-major order{last}")
         if len(own) == len(other) == self.workers:
             self._check_steps_onto_3(text, heights, own, other)
         elif len(own) == self.workers or len(other) not in (0, self.workers):
-            raise ValueError(
+            raise InputError(
                 f"santorini: {text!r} has {len(own)} workers of the side to move and {len(other)} of the other; "
                 f"a side places all of its workers in turn"
             )
         elif heights.any():
-            raise ValueError(f"santorini: {text!r} has blocks before all workers are placed")
+            raise InputError(f"santorini: {text!r} has blocks before all workers are placed")
         return heights, (own, other)
 
     def _read_worker(self, text: str, index: int) -> int | None:
@@ -506,7 +516,7 @@ class Santorini(Game):
         for offset, symbol in enumerate(pair):
             if symbol not in allowed:
                 unplaced = f", or {_UNPLACED} for a worker not placed yet" if self.placement else ""
-                raise ValueError(
+                raise InputError(
                     f"santorini: character {index + offset + 1} of {text!r} is {symbol!r}; "
                     f"a worker's row and column are 0 to {self.size - 1}{unplaced}"
                 )
@@ -516,18 +526,18 @@ class Santorini(Game):
         """Refuses workers on height 3 that cannot have stepped there with the last move."""
         for square in own:
             if heights[square] == _DOME - 1:
-                raise ValueError(
+                raise InputError(
                     f"santorini: {text!r} goes on after the side to move had won, with a worker on {self._name(square)}"
                 )
         winners = [square for square in other if heights[square] == _DOME - 1]
         if len(winners) > 1:
-            raise ValueError(f"santorini: {text!r} goes on after a win, with workers on {self._names(winners)}")
+            raise InputError(f"santorini: {text!r} goes on after a win, with workers on {self._names(winners)}")
         for square in winners:
             around = [near for near in self._next_to(square) if near not in own + other]
             # The square left had height 2, and 3 if it was built on; else another was.
             built_on = [near for near in around if heights[near] >= 1]
             if not any(heights[near] == 3 or (heights[near] == 2 and len(built_on) > 1) for near in around):
-                raise ValueError(f"santorini: no last move of {text!r} steps onto height 3 on {self._name(square)}")
+                raise InputError(f"santorini: no last move of {text!r} steps onto height 3 on {self._name(square)}")
 
     def action_to_text(self, state: SantoriniState, action: int) -> str:
         squares = [self._name(square) for square in self.action_squares(state, action)]
@@ -548,7 +558,7 @@ class Santorini(Game):
     def draw(self, state: SantoriniState) -> str:
         """Heights, 4 a dome, with the workers X of player 0 and O of player 1."""
         symbols = (" ", *self.player_names)
-        pairs = zip(self._heights(state), self._owners(state), strict=True)
+        pairs = zip(self.heights(state), self.owners(state), strict=True)
         cells = [f"{height}{symbols[owner]}" for height, owner in pairs]
         lines = [
             f"{self.size - row}  " + " ".join(cells[row * self.size : (row + 1) * self.size])
@@ -558,7 +568,7 @@ class Santorini(Game):
 
     def with_piece(self, state: SantoriniState, square: int, piece: int) -> SantoriniState:
         """A side's worker beyond its number comes from where the first of its others, row-major, stands."""
-        heights, owners = np.array(self._heights(state)), self._owners(state)
+        heights, owners = np.array(self.heights(state)), self.owners(state)
         if piece <= _DOME:
             heights[square] = piece
         else:
@@ -571,19 +581,14 @@ class Santorini(Game):
         player = int(heights.sum()) % 2 if placed else int(len(sides[0]) == self.workers)
         return self._position(self._boards(heights, sides[player], sides[1 - player]), jnp.int32(player))
 
-    def svg(self, state: SantoriniState, *, policy: Any = None, last_action: int | None = None) -> str:
-        board = (self.size, self.size)
-        heights, owners = np.array(self._heights(state)).reshape(board), self._owners(state).reshape(board)
-        return draw_santorini(self, state, heights, owners, self.workers, policy, last_action)
-
-    def _owners(self, state: SantoriniState) -> np.ndarray:
+    def owners(self, state: SantoriniState) -> np.ndarray:
         """int [squares]; 0 no worker, 1 one of player 0, 2 one of player 1."""
         owners = np.zeros(self.num_squares, int)
         for player, workers in ((state.current_player, state.own), (1 - state.current_player, state.other)):
             owners[self._squares(workers)] = int(player) + 1
         return owners
 
-    def _heights(self, state: SantoriniState) -> list[int]:
+    def heights(self, state: SantoriniState) -> list[int]:
         levels = [self._squares(level) for level in (state.at_least_1, state.at_least_2, state.at_least_3, state.domes)]
         return [sum(square in level for level in levels) for square in range(self.num_squares)]
 

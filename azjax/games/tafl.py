@@ -18,11 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import bitboard
-from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
-from azjax.games.fusion import computed_once
-from azjax.games.game import Game, ShownState, register, square_name, state_dataclass
-from azjax.games.pictures.tafl import draw_tafl
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.xla import materialize
+from azjax.games.game import Game
+from azjax.games.protocols import BoardGame, EditableGame, RepetitionGame, TextGame, square_name
+from azjax.games.registry import register
 from azjax.games.repetition import History, new_history
 from azjax.games.tafl_board import Board, Grid
 
@@ -63,9 +66,9 @@ class TaflRules:
         for field in dataclasses.fields(self):
             value, allowed = getattr(self, field.name), get_args(field.type)
             if allowed and value not in allowed:
-                raise ValueError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
+                raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
         if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
-            raise ValueError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
+            raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
 
 
 RULES = {
@@ -75,8 +78,8 @@ RULES = {
 }
 
 
-@state_dataclass
-class TaflState(ShownState):
+@pytree_dataclass
+class TaflState:
     """Attributes: see `azjax.games.game.State`.
 
     board: the pieces.
@@ -86,6 +89,7 @@ class TaflState(ShownState):
     past: the positions since the last capture; None in a position without history.
     """
 
+    game: Game = static_field(kw_only=True, repr=False)
     board: Board
     earlier: tuple[Board, ...]
     ply: chex.Array
@@ -97,7 +101,9 @@ class TaflState(ShownState):
 
 
 @dataclasses.dataclass(frozen=True)
-class Tafl(Game):
+class Tafl(
+    Game[TaflState], TextGame[TaflState], BoardGame[TaflState], EditableGame[TaflState], RepetitionGame[TaflState]
+):
     """A tafl game.
 
     Repetition is found by a 64-bit hash of board and side to move. Two positions that differ share it with odds of
@@ -122,7 +128,7 @@ class Tafl(Game):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.history, int) and self.history >= 1):
-            raise ValueError(f"{self.name}: history must be at least 1, got {self.history!r}")
+            raise InputError(f"{self.name}: history must be at least 1, got {self.history!r}")
 
     @functools.cached_property
     def grid(self) -> Grid:
@@ -192,12 +198,12 @@ class Tafl(Game):
         attacking = state.current_player == 0
         source, target, legal = self.grid.read_move(state.board, attacking, jnp.asarray(action, jnp.int32))
         legal &= ~state.terminated
-        legal, source, target = computed_once((legal, only_if(legal, source), only_if(legal, target)))
+        legal, source, target = materialize((legal, only_if(legal, source), only_if(legal, target)))
         moved = self._move(state.board, union(source, target), attacking)
         capture = self._capture_active if self.rules.capture == "active" else self._capture_trapped
         board = capture(moved, target, attacking)
         captured = any_of(toggle(board.occupied, moved.occupied))
-        captured, board = computed_once((captured, board))
+        captured, board = materialize((captured, board))
 
         player = jnp.where(legal, 1 - state.current_player, state.current_player)
         ply = state.ply + legal.astype(jnp.int32)
@@ -212,7 +218,7 @@ class Tafl(Game):
         defenders_win = any_of(both(board.king, self.grid.corners))
         if self.rules.attackers_gone == "defenders_win":
             defenders_win |= ~any_of(board.attackers) & ~attackers_win
-        stuck, repeats = computed_once((~self.grid.can_move(board, player == 0), repeats))
+        stuck, repeats = materialize((~self.grid.can_move(board, player == 0), repeats))
         drawn = repeats | (ply >= self.max_plies)
         if self.rules.no_moves == "loss":
             decided = attackers_win | defenders_win | repeats
@@ -220,7 +226,7 @@ class Tafl(Game):
             defenders_win |= ~decided & stuck & (player == 0)
         else:
             drawn |= stuck
-        ended = computed_once(state.terminated | (legal & (attackers_win | defenders_win | drawn)))
+        ended = materialize(state.terminated | (legal & (attackers_win | defenders_win | drawn)))
         result = jnp.where(attackers_win, 1.0, 0.0) - jnp.where(defenders_win, 1.0, 0.0)
         rewards = jnp.where(legal, result, 0.0) * np.array([1.0, -1.0], np.float32)
         return TaflState(
@@ -276,7 +282,7 @@ class Tafl(Game):
             captured = union(captured, shift(closed, -step))
         beside = any_of(both(union(*(shift(near, step) for step in self.grid.steps)), target))
         taken = only_if(attacking & beside & self._surrounded(near, board.attackers), near)
-        lost = computed_once(union(captured, taken))
+        lost = materialize(union(captured, taken))
         return Board(*(without(pieces, lost) for pieces in board))
 
     def _capture_trapped(self, board: Board, target: Bits, attacking: chex.Array) -> Board:
@@ -317,7 +323,7 @@ class Tafl(Game):
     def repeated(self, state: TaflState) -> TaflState:
         return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
 
-    def cut(self, max_plies: int) -> "Tafl":
+    def with_max_plies(self, max_plies: int) -> "Tafl":
         return dataclasses.replace(self, rules=dataclasses.replace(self.rules, max_plies=max_plies))
 
     def next_game(self, key: chex.PRNGKey, state: TaflState) -> TaflState:
@@ -368,7 +374,7 @@ class Tafl(Game):
                 choose(attacking, board.king, nobody),
             ]
         planes.append(only_if(attacking, self.grid.all))
-        views = computed_once(bitboard.unpack(planes, self.grid.bits.ravel()))
+        views = materialize(bitboard.unpack(planes, self.grid.bits.ravel()))
         return views.reshape(self.observation_shape).astype(jnp.float32)
 
     def symmetries(self, state: TaflState) -> tuple[TaflState, chex.Array]:
@@ -404,7 +410,7 @@ class Tafl(Game):
         rows, blank, side = text.partition(" ")
         if not blank or side not in ("a", "d"):
             got = f"{side!r}" if blank else "nothing"
-            raise ValueError(f"{self.name}: {text!r} must end with a blank and the side to move, a or d; got {got}")
+            raise InputError(f"{self.name}: {text!r} must end with a blank and the side to move, a or d; got {got}")
         cells = self._read_rows(rows)
         self._refuse_impossible(cells, side, text)
         state = self._first(cells, jnp.int32("ad".index(side)))
@@ -425,7 +431,7 @@ class Tafl(Game):
         """int [size, size] cells of the rows of a text; squares are checked one by one, the position is not."""
         rows = text.split("/")
         if len(rows) != self.size:
-            raise ValueError(f"{self.name}: a position has {self.size} rows with / between, got {len(rows)}: {text!r}")
+            raise InputError(f"{self.name}: a position has {self.size} rows with / between, got {len(rows)}: {text!r}")
         cells = np.zeros((self.size, self.size), int)
         place = 0
         for number, row in enumerate(rows, start=1):
@@ -439,11 +445,11 @@ class Tafl(Game):
                 elif symbol in string.digits[1:]:
                     column += int(symbol)
                 else:
-                    raise ValueError(
+                    raise InputError(
                         f"{self.name}: character {place} of {text!r} is {symbol!r}; allowed: t, T, K and 1..{self.size}"
                     )
             if column != self.size:
-                raise ValueError(f"{self.name}: row {number} of {text!r} has {column} squares instead of {self.size}")
+                raise InputError(f"{self.name}: row {number} of {text!r} has {column} squares instead of {self.size}")
             place += 1
         return cells
 
@@ -451,14 +457,14 @@ class Tafl(Game):
         middle, edge = self.size // 2, (0, self.size - 1)
         for piece, people, most in zip((1, 2, 3), ("attackers", "defenders", "kings"), self._start_counts, strict=True):
             if (cells == piece).sum() > most:
-                raise ValueError(
+                raise InputError(
                     f"{self.name}: {text!r} has {(cells == piece).sum()} {people}, at most {most} are possible"
                 )
         for row, column in (*((r, c) for r in edge for c in edge), (middle, middle)):
             if cells[row, column] in (1, 2):
                 square = "castle" if row == middle else "corner"
                 name = square_name(self.size, row, column)
-                raise ValueError(
+                raise InputError(
                     f"{self.name}: {_SYMBOLS[cells[row, column]]} stands on {name} in {text!r}, and the king alone may "
                     f"stand on the {square}"
                 )
@@ -476,7 +482,7 @@ class Tafl(Game):
             ),
         ):
             if impossible:
-                raise ValueError(f"{self.name}: {text!r} {why}")
+                raise InputError(f"{self.name}: {text!r} {why}")
 
     @property
     def _start_counts(self) -> tuple[int, int, int]:
@@ -511,10 +517,6 @@ class Tafl(Game):
         cells[square] = piece
         return self._first(cells.reshape(self.size, self.size), state.current_player)
 
-    def svg(self, state: TaflState, *, policy: Any = None, last_action: int | None = None) -> str:
-        cells = np.asarray(self.cells(state)).reshape(self.size, self.size)
-        return draw_tafl(self, state, cells, policy, last_action)
-
 
 @register("brandub")
 def brandub(
@@ -530,7 +532,7 @@ def brandub(
 ) -> Tafl:
     """Brandub, 7x7. `rules` names a set of rules; the other options change one of them each."""
     if rules not in RULES:
-        raise ValueError(f"brandub: rules must be one of {', '.join(RULES)}, got {rules!r}")
+        raise InputError(f"brandub: rules must be one of {', '.join(RULES)}, got {rules!r}")
     changes: dict[str, Any] = {
         "capture": capture,
         "king": king,

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import bitboard
-from azjax.games.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
-from azjax.games.fusion import batch_last, computed_once
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
+from azjax.core.xla import batch_last, materialize
 from azjax.games.game import scale_bits
 
 
@@ -229,7 +229,7 @@ class Grid:
         bits = row * self.stride + column
         is_pawn, is_king = bitboard.has(pawns, bits), bitboard.has(king, bits)
         nothing = np.uint32(0)
-        vertical, horizontal = computed_once(
+        vertical, horizontal = materialize(
             tuple(
                 ways & (jnp.where(is_pawn, of_pawn, nothing) | jnp.where(is_king, of_king, nothing))
                 for ways, of_pawn, of_king in zip(self.ways(board.occupied, row, column), *self.landings, strict=True)
@@ -237,7 +237,7 @@ class Grid:
         )
         way = np.arange(4 * reach, dtype=np.uint32)[None]
         chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
-        return computed_once(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
+        return materialize(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
 
     def slots(self, board: Board, attacking: chex.Array, most_pieces: int) -> tuple[chex.Array, chex.Array]:
         """The legal actions int32 [K] and which slots hold one, bool [K].
@@ -257,13 +257,13 @@ class Grid:
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
         piece = axis(np.arange(most_pieces, dtype=np.int32))
         exists = piece < bitboard.count(own)
-        exists, bits = computed_once((exists, jnp.where(exists, bitboard.nth(own, jnp.asarray(piece)), 0)))
+        exists, bits = materialize((exists, jnp.where(exists, bitboard.nth(own, jnp.asarray(piece)), 0)))
         row, column = divide(bits, self.stride)
         square = row * size + column
         landings = jnp.asarray(self.landings).at[:, :, square].get(mode="promise_in_bounds")
         may_land = jnp.where(bitboard.has(board.king, bits)[None], landings[1], landings[0])
         ways = jnp.where(exists[None], jnp.stack(self.ways(board.occupied, row, column)) & may_land, np.uint32(0))
-        ways, row, column = computed_once((ways, row, column))
+        ways, row, column = materialize((ways, row, column))
 
         vertical = axis(np.array([True, False])[:, None, None])
         slot = axis(np.arange(reach, dtype=np.int32)[None, :, None])
@@ -274,7 +274,7 @@ class Grid:
         valid = (ways[:, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
         action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
         # Apart from the reshaping, which costs divisions for each element where it is fused with something.
-        valid, action = computed_once((valid, jnp.where(valid, action, 0)))
+        valid, action = materialize((valid, jnp.where(valid, action, 0)))
         return action.reshape(-1, *batch), valid.reshape(-1, *batch)
 
     @functools.cached_property

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
+from azjax.core.errors import InputError
 from azjax.networks.layers import compute_dtype
-from azjax.networks.members import Members
 from azjax.networks.mlp import Mlp
 from azjax.networks.network import Network, Variables
 from azjax.networks.resnet import Resnet
 from azjax.networks.se_resnet import SeResnet
 
-__all__ = ["Members", "Mlp", "Network", "Resnet", "SeResnet", "Variables", "make_network"]
+__all__ = ["Mlp", "Network", "Resnet", "SeResnet", "Variables", "make_network"]
 
 _NETWORKS: dict[str, Callable[[int, int, str], Network]] = {"mlp": Mlp, "resnet": Resnet, "se_resnet": SeResnet}
 
@@ -28,9 +28,9 @@ def make_network(name: str, *, width: int, depth: int, precision: str = "float32
         for `se_resnet`).
     """
     if name not in _NETWORKS:
-        raise ValueError(f"unknown network {name!r}; available: {', '.join(_NETWORKS)}")
+        raise InputError(f"unknown network {name!r}; available: {', '.join(_NETWORKS)}")
     for field, size in (("width", width), ("depth", depth)):
         if size < 1:
-            raise ValueError(f"network {field} must be at least 1, got {size}")
+            raise InputError(f"network {field} must be at least 1, got {size}")
     compute_dtype(precision)  # refuses an unknown one
     return _NETWORKS[name](width, depth, precision)

@@ -9,6 +9,7 @@ import chex
 import jax.numpy as jnp
 from flax import nnx
 
+from azjax.core.errors import InputError
 from azjax.networks.convolution import same_convolution
 from azjax.networks.product import mixed_product
 
@@ -22,7 +23,7 @@ def compute_dtype(precision: str) -> Any:
       ValueError: an unknown precision (the message lists the allowed ones).
     """
     if precision not in _COMPUTE_DTYPES:
-        raise ValueError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
+        raise InputError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
     return _COMPUTE_DTYPES[precision]
 
 

@@ -7,6 +7,7 @@ import chex
 import jax
 from flax import nnx
 
+from azjax.core.errors import InputError
 from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
 from azjax.networks.network import Network
 
@@ -24,7 +25,7 @@ class Resnet(Network):
 
     def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
         if len(observation_shape) != 3:
-            raise ValueError(f"resnet needs observations (rows, columns, planes), got shape {observation_shape}")
+            raise InputError(f"resnet needs observations (rows, columns, planes), got shape {observation_shape}")
         return _ResnetModule(self, observation_shape, num_actions, rngs)
 
 

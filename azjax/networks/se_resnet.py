@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from azjax.core.errors import InputError
 from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
 from azjax.networks.network import Network
 
@@ -38,11 +39,11 @@ class SeResnet(Network):
 
     def __post_init__(self) -> None:
         if self.width < 2:
-            raise ValueError(f"se_resnet needs a width of at least 2, got {self.width}")
+            raise InputError(f"se_resnet needs a width of at least 2, got {self.width}")
 
     def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
         if len(observation_shape) != 3:
-            raise ValueError(f"se_resnet needs observations (rows, columns, planes), got shape {observation_shape}")
+            raise InputError(f"se_resnet needs observations (rows, columns, planes), got shape {observation_shape}")
         return _SeResnetModule(self, observation_shape, num_actions, rngs)
 
 

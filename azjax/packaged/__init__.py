@@ -10,7 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.archive import game_of_archive, load_archive, save_archive
+from azjax.core.errors import InputError
+from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
 from azjax.games.game import Game
 from azjax.networks import Network, Variables, make_network
 
@@ -84,7 +85,7 @@ def _packed(name: str, array: np.ndarray) -> np.ndarray:
     High bytes are much alike, so that apart from the others they are compressed well.
     """
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds a weight that is not finite")
+        raise InputError(f"{name} holds a weight that is not finite")
     if array.ndim < 2:
         return array
     return np.moveaxis(array.astype(jnp.bfloat16)[..., None].view(np.uint8), -1, 0)

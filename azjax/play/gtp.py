@@ -6,7 +6,8 @@ Player 0 is black. Moves are in the notation of the game, or plain action number
 from collections.abc import Callable
 
 from azjax import __version__
-from azjax.games.game import available
+from azjax.games.protocols import legal_texts
+from azjax.games.registry import available
 from azjax.play.clock import Clock
 from azjax.play.lines import LONGEST, whole_number
 from azjax.play.ongoing_game import OngoingGame
@@ -49,7 +50,7 @@ class GtpEngine:
             "time_settings": self._set_time,
             "time_left": self._tell_time,
             "num_simulations": self._set_simulations,
-            "legal_actions": lambda _: " ".join([] if ongoing.is_over else self._game.legal_texts(ongoing.state)),
+            "legal_actions": lambda _: " ".join([] if ongoing.is_over else legal_texts(self._game, ongoing.state)),
             "is_terminal": lambda _: str(ongoing.is_over).lower(),
             "returns": lambda _: " ".join(f"{reward:g}" for reward in ongoing.returns),
             "final_score": lambda _: self._score(),

@@ -1,12 +1,15 @@
 """A conversation in lines of text: one that is told, and answers."""
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
+
+from azjax.core.errors import InputError
 
 LONGEST = 4096  # characters of a line
 _MOST_DIGITS = 9
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Who answers lines, one at a time.
 
@@ -47,7 +50,7 @@ def whole_number(word: str) -> int:
       ValueError: it is none.
     """
     if not (word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS):
-        raise ValueError(f"syntax error: {word[:40]!r} is no whole number")
+        raise InputError(f"syntax error: {word[:40]!r} is no whole number")
     return int(word)
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, TimedPolicy, act, observe, start_memory, with_simulations
+from azjax.evaluation.host_step import step_one
 from azjax.games.game import Game
-from azjax.games.step import step_one
+from azjax.games.protocols import action_from_text, action_to_text
 from azjax.play.clock import Clock
 
 
@@ -31,9 +33,9 @@ class OngoingGame:
 
     def __init__(self, game: Game, player: Player, *, seed: int = 0, seconds: float | None = None) -> None:
         if seconds is not None and not seconds > 0:
-            raise ValueError(f"seconds must be above 0, got {seconds}")
+            raise InputError(f"seconds must be above 0, got {seconds}")
         if seconds is not None and not isinstance(player.policy, TimedPolicy):
-            raise ValueError(f"seconds is for searches with priors; {player.name} is none")
+            raise InputError(f"seconds is for searches with priors; {player.name} is none")
         self.game, self.player = game, player
         self._key, self._draws, self._seconds = jax.random.key(seed), 0, seconds
         self._is_prepared = False
@@ -72,7 +74,7 @@ class OngoingGame:
         Raises:
           ValueError: it is not legal.
         """
-        self._go(self.game.action_from_text(self.state, move), self._memories[-1])
+        self._go(action_from_text(self.game, self.state, move), self._memories[-1])
 
     def undo(self) -> None:
         """Takes the last move back.
@@ -81,7 +83,7 @@ class OngoingGame:
           ValueError: there is none.
         """
         if len(self.states) == 1:
-            raise ValueError("cannot undo")
+            raise InputError("cannot undo")
         self.states.pop()
         self._memories.pop()
 
@@ -97,7 +99,7 @@ class OngoingGame:
         else:
             actions, _, memory = act(self.player, self._next_key(), _batch(self.state), memory)
         action = int(actions[0])
-        move = self.game.action_to_text(self.state, action)
+        move = action_to_text(self.game, self.state, action)
         if clock is not None:
             self.clocks[self.mover] = clock.after(time.perf_counter() - began)
         self._go(action, memory)
@@ -120,7 +122,7 @@ class OngoingGame:
         else:
             actions, judgement, _ = act(self.player, self._next_key(), states)
             found = [(int(actions[0]), float(np.nan_to_num(judgement.value[0])))]
-        return [(self.game.action_to_text(self.state, action), value) for action, value in found]
+        return [(action_to_text(self.game, self.state, action), value) for action, value in found]
 
     def set_simulations(self, num_simulations: int) -> None:
         """Sets the simulations of each move without a limit of time.

@@ -9,8 +9,10 @@ import contextlib
 import re
 from collections.abc import Callable
 
+from azjax.core.errors import InputError
 from azjax.evaluation.protocols import BRANDUB_RULES, SIDES, position_record
 from azjax.games.game import Game
+from azjax.games.registry import options_of
 from azjax.play.clock import Clock
 from azjax.play.lines import LONGEST, whole_number
 from azjax.play.ongoing_game import OngoingGame
@@ -77,9 +79,9 @@ class OpenTaflEngine:
         verb, *rest = words
         try:
             if len(line) > LONGEST:
-                raise ValueError(f"a line has at most {LONGEST} characters")
+                raise InputError(f"a line has at most {LONGEST} characters")
             if verb not in self._verbs:
-                raise ValueError(f"unknown command {verb[:40]!r}")
+                raise InputError(f"unknown command {verb[:40]!r}")
             said = self._verbs[verb](rest)
         except _Critical as error:
             said = f"error -1 {error}"
@@ -112,7 +114,7 @@ class OpenTaflEngine:
     def _set_up(self, record: str, mover: int) -> None:
         """Begins at a position with a side to move, or the other one where that cannot be."""
         if not re.fullmatch("/.*/", record):
-            raise ValueError(f"a position begins and ends with a slash, got {record!r}")
+            raise InputError(f"a position begins and ends with a slash, got {record!r}")
         rows = "/".join(reversed(record[1:-1].split("/")))
         try:
             start = self._game.from_text(f"{rows} {'ad'[mover]}")
@@ -208,13 +210,13 @@ class OpenTaflEngine:
         ours = self._record
         if record != ours:
             self._set_up(record, self._ongoing.mover)
-            raise ValueError(f"after {moves} the board is {ours} here; goes on at {record}")
+            raise InputError(f"after {moves} the board is {ours} here; goes on at {record}")
 
     def _analyse(self, words: list[str]) -> str:
         number, seconds = map(whole_number, _arguments(words, "analyze NUMBER SECONDS"))
         self._go_on()
         if self._ongoing.is_over:
-            raise ValueError("the game is over")
+            raise InputError("the game is over")
         found = self._ongoing.analyse(max(seconds, _LEAST_SECONDS))[: max(number, 1)]
         # As OpenTafl's own engine tells them: above 0 is good for the attackers.
         sign = (1, -1)[self._ongoing.mover]
@@ -231,8 +233,8 @@ class OpenTaflEngine:
 
 
 def _check_game(game: Game) -> None:
-    if game.name != "brandub" or game.options["rules"] != "brandub" or game.options.keys() - _FREE_OPTIONS:
-        raise ValueError(f"opentafl is for brandub by its default rules, not for {game}")
+    if game.name != "brandub" or options_of(game)["rules"] != "brandub" or options_of(game).keys() - _FREE_OPTIONS:
+        raise InputError(f"opentafl is for brandub by its default rules, not for {game}")
 
 
 def _meaning(words: list[str]) -> dict[str, str]:
@@ -251,12 +253,12 @@ def _meaning(words: list[str]) -> dict[str, str]:
 
 def _arguments(words: list[str], form: str) -> list[str]:
     if len(words) != len(form.split()) - 1:
-        raise ValueError(f"syntax error: {form}")
+        raise InputError(f"syntax error: {form}")
     return words
 
 
 def _side(words: list[str], form: str) -> int:
     (side,) = _arguments(words, form)
     if side not in SIDES:
-        raise ValueError(f"syntax error: {form}")
+        raise InputError(f"syntax error: {form}")
     return SIDES.index(side)

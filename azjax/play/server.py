@@ -26,10 +26,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from azjax.agents import Mind
+from azjax.core.errors import FileError, InputError
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import Game
+from azjax.games.protocols import player_names
 from azjax.play.table import Table, game_of, given_away
 from azjax.play.thinking import MAX_SIMULATIONS, Thinker, Thought
+from azjax.render.picture import svg
 
 MAX_BODY = 64 * 1024  # bytes
 MAX_SESSIONS = 32  # searches at once
@@ -89,15 +92,15 @@ def serve(
       OSError: the address is taken, or not this machine's.
     """
     try:
-        game.svg(game.init(jax.random.key(0)))
+        svg(game, game.init(jax.random.key(0)))
     except NotImplementedError as error:
-        raise ValueError(f"the page draws the board, and {error}") from None
+        raise InputError(f"the page draws the board, and {error}") from None
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
         except OSError as error:
-            raise OSError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
+            raise FileError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
         with console.status("compiling the search"):
             most = max(MAX_SIMULATIONS, num_simulations)
             thinker = Thinker(game, mind.evaluator, mind.params, c_puct=mind.c_puct, max_simulations=most)
@@ -159,7 +162,7 @@ def make_app(
             {
                 "game": game.name,
                 "agent": table.name,
-                "players": game.player_names,
+                "players": player_names(game),
                 "levels": table.levels,
                 "most": table.thinker.max_simulations,
                 "simulations": table.num_simulations,
@@ -295,9 +298,9 @@ async def _body(request: Request) -> dict[str, Any]:
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
-        raise ValueError("the body is no JSON") from None
+        raise InputError("the body is no JSON") from None
     if not isinstance(asked, dict):
-        raise ValueError("the body must be a JSON object")
+        raise InputError("the body must be a JSON object")
     return asked
 
 
@@ -310,7 +313,7 @@ def _searches(table: Table, asked: dict[str, Any]) -> tuple[asyncio.Queue, Calla
     loop, thoughts = asyncio.get_running_loop(), asyncio.Queue[Thought | None]()
     num_simulations, seconds = asked.get("simulations", table.thinker.max_simulations), asked.get("seconds")
     if type(num_simulations) is not int or not isinstance(seconds, int | float | None):
-        raise ValueError("simulations and seconds must be numbers")
+        raise InputError("simulations and seconds must be numbers")
 
     def tell(thought: Thought) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended

@@ -15,12 +15,15 @@ import jax
 import numpy as np
 
 from azjax.agents import NUM_SIMULATIONS
+from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord, Player, act, judge
+from azjax.evaluation.host_step import step_one
 from azjax.games.game import Game
-from azjax.games.step import step_one
+from azjax.games.protocols import action_to_text
 from azjax.play.thinking import Thinker, Thought
+from azjax.render.picture import svg
+from azjax.render.tree_text import NodeView, line_of, most_visited, move_text
 from azjax.search.tree import ROOT
-from azjax.search.view import NodeView, line_of, most_visited, move_text
 
 _SHOWN_MOVES = 8
 _TREE_NODES = 40
@@ -67,7 +70,7 @@ class Table:
         """
         level = asked.get("level")
         if level not in self.levels:
-            raise ValueError(f"unknown level {str(level)[:40]!r}; available: {', '.join(self.levels)}")
+            raise InputError(f"unknown level {str(level)[:40]!r}; available: {', '.join(self.levels)}")
         return level
 
     def states(self, start: str | None, actions: tuple[int, ...]) -> list[Any]:
@@ -101,7 +104,7 @@ class Table:
     def _step(self, state: Any, action: int, ply: int) -> Any:
         legal = np.asarray(self.game.legal_action_mask(state))
         if bool(state.terminated) or not (0 <= action < len(legal) and legal[action]):
-            raise ValueError(f"action {ply + 1}: {action} is not a legal action there")
+            raise InputError(f"action {ply + 1}: {action} is not a legal action there")
         return step_one(self.game, state, action)
 
     # What the page asks for. Each takes the body of a request, and raises ValueError with a reason for people.
@@ -114,13 +117,13 @@ class Table:
         before = zip(states, actions, strict=False)
         legal = [] if state.terminated else np.flatnonzero(game.legal_action_mask(state)).tolist()
         return {
-            "svg": game.svg(state, last_action=actions[-1] if actions else None),
+            "svg": svg(game, state, last_action=actions[-1] if actions else None),
             "text": _text_of(game, state),
             "legal": [
-                {"action": a, "move": game.action_to_text(state, a), "squares": game.action_squares(state, a)}
+                {"action": a, "move": action_to_text(game, state, a), "squares": game.action_squares(state, a)}
                 for a in legal
             ],
-            "moves": [game.action_to_text(each, action) for each, action in before],
+            "moves": [action_to_text(game, each, action) for each, action in before],
             "movers": [int(each.current_player) for each in states],
             "over": bool(state.terminated),
             "rewards": _rewards(states).tolist(),
@@ -130,11 +133,11 @@ class Table:
         """The position of a text."""
         text = asked.get("text")
         if not isinstance(text, str):
-            raise ValueError("text must be a position")
+            raise InputError("text must be a position")
         try:
             state = self.game.from_text(text.strip())
         except NotImplementedError as error:
-            raise ValueError(str(error)) from None
+            raise InputError(str(error)) from None
         return {"start": self.game.to_text(state)}
 
     def edited(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -145,12 +148,12 @@ class Table:
         """
         pieces, mover = asked.get("pieces"), asked.get("mover")
         if not self.game.piece_names:
-            raise ValueError(f"{self.game.name} has no pieces to place")
+            raise InputError(f"{self.game.name} has no pieces to place")
         limits = math.prod(self.game.observation_shape[:2]), len(self.game.piece_names)
         if not (isinstance(pieces, list) and len(pieces) <= _MAX_EDITS and all(_is_pair(p, limits) for p in pieces)):
-            raise ValueError(f"pieces must be at most {_MAX_EDITS} pairs of a square and a piece")
+            raise InputError(f"pieces must be at most {_MAX_EDITS} pairs of a square and a piece")
         if mover is not None and not (type(mover) is int and mover in (0, 1)):
-            raise ValueError("mover must be 0, 1 or null")
+            raise InputError("mover must be 0, 1 or null")
         start, actions = game_of(asked)
         state = self.states(start, actions)[-1]
         for square, piece in pieces:
@@ -164,17 +167,17 @@ class Table:
             text = self.game.to_text(state := self.game.from_text(text))
         except ValueError as error:
             wrong = str(error)
-        return {"svg": self.game.svg(state), "text": text, "wrong": wrong, "mover": int(state.current_player)}
+        return {"svg": svg(self.game, state), "text": text, "wrong": wrong, "mover": int(state.current_player)}
 
     def record(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The game as a line of JSON; see `azjax.evaluation.GameRecord`."""
         start, actions = game_of(asked)
         names = asked.get("players", ["first", "second"])
         if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
-            raise ValueError("players must be two names")
+            raise InputError("players must be two names")
         first, second = names
         states = self.states(start, actions)
-        moves = tuple(self.game.action_to_text(state, action) for state, action in zip(states, actions, strict=False))
+        moves = tuple(action_to_text(self.game, state, action) for state, action in zip(states, actions, strict=False))
         first_reward, second_reward = _rewards(states).tolist()
         told = (first_reward, second_reward) if states[-1].terminated else None
         return {"line": GameRecord(self.game, (first, second), moves, told, start).to_json()}
@@ -183,10 +186,10 @@ class Table:
         """The game of such a line."""
         line = asked.get("line")
         if not isinstance(line, str):
-            raise ValueError("line must be a game as a line of JSON")
+            raise InputError("line must be a game as a line of JSON")
         record = GameRecord.from_json(line)
         if record.game != self.game:
-            raise ValueError(f"that is a game of {record.game}, and this page plays {self.game}")
+            raise InputError(f"that is a game of {record.game}, and this page plays {self.game}")
         _, actions = record.replay()
         return {"start": record.start, "actions": actions, "players": record.players}
 
@@ -225,9 +228,9 @@ class Table:
     def _shown(self, state: Any, actions: tuple[int, ...], policy: np.ndarray) -> dict[str, Any]:
         likeliest = [action for action in np.argsort(-policy)[:_SHOWN_MOVES].tolist() if policy[action] > 0]
         return {
-            "svg": self.game.svg(state, policy=policy, last_action=actions[-1] if actions else None),
+            "svg": svg(self.game, state, policy=policy, last_action=actions[-1] if actions else None),
             "policy": [
-                {"action": action, "move": self.game.action_to_text(state, action), "share": float(policy[action])}
+                {"action": action, "move": action_to_text(self.game, state, action), "share": float(policy[action])}
                 for action in likeliest
             ],
         }
@@ -244,7 +247,7 @@ class Table:
     def running(self, start: str | None, actions: tuple[int, ...]) -> Any:
         state = self.states(start, actions)[-1]
         if state.terminated:
-            raise ValueError("the game is over")
+            raise InputError("the game is over")
         return state
 
 
@@ -256,9 +259,9 @@ def game_of(asked: dict[str, Any]) -> tuple[str | None, tuple[int, ...]]:
     """
     start, actions = asked.get("start"), asked.get("actions", [])
     if not isinstance(start, str | None):
-        raise ValueError("start must be a position or null")
+        raise InputError("start must be a position or null")
     if not (isinstance(actions, list) and all(type(action) is int for action in actions)):
-        raise ValueError("actions must be a list of numbers")
+        raise InputError("actions must be a list of numbers")
     return start, tuple(actions)
 
 

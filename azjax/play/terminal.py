@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from azjax.core.errors import InputError
 from azjax.evaluation import Judgement, Player, act, observe, search, start_memory
+from azjax.evaluation.host_step import step_one
 from azjax.games.game import Game
-from azjax.games.step import step_one
+from azjax.games.protocols import action_from_text, action_to_text, legal_texts, player_names
 
 _MOST_LISTED = 40  # legal moves that a turn lists unasked
 _TOP_MOVES = 5  # of the agent's policy
@@ -62,11 +64,11 @@ def play_in_terminal(
       ValueError: no level, an unknown one, or a seat other than 0 and 1.
     """
     if not levels:
-        raise ValueError("levels must hold at least one player")
+        raise InputError("levels must hold at least one player")
     if level is not None and level not in levels:
-        raise ValueError(f"unknown level {level!r}; available: {', '.join(levels)}")
+        raise InputError(f"unknown level {level!r}; available: {', '.join(levels)}")
     if human_seat not in (None, 0, 1):
-        raise ValueError(f"human_seat must be 0, 1 or None, got {human_seat}")
+        raise InputError(f"human_seat must be 0, 1 or None, got {human_seat}")
     dialogue = _Dialogue(console, ask)
     keys = map(functools.partial(jax.random.fold_in, jax.random.key(seed)), itertools.count())
     score: collections.Counter[int] = collections.Counter()
@@ -179,9 +181,9 @@ class _OneGame:
         """The moments up to the person's next move, or before their last one."""
         state = moments[-1].state
         _, judgement, memory = self._think(moments[-1])
-        self.dialogue.say(f"Your turn: you are {self.game.player_names[self.human]}.", _SIDES[self.human])
+        self.dialogue.say(f"Your turn: you are {player_names(self.game)[self.human]}.", _SIDES[self.human])
         self._say_chance("your", judgement.value)
-        moves = self.game.legal_texts(state)
+        moves = legal_texts(self.game, state)
         few = len(moves) <= _MOST_LISTED
         self.dialogue.say("Legal moves: " + (" ".join(moves) if few else f"{len(moves)} (type moves to list them)"))
         while True:
@@ -216,7 +218,7 @@ class _OneGame:
                     raise _Left
                 case _:
                     try:
-                        action = self.game.action_from_text(state, text)
+                        action = action_from_text(self.game, state, text)
                     except ValueError as error:
                         self.dialogue.complain(str(error))
                     else:
@@ -229,7 +231,7 @@ class _OneGame:
         action, judgement, memory = self._think(moments[-1])
         self._say_chance("its own", judgement.value)
         self._show_policy("What it looks like inside its brain:", state, judgement.preferences)
-        self.dialogue.say(f"The agent plays {self.game.action_to_text(state, action)}.", "bold")
+        self.dialogue.say(f"The agent plays {action_to_text(self.game, state, action)}.", "bold")
         return self._after(moments, memory, action)
 
     def _after(self, moments: list[_Moment], memory: Any, action: int) -> list[_Moment]:
@@ -292,7 +294,7 @@ class _OneGame:
         for action in ranked[:_TOP_MOVES]:
             share = float(preferences[action])
             bar = Text(mark * round(_BAR_WIDTH * share), _SIDES[int(state.current_player)])
-            table.add_row(Text(self.game.action_to_text(state, action)), f"{share:.0%}", bar)
+            table.add_row(Text(action_to_text(self.game, state, action)), f"{share:.0%}", bar)
         self.dialogue.say(heading)
         console.print(table)
         if len(ranked) > _TOP_MOVES:

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.games.game import Game
+from azjax.render.tree_text import NodeView, made_nodes
 from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy
 from azjax.search.reuse import compact
 from azjax.search.tree import ROOT, VISITS
-from azjax.search.view import NodeView, made_nodes
 
 SEATS = 8
 MAX_SIMULATIONS = 4096  # of one search
@@ -39,7 +40,7 @@ class Thought:
       policy: float [A]; shares of the visits.
       value: what it expects, -1..1.
       proven: whether that is the true value.
-      nodes: of its tree, the most visited ones, see `azjax.search.view.made_nodes`; about once a second and at the end,
+      nodes: of its tree, the most visited ones, see `azjax.render.tree_text.made_nodes`; about once a second and at the end,
         None at other times.
       is_last: whether the search ended with it.
     """
@@ -151,9 +152,9 @@ class Thinker:
           ValueError: a number out of range.
         """
         if not 1 <= num_simulations <= self.max_simulations:
-            raise ValueError(f"num_simulations must be 1..{self.max_simulations:,}, got {num_simulations}")
+            raise InputError(f"num_simulations must be 1..{self.max_simulations:,}, got {num_simulations}")
         if not seconds > 0:
-            raise ValueError(f"seconds must be above 0, got {seconds}")
+            raise InputError(f"seconds must be above 0, got {seconds}")
         asked = Search(state, num_simulations, seconds, tell)
         with self._changed:
             self._waiting.append(asked)

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.games.game import Game
-from azjax.training import load_run
-from azjax.training.metrics import METRICS, TIMING, read_rows
+from azjax.runs import load_run
+from azjax.runs.metrics import METRICS, TIMING, read_rows
 
 PICTURE = "learning_curve.png"
 _COLOURS = {"policy": "#2a6fbb", "value": "#c8553d", "first": "#2a6fbb", "draw": "#9aa0a6", "second": "#e0a458"}
@@ -25,7 +26,7 @@ def draw_learning_curve(folder: str | Path) -> Path:
     game, _ = load_run(folder)
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
-        raise ValueError(f"{folder} has no metrics to draw yet")
+        raise InputError(f"{folder} has no metrics to draw yet")
     learning_figure(game, rows, timing).savefig(folder / PICTURE, dpi=150)
     return folder / PICTURE
 
@@ -39,7 +40,7 @@ def figure_of_size(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise ValueError("pictures need Matplotlib: pip install 'azjax[plot]'") from error
+        raise InputError("pictures need Matplotlib: pip install 'azjax[plot]'") from error
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from azjax.core.errors import InputError
+from azjax.games.protocols import action_to_text, player_names
+from azjax.games.registry import options_of
+from azjax.render.picture import svg
 from azjax.report.learning_curve import figure_of_size, learning_figure, progress_figure, tidy
 from azjax.report.run_report import Calibration, RunReport, duration, score_of
 from azjax.report.sample_games import SampleGame
@@ -28,7 +32,7 @@ def write_report(report: RunReport) -> Path:
     try:
         import jinja2
     except ModuleNotFoundError as error:
-        raise ValueError("a report needs Jinja: pip install 'azjax[plot]'") from error
+        raise InputError("a report needs Jinja: pip install 'azjax[plot]'") from error
     plain = jinja2.Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     pages = {HTML: plain.overlay(autoescape=True), MARKDOWN: plain}
     pictures = {
@@ -68,7 +72,7 @@ def facts(report: RunReport) -> dict[str, str]:
     games = sum(row["games"] for row in rows)
     positions = len(rows) * config.num_games * config.steps_per_iteration
     rate = sum(row["seconds"] * row["simulations_per_second"] for row in timing) / max(seconds, 1e-9)
-    options = ", ".join(f"{name}={value}" for name, value in report.game.options.items())
+    options = ", ".join(f"{name}={value}" for name, value in options_of(report.game).items())
     return {
         "game": report.game.name + (f" ({options})" if options else ""),
         "training": f"{len(rows):,} iterations in {duration(seconds)}; checkpoint {report.step:,} is shown",
@@ -110,7 +114,7 @@ def strength_rows(report: RunReport) -> list[tuple[str, list[str]]]:
 
 def _shown(report: RunReport, number: int, played: SampleGame) -> dict[str, Any]:
     """A game as the page shows it: pictures, moves, and what each side expected."""
-    game, names = report.game, report.game.player_names
+    game, names = report.game, player_names(report.game)
     winner = "a draw" if played.result == 0 else f"{names[0 if played.result > 0 else 1]} wins"
     opening = sum(preferences is None for preferences in played.preferences)
     how = f", after {opening} random moves" if opening else ""
@@ -118,8 +122,8 @@ def _shown(report: RunReport, number: int, played: SampleGame) -> dict[str, Any]
     for ply, state in enumerate(played.states):
         last = played.actions[ply - 1] if ply else None
         thought = played.preferences[ply] if ply < len(played.actions) else None
-        frames.append(game.svg(state, policy=thought, last_action=last))
-    moves = [game.action_to_text(state, action) for state, action in zip(played.states, played.actions, strict=False)]
+        frames.append(svg(game, state, policy=thought, last_action=last))
+    moves = [action_to_text(game, state, action) for state, action in zip(played.states, played.actions, strict=False)]
     expected = [None if np.isnan(value) else round((value + 1) / 2, 4) for value in played.values]
     return {
         "title": f"Game {number + 1}{how}: {winner} after {len(moves)} plies",

@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 
 from azjax.report.intervals import Interval
+from azjax.runs.metrics import METRICS, read_rows
 from azjax.training import Config
-from azjax.training.metrics import METRICS, read_rows
 
 _MEASURES = ("mistakes", "ladder_rating", "loss")
 

@@ -12,16 +12,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.evaluation import MatchResult, Player, network_player, search_player
 from azjax.evaluation.matches import Record
 from azjax.games.game import Game
+from azjax.render.tree_picture import to_svg
+from azjax.render.tree_text import principal_variation
 from azjax.report.sample_games import SampleGame, sample_games
 from azjax.report.strength import Strength, measure
+from azjax.runs import Throughput, load_run, load_state, measure_throughput
+from azjax.runs.metrics import METRICS, TIMING, read_rows
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.picture import to_svg
-from azjax.search.view import principal_variation
-from azjax.training import Config, Throughput, load_run, load_state, measure_throughput, preset
-from azjax.training.metrics import METRICS, TIMING, read_rows
+from azjax.training import Config, preset
 
 _CLASSES = 10
 _CALIBRATION_GAMES = 256
@@ -111,12 +113,12 @@ def gather(
       ValueError: there are no metrics yet, or a number is out of range.
     """
     if num_sample_games < 1:
-        raise ValueError(f"num_sample_games must be at least 1, got {num_sample_games}")
+        raise InputError(f"num_sample_games must be at least 1, got {num_sample_games}")
     folder = Path(folder)
     game, config = load_run(folder)
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
-        raise ValueError(f"{folder} has no metrics to report yet")
+        raise InputError(f"{folder} has no metrics to report yet")
     step, state = load_state(folder)
     variables = state.averaged
     network, evaluator = config.make_network(), evaluators.network(config.make_network(), game)

@@ -6,10 +6,10 @@ import chex
 import jax
 import numpy as np
 
+from azjax.evaluation.host_step import step_all, step_one
 from azjax.evaluation.openings import random_openings, starts_of
 from azjax.evaluation.players import Player, act
 from azjax.games.game import Game
-from azjax.games.step import step_all, step_one
 
 
 class SampleGame(NamedTuple):

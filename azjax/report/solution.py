@@ -7,13 +7,14 @@ from rich.table import Table
 
 from azjax.evaluation import Solution
 from azjax.games.game import Game
+from azjax.games.protocols import action_to_text
 
 
 def solution_table(solution: Solution) -> Table:
     """Counts, the value of the start and its best moves; without what is not known of a large game."""
     game, facts = solution.game, solution.summary()
     start = game.init(jax.random.key(0))
-    best = ", ".join(f"{game.action_to_text(start, action)} ({action})" for action in facts.best_first_actions)
+    best = ", ".join(f"{action_to_text(game, start, action)} ({action})" for action in facts.best_first_actions)
     counts = (
         ("reachable positions", facts.reachable),
         ("  of them terminal", facts.terminal),

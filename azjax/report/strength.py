@@ -8,6 +8,7 @@ import jax
 from rich import box
 from rich.table import Table
 
+from azjax.core.errors import InputError
 from azjax.evaluation import (
     ExactReport,
     MatchResult,
@@ -118,7 +119,7 @@ def by_ply_table(game: Game, strengths: Sequence[Strength]) -> Table:
         table.add_column(heading, justify="right")
     counts = [strength.exact.mistakes for strength in strengths if strength.exact is not None]
     if not counts:
-        raise ValueError(f"mistakes by ply need the values of all positions, and {game.name} was not solved")
+        raise InputError(f"mistakes by ply need the values of all positions, and {game.name} was not solved")
     for ply, positions in enumerate(counts[0].states_by_ply):
         if not positions:  # where all games are over
             continue

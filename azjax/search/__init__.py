@@ -7,7 +7,6 @@ from azjax.search.gumbel import gumbel_policy
 from azjax.search.policies import alphazero_policy, uct_policy
 from azjax.search.reuse import advance
 from azjax.search.tree import SearchResult, Tree
-from azjax.search.view import principal_variation
 
 __all__ = [
     "Evaluator",
@@ -17,7 +16,6 @@ __all__ = [
     "alphazero_policy",
     "evaluators",
     "gumbel_policy",
-    "principal_variation",
     "search_within",
     "uct_policy",
 ]

@@ -7,6 +7,7 @@ import chex
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.games.game import Game
 from azjax.search.dynamics import Evaluator
 from azjax.search.policies import alphazero_policy
@@ -47,11 +48,11 @@ def search_within(
       ValueError: no budget, one that is not positive, or simulations that chunks do not add up to.
     """
     if seconds is None and num_simulations is None:
-        raise ValueError("a search needs a budget: seconds, num_simulations or both")
+        raise InputError("a search needs a budget: seconds, num_simulations or both")
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds must be above 0, got {seconds}")
+        raise InputError(f"seconds must be above 0, got {seconds}")
     if chunk < 1 or (num_simulations is not None and (num_simulations < 1 or num_simulations % chunk)):
-        raise ValueError(f"num_simulations must be a multiple of chunk = {chunk}, at least once, got {num_simulations}")
+        raise InputError(f"num_simulations must be a multiple of chunk = {chunk}, at least once, got {num_simulations}")
     if num_simulations is not None:
         max_nodes = min(max_nodes, num_simulations + 1)
     options = {**options, "game": game, "evaluator": evaluator, "num_simulations": chunk, "max_nodes": max_nodes}

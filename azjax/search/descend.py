@@ -10,8 +10,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import History
-from azjax.search.arrays import apart, places, read, read_row, tree_of, write_rows
+from azjax.core.arrays import apart, places, read, read_row, tree_of, write_rows
+from azjax.games.repetition import History
 from azjax.search.lanes import NO_CHILD
 from azjax.search.selection import Selection
 from azjax.search.tree import DISCOUNT, VISITS, Tree

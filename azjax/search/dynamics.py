@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import chex
 import jax
@@ -12,6 +12,7 @@ from azjax.games.game import Game
 from azjax.search.lanes import legal_logits
 
 
+@runtime_checkable
 class Evaluator(Protocol):
     """`evaluator(params, key, states) -> (prior_logits float32 [B, A], value float32 [B])`.
 
@@ -55,6 +56,7 @@ Occurred = Callable[[chex.Array], chex.Array]
 """`occurred(keys uint32 [B, 2]) -> bool [B]`: which positions were there before in the games."""
 
 
+@runtime_checkable
 class Dynamics(Protocol):
     """What a simulation finds behind an edge."""
 

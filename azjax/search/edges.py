@@ -2,9 +2,9 @@
 
 import chex
 
-from azjax.search.chain import Chain
+from azjax.search.blocked import Chain
+from azjax.search.dense import Table
 from azjax.search.selection import Selection
-from azjax.search.table import Table
 
 Edges = Table | Chain
 

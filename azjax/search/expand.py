@@ -1,4 +1,4 @@
-"""New nodes below the leaves that simulations found. Axis letters: see `tree.py`; `R` lanes, see `back_up.py`."""
+"""New nodes below the leaves that simulations found. Axis letters: see `tree.py`; `R` lanes, see `backward.py`."""
 
 import dataclasses
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import chex
 import jax.numpy as jnp
 
-from azjax.search.arrays import apart, laid_out, places, read, tree_of, write_rows
+from azjax.core.arrays import apart, laid_out, places, read, tree_of, write_rows
 from azjax.search.descend import FirstStep, Leaf, Path, occurred_before
 from azjax.search.dynamics import Dynamics, Step
 from azjax.search.root import new_bounds

@@ -7,11 +7,11 @@ search did for its sake alone is taken out of what the network learns.
 import chex
 import jax.numpy as jnp
 
-from azjax.games.game import state_dataclass
+from azjax.core.pytree import pytree_dataclass
 from azjax.search.selection import Fold, Puct
 
 
-@state_dataclass
+@pytree_dataclass
 class ForcedPuct(Puct):
     """`Puct` that goes to each visited child of a root until it has sqrt(k P N) visits, N being those of its edges.
 

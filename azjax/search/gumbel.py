@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.arrays import places, read, write_rows
+from azjax.core.errors import InputError
 from azjax.games.game import Game
-from azjax.search.arrays import places, read, write_rows
-from azjax.search.back_up import LOST
+from azjax.search.backward import LOST
 from azjax.search.descend import FirstStep
 from azjax.search.draws import gumbel_noise, keys_of_states
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics
@@ -127,7 +128,7 @@ def search_from(
     """The search of `gumbel_policy`, from any roots with `noise` [B, K] in their logits."""
     check_num_simulations(num_simulations)
     if max_num_considered_actions < 1:
-        raise ValueError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
+        raise InputError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
     batch, num_slots = root.prior.shape
     valid = root.prior.T >= 0
     logits = root.judgement.logits

@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.arrays import apart, highest, read
+from azjax.core.arrays import apart, highest, read
 from azjax.search.selection import Selection
 
 NO_CHILD = 0

@@ -9,6 +9,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from azjax.core.errors import InputError
 from azjax.games.game import Game
 from azjax.search import evaluators
 from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
@@ -163,9 +164,9 @@ class WithoutPriors:
 def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
     """Raises ValueError below 1, and where steps do not add up to the simulations."""
     if num_simulations < 1:
-        raise ValueError(f"num_simulations must be at least 1, got {num_simulations}")
+        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if leaves_per_step < 1 or num_simulations % leaves_per_step:
-        raise ValueError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")
+        raise InputError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")
 
 
 def summarise(

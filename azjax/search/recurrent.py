@@ -22,8 +22,9 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import state_dataclass
-from azjax.search.arrays import read
+from azjax.core.arrays import read
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
 from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
 from azjax.search.dynamics import Judgement, Occurred, Step
 from azjax.search.gumbel import search_from
@@ -39,7 +40,7 @@ RecurrentFn = Callable[[Any, chex.PRNGKey, chex.Array, Any], tuple[Any, Any]]
 _SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
 
 
-@state_dataclass
+@pytree_dataclass
 class PolicyOutput:
     """What a search found: the fields of mctx's `PolicyOutput`, and those of its `search_tree.summary()`.
 
@@ -181,13 +182,13 @@ def root_of(root: Any, invalid_actions: chex.Array | None) -> Root:
     prior_logits = jnp.asarray(root.prior_logits, jnp.float32)
     value = jnp.asarray(root.value, jnp.float32)
     if prior_logits.ndim != 2:
-        raise ValueError(f"root.prior_logits must have the shape [B, A], got {prior_logits.shape}")
+        raise InputError(f"root.prior_logits must have the shape [B, A], got {prior_logits.shape}")
     shape = prior_logits.shape
     if value.shape != shape[:1]:
-        raise ValueError(f"root.value must have the shape {shape[:1]} of the batch, got {value.shape}")
+        raise InputError(f"root.value must have the shape {shape[:1]} of the batch, got {value.shape}")
     valid = jnp.ones(shape, bool) if invalid_actions is None else jnp.logical_not(invalid_actions)
     if valid.shape != shape:
-        raise ValueError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
+        raise InputError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
     logits = legal_logits(prior_logits.T, valid.T)
     return Root(
         histories=None,
@@ -211,7 +212,7 @@ class RecurrentDynamics:
     def of(cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: None) -> "RecurrentDynamics":
         """Of a search from `root`."""
         if max_depth is not None:
-            raise ValueError(f"max_depth must be None, got {max_depth!r}: a search is as deep as its simulations go")
+            raise InputError(f"max_depth must be None, got {max_depth!r}: a search is as deep as its simulations go")
         return cls(recurrent_fn, root.prior.shape[1], num_simulations)
 
     def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
@@ -235,7 +236,7 @@ class RecurrentDynamics:
         return output
 
 
-@state_dataclass
+@pytree_dataclass
 class MinMaxPuct:
     """Q + P sqrt(N) / (1 + n) (c_1 + log((1 + N + c_2) / c_2)), Schrittwieser et al. 2020, appendix B.
 

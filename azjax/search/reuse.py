@@ -6,11 +6,12 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.chain import Chain
+from azjax.core.errors import InputError
+from azjax.search.blocked import Chain
+from azjax.search.dense import Table
 from azjax.search.edges import Edges
 from azjax.search.lanes import NO_CHILD, best_untried
 from azjax.search.selection import Selection
-from azjax.search.table import Table
 from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS, Tree, root_statistics
 
 
@@ -167,7 +168,7 @@ def go_on(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
     """
     shapes = [jax.tree.map(lambda array: array.shape, dataclasses.replace(t, histories=None)) for t in (tree, fresh)]
     if shapes[0] != shapes[1]:
-        raise ValueError(
+        raise InputError(
             f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "
             f"the search needs {fresh.max_nodes} for {fresh.batch} of {fresh.num_slots}, with the same options"
         )

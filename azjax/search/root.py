@@ -1,16 +1,18 @@
 """Where a search begins. Axis letters: see `tree.py`."""
 
+import functools
 from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import History
+from azjax.core.packing import Packing
+from azjax.games.protocols import earlier_positions, without_history
+from azjax.games.repetition import History
 from azjax.search.dynamics import GameDynamics, Judgement
 from azjax.search.edges import edges_for
 from azjax.search.lanes import legal_softmax, room
-from azjax.search.packing import Packing
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree
 
@@ -39,7 +41,10 @@ def judge_root(dynamics: GameDynamics, params: Any, key: chex.PRNGKey, states: A
     judgement = dynamics.judge(params, key, states)
     prior = legal_softmax(judgement.logits).T
     game = dynamics.game
-    histories, positions = jax.vmap(game.earlier_positions)(states), jax.vmap(game.without_history)(states)
+    histories, positions = (
+        jax.vmap(functools.partial(earlier_positions, game))(states),
+        jax.vmap(functools.partial(without_history, game))(states),
+    )
     keys = None if histories is None else jax.vmap(game.position_key)(states)
     return Root(histories, keys, positions, states.terminated, prior, judgement)
 

@@ -1,12 +1,12 @@
 """Which way selection goes from a node. Axis letters: see `tree.py`; `R` any number of places."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import chex
 import jax.numpy as jnp
 
-from azjax.games.game import state_dataclass
+from azjax.core.pytree import pytree_dataclass
 
 Fold = Callable[[Callable[[Any, tuple[chex.Array, ...]], Any], Any], Any]
 """`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R], which come in any number of
@@ -14,6 +14,7 @@ rows, as features [L, R]; the first of them is -inf where there is no edge. Untr
 whose prior is the sum of theirs."""
 
 
+@runtime_checkable
 class Selection(Protocol):
     """A rule of selection: a simulation goes the way of the highest score.
 
@@ -37,7 +38,7 @@ class Selection(Protocol):
         """The features of edges without a child."""
 
 
-@state_dataclass
+@pytree_dataclass
 class Puct:
     """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
 
@@ -70,7 +71,7 @@ class Puct:
         return jnp.broadcast_to(self.first_play_urgency, prior.shape), prior
 
 
-@state_dataclass
+@pytree_dataclass
 class Ucb1:
     """Mean return + c sqrt(ln N / n), Auer et al. 2002, as UCT has it (Kocsis and Szepesvari 2006).
 

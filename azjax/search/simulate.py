@@ -9,8 +9,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.arrays import apart, put, read, tree_of, write_rows
-from azjax.search.back_up import Phase, back_up
+from azjax.core.arrays import apart, put, read, tree_of, write_rows
+from azjax.search.backward import Phase, backward
 from azjax.search.descend import FirstStep, Leaf, Path, descend
 from azjax.search.dynamics import Dynamics
 from azjax.search.expand import attach, entry_of, expand, fill, step_from
@@ -67,7 +67,7 @@ def simulate(
     path, leaf = descend(tree, selection, room, node, first)
     tree, edge, made, value = expand(dynamics, params, key, tree, selection, path, leaf, node, first)
     tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
-    return back_up(tree, selection, path, leaf, edge, made, value), path, edge, value
+    return backward(tree, selection, path, leaf, edge, made, value), path, edge, value
 
 
 class Claim(NamedTuple):
@@ -117,7 +117,7 @@ def simulate_together(
         unknown = jnp.zeros(batch, jnp.float32)
         row = jnp.stack([unknown, unknown, new.prior], axis=1)
         tree = dataclasses.replace(tree, facts=write_rows(tree.facts, row, node))
-        tree = back_up(tree, selection, path, leaf, edge, made, unknown, Phase.CLAIM)
+        tree = backward(tree, selection, path, leaf, edge, made, unknown, Phase.CLAIM)
         return (tree, path), Claim(path, leaf, made, new.slot, edge, new.prior)
 
     (tree, room), claims = jax.lax.scan(claim, (tree, room), jnp.arange(width, dtype=jnp.int32))
@@ -145,4 +145,4 @@ def simulate_together(
     opened = dataclasses.replace(tree.edges, child=put(tree.edges.child, goes_on, made))
     tree = dataclasses.replace(tree, edges=opened, num_made=jnp.where(has_room, begin + width, tree.num_made))
     value = jnp.where(made < num_nodes, value, of_leaf)
-    return back_up(tree, selection, path, leaf, edge, made, value, Phase.SETTLE), room
+    return backward(tree, selection, path, leaf, edge, made, value, Phase.SETTLE), room

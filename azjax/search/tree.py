@@ -13,9 +13,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.games.game import Game, History, state_dataclass
+from azjax.core.packing import Packing
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.repetition import History
 from azjax.search.edges import Edges
-from azjax.search.packing import Packing
 
 ROOT = 0
 
@@ -95,28 +96,8 @@ class Tree:
         """int32 [N, B]; see `sums`."""
         return self.sums[..., VISITS].astype(jnp.int32)
 
-    # To look at one tree of the batch; `view.py` and `picture.py` tell of the arguments.
 
-    def to_text(self, game: Game | None = None, row: int = 0, **options: Any) -> str:
-        """See `azjax.search.view.to_text`."""
-        from azjax.search.view import to_text
-
-        return to_text(self, game, row, **options)
-
-    def to_graphviz(self, game: Game | None = None, row: int = 0, **options: Any) -> str:
-        """See `azjax.search.picture.to_graphviz`."""
-        from azjax.search.picture import to_graphviz
-
-        return to_graphviz(self, game, row, **options)
-
-    def to_svg(self, game: Game, row: int = 0, **options: Any) -> str:
-        """See `azjax.search.picture.to_svg`."""
-        from azjax.search.picture import to_svg
-
-        return to_svg(self, game, row, **options)
-
-
-@state_dataclass
+@pytree_dataclass
 class SearchResult:
     """What a search found. Values are seen by the player to move.
 
@@ -137,11 +118,6 @@ class SearchResult:
     q_values: chex.Array
     bounds: chex.Array
     tree: Tree
-
-    def _repr_html_(self) -> str | None:
-        from azjax.search.display import to_html
-
-        return to_html(self)
 
 
 def root_statistics(tree: Tree) -> tuple[chex.Array, chex.Array]:

@@ -7,7 +7,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.arrays import write_rows
+from azjax.core.arrays import write_rows
 from azjax.search.descend import Path
 from azjax.search.dynamics import Dynamics
 from azjax.search.root import Root, new_tree

@@ -3,11 +3,12 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import jax
 
 from azjax.agents import game_of, load_player
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rate, solve, tabulate
 from azjax.evaluation.named_players import num_simulations_of
 from azjax.evaluation.ratings import pairings_of
@@ -18,6 +19,7 @@ Measure = Callable[[Path, int], float]
 Direction = Literal["minimize", "maximize"]
 
 
+@runtime_checkable
 class Objective(Protocol):
     """What is measured of every run.
 
@@ -128,7 +130,7 @@ class Elo:
     def __post_init__(self) -> None:
         _check_match(self)
         if not self.opponents or len(set(self.opponents)) < len(self.opponents):
-            raise ValueError(f"opponents must be one or more different PLAYERs, got {list(self.opponents)}")
+            raise InputError(f"opponents must be one or more different PLAYERs, got {list(self.opponents)}")
 
     def check(self, game: Game) -> None:
         for opponent in self.opponents:
@@ -168,16 +170,16 @@ def _check_opponent(spec: str, game: Game) -> None:
     if own is None:
         num_simulations_of(spec)  # refuses an unknown one
     elif own != game:
-        raise ValueError(f"opponent {spec} plays {own}, the study is of {game}")
+        raise InputError(f"opponent {spec} plays {own}, the study is of {game}")
 
 
 def _check_match(objective: Score | Elo) -> None:
     _at_least(objective, num_simulations=0, opening_plies=0)
     if objective.games < 2 or objective.games % 2:
-        raise ValueError(f"games must be even and at least 2, so that both move first equally; got {objective.games}")
+        raise InputError(f"games must be even and at least 2, so that both move first equally; got {objective.games}")
 
 
 def _at_least(objective: Mistakes | Score | Elo, **lowest: int) -> None:
     for name, low in lowest.items():
         if getattr(objective, name) < low:
-            raise ValueError(f"{name} must be at least {low}, got {getattr(objective, name)}")
+            raise InputError(f"{name} must be at least {low}, got {getattr(objective, name)}")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import optuna
 
+from azjax.core.errors import InputError
+from azjax.games.registry import options_of
 from azjax.report.intervals import Interval, number
 from azjax.report.learning_curve import figure_of_size, tidy
 from azjax.report.page import svg_text
@@ -38,11 +40,11 @@ def write_page(trials: Trials, folder: Path) -> Path:
     try:
         import jinja2
     except ModuleNotFoundError as error:
-        raise ValueError("a page needs Jinja: pip install 'azjax[plot]'") from error
+        raise InputError("a page needs Jinja: pip install 'azjax[plot]'") from error
     study, points = trials.study, trials.points()
     best = best_first(study, points)
     if not best:
-        raise ValueError(f"no trial of {study.name} is complete yet, so that there is nothing to show")
+        raise InputError(f"no trial of {study.name} is complete yet, so that there is nothing to show")
     importances = importances_of(trials)
     pictures = {
         "curves": svg_text(_curves(study, best)),
@@ -80,7 +82,7 @@ def importances_of(trials: Trials) -> dict[str, float]:
 
 def facts(study: Study, points: Sequence[Point]) -> dict[str, str]:
     """What was searched, and how far it is."""
-    budget, options = study.budget, ", ".join(f"{name}={value}" for name, value in study.game.options.items())
+    budget, options = study.budget, ", ".join(f"{name}={value}" for name, value in options_of(study.game).items())
     return {
         "game": study.game.name + (f" ({options})" if options else ""),
         "objective": f"{study.objective.unit}, to {study.objective.direction}",

@@ -7,6 +7,8 @@ from typing import Any
 from submitit import AutoExecutor
 from submitit.helpers import CommandFunction
 
+from azjax.core.errors import InputError
+
 
 def submit(
     command: Sequence[str],
@@ -38,7 +40,7 @@ def submit(
     try:
         executor.update_parameters(**{"name": name, **parameters})
     except (NameError, AssertionError) as error:
-        raise ValueError(f"[slurm]: {error}") from error
+        raise InputError(f"[slurm]: {error}") from error
     # A plain command, so that nothing of ours is put into submitit's file.
     worker = CommandFunction(list(command))
     with executor.batch():

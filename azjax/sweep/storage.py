@@ -8,6 +8,8 @@ import optuna
 import sqlalchemy.exc
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
+from azjax.core.errors import InputError
+
 JOURNAL = "journal.log"
 
 
@@ -26,18 +28,18 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
         # The lock is a link to the path, which is looked up from where the link lies.
         path = Path(storage).absolute()
         if must_exist and not path.exists():
-            raise ValueError(f"there is no sweep yet: {storage} is missing")
+            raise InputError(f"there is no sweep yet: {storage} is missing")
         path.parent.mkdir(parents=True, exist_ok=True)
         return optuna.storages.JournalStorage(JournalFileBackend(str(path), _WriterLock(path)))
     kind = str(storage).partition(":")[0]
     if kind.startswith("sqlite"):
-        raise ValueError("SQLite fails where several workers begin at once; give the path of a journal file instead")
+        raise InputError("SQLite fails where several workers begin at once; give the path of a journal file instead")
     try:
         return _database(str(storage))
     except ImportError as error:
-        raise ValueError(f"{kind} needs a driver, such as that of: pip install 'psycopg[binary]'") from error
+        raise InputError(f"{kind} needs a driver, such as that of: pip install 'psycopg[binary]'") from error
     except Exception as error:  # the driver's own kinds; the address is not told, since it may hold a password
-        raise ValueError(f"cannot connect to the {kind} storage: {_first_line(error)}") from error
+        raise InputError(f"cannot connect to the {kind} storage: {_first_line(error)}") from error
 
 
 def _database(address: str) -> optuna.storages.BaseStorage:

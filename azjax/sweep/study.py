@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from azjax.games.game import Game, make
+from azjax.core.errors import InputError
+from azjax.games.game import Game
+from azjax.games.registry import make, options_of
 from azjax.sweep.objective import OBJECTIVES, Objective
 from azjax.training import Config, Hyper, preset
 
@@ -44,9 +46,9 @@ class Range:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"low must be less than high, and both finite; got {self.low} and {self.high}")
+            raise InputError(f"low must be less than high, and both finite; got {self.low} and {self.high}")
         if self.log and self.low <= 0:
-            raise ValueError(f"low must be above 0 with log = true, got {self.low}")
+            raise InputError(f"low must be above 0 with log = true, got {self.low}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Choices:
 
     def __post_init__(self) -> None:
         if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
-            raise ValueError(f"choices must be two or more different values, got {self.choices}")
+            raise InputError(f"choices must be two or more different values, got {self.choices}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +78,12 @@ class Budget:
 
     def __post_init__(self) -> None:
         if (self.simulations > 0) == (self.examples > 0) or min(self.simulations, self.examples) < 0:
-            raise ValueError(
+            raise InputError(
                 "one of simulations and examples must be above 0, and the other left out; got simulations = "
                 f"{self.simulations}, examples = {self.examples}"
             )
         if self.rungs < 1:
-            raise ValueError(f"rungs must be at least 1, got {self.rungs}")
+            raise InputError(f"rungs must be at least 1, got {self.rungs}")
 
     @property
     def unit(self) -> str:
@@ -105,10 +107,10 @@ class Budget:
             an_iteration = config.num_games * config.steps_per_iteration * config.mean_simulations
         else:
             if config.gate_games:
-                raise ValueError("a budget in examples needs gate_games = 0, since a gate repeats updates")
+                raise InputError("a budget in examples needs gate_games = 0, since a gate repeats updates")
             an_iteration = config.updates_per_iteration * config.batch_size
         if an_iteration > self.spent(1):
-            raise ValueError(
+            raise InputError(
                 f"{self.unit} = {self.spent(self.rungs):,.0f} in {self.rungs} rungs are {self.spent(1):,.0f} a rung, "
                 f"and an iteration takes {an_iteration:,.0f}"
             )
@@ -170,7 +172,7 @@ class Study:
         described["search"] = {name: dataclasses.asdict(values) for name, values in self.search.items()}
         described["objective"] = {"kind": type(self.objective).__name__.lower(), **vars(self.objective)}
         # Its rules are checked by each run; to play them here would take an accelerator away from the workers.
-        described["game"] = {"name": self.game.name, "options": self.game.options}
+        described["game"] = {"name": self.game.name, "options": options_of(self.game)}
         return json.loads(json.dumps(described))
 
 
@@ -210,9 +212,9 @@ def load_study(path: str | Path) -> Study:
     try:
         return _study(path.stem, tomllib.loads(path.read_text("utf-8")))
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # TOML's own errors and those of Unicode are such
-        raise ValueError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
 def _study(name: str, table: dict[str, Any]) -> Study:
@@ -221,13 +223,13 @@ def _study(name: str, table: dict[str, Any]) -> Study:
     usual = preset(game).replace(evaluate_every=0, ladder_every=0)
     base = _within("[base]", lambda: usual.replace(**{key: _setting(key, file.base[key]) for key in file.base}))
     if not file.search:
-        raise ValueError("[search] must name one setting or more")
+        raise InputError("[search] must name one setting or more")
     search = {key: _within(f"[search] {key}", lambda: _values(key, file.search[key])) for key in file.search}
     for key, allowed in (("sampler", SAMPLERS), ("pruner", PRUNERS)):
         if getattr(file, key) not in allowed:
-            raise ValueError(f"unknown {key} {getattr(file, key)!r}; available: {', '.join(allowed)}")
+            raise InputError(f"unknown {key} {getattr(file, key)!r}; available: {', '.join(allowed)}")
     if file.seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {file.seeds}")
+        raise InputError(f"seeds must be at least 1, got {file.seeds}")
     study = Study(
         name=name,
         game=game,
@@ -252,21 +254,21 @@ def _trials(file: _File, search: dict[str, Range | Choices]) -> int:
     """How many points; all of them where the grid has no number."""
     if file.sampler != "grid":
         if file.trials < 1:
-            raise ValueError(f"trials must be at least 1, got {file.trials or 'none'}")
+            raise InputError(f"trials must be at least 1, got {file.trials or 'none'}")
         return file.trials
     ranges = [key for key, values in search.items() if isinstance(values, Range)]
     if ranges:
-        raise ValueError(f"the sampler grid needs choices, and {', '.join(ranges)} is a range")
+        raise InputError(f"the sampler grid needs choices, and {', '.join(ranges)} is a range")
     size = math.prod(len(values.choices) for values in search.values() if isinstance(values, Choices))
     if not 0 <= file.trials <= size:
-        raise ValueError(f"trials must be at most the {size} points of the grid, or left out; got {file.trials}")
+        raise InputError(f"trials must be at most the {size} points of the grid, or left out; got {file.trials}")
     return file.trials or size
 
 
 def _objective(game: Game, table: dict[str, Any]) -> Objective:
     kind = table.pop("kind", None)
     if kind not in OBJECTIVES:
-        raise ValueError(f"unknown kind {kind!r}; available: {', '.join(OBJECTIVES)}")
+        raise InputError(f"unknown kind {kind!r}; available: {', '.join(OBJECTIVES)}")
     objective: Objective = _read(OBJECTIVES[kind], table, kind)
     objective.check(game)
     return objective
@@ -276,14 +278,14 @@ def _values(name: str, table: Any) -> Range | Choices:
     """What is searched of one setting."""
     kind = _kind(name)
     if not isinstance(table, dict) or ("choices" in table) == ("low" in table):
-        raise ValueError(f"needs {{choices = [...]}} or {{low = ..., high = ...}}, got {table!r}")
+        raise InputError(f"needs {{choices = [...]}} or {{low = ..., high = ...}}, got {table!r}")
     if kind == tuple[str, ...]:
-        raise ValueError("a list of texts cannot be searched")
+        raise InputError("a list of texts cannot be searched")
     if "choices" in table:
         choices = [_setting(name, value) for value in _typed(list[Any], table["choices"], "choices")]
         return _read(Choices, table | {"choices": choices}, "it")
     if kind in (bool, str):
-        raise ValueError(f"it is {_WORDS[kind]} and needs choices, got a range")
+        raise InputError(f"it is {_WORDS[kind]} and needs choices, got a range")
     ends = {key: _setting(name, table[key]) for key in ("low", "high") if key in table}
     return _read(Range, table | ends, "it")
 
@@ -291,9 +293,9 @@ def _values(name: str, table: Any) -> Range | Choices:
 def _kind(name: str) -> Any:
     """The type of a setting."""
     if name in _SET_BY_SWEEP:
-        raise ValueError(f"{name} is set by the sweep, see {_SET_BY_SWEEP[name]}")
+        raise InputError(f"{name} is set by the sweep, see {_SET_BY_SWEEP[name]}")
     if name not in _FIELDS:
-        raise ValueError(f"unknown setting {name!r}; available: {', '.join(_FIELDS)}")
+        raise InputError(f"unknown setting {name!r}; available: {', '.join(_FIELDS)}")
     return _FIELDS[name]
 
 
@@ -308,11 +310,11 @@ def _read(kind: type, table: dict[str, Any], where: str) -> Any:
     types = typing.get_type_hints(kind)
     for key in table:
         if key not in fields:
-            raise ValueError(f"{where} has no {key!r}; allowed: {', '.join(fields)}")
+            raise InputError(f"{where} has no {key!r}; allowed: {', '.join(fields)}")
     for key, field in fields.items():
         no_default = field.default is field.default_factory is dataclasses.MISSING
         if key not in table and no_default:
-            raise ValueError(f"{where} needs {key}")
+            raise InputError(f"{where} needs {key}")
     return kind(**{key: _typed(types[key], value, key) for key, value in table.items()})
 
 
@@ -328,7 +330,7 @@ def _typed(kind: Any, value: Any, name: str) -> Any:
         # Not isinstance: true and false are no numbers here.
         fits = type(value) is (typing.get_origin(kind) or kind)
     if not fits:
-        raise ValueError(f"{name} must be {_WORDS[kind]}, got {value!r}")
+        raise InputError(f"{name} must be {_WORDS[kind]}, got {value!r}")
     return value
 
 
@@ -337,4 +339,4 @@ def _within(where: str, make: Any) -> Any:
     try:
         return make()
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+        raise InputError(f"{where}: {error}") from error

@@ -17,8 +17,9 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
+from azjax.core.errors import InputError
+from azjax.runs.run_folder import with_defaults
 from azjax.sweep.study import Choices, Range, Study, shared_settings
-from azjax.training.run_folder import with_defaults
 
 LEASE_SECONDS = 60.0
 _RENEWALS = 6  # of a lease, before it runs out
@@ -284,7 +285,7 @@ class Trials:
             f"{name} = {was}, asked for {now}" for name, was, now in _differences(saved, asked, "") if was != now
         ]
         if changes:
-            raise ValueError(
+            raise InputError(
                 f"the storage has a study {self.study.name} with {'; '.join(changes)}; only trials may change: give "
                 "the file another name, or name another --folder"
             )

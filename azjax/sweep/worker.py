@@ -11,10 +11,10 @@ from types import FrameType
 
 import jax
 
+from azjax.runs import RunError, SettingsError, train_population
+from azjax.runs.population import TRACED
 from azjax.sweep.objective import Measure
 from azjax.sweep.trials import Attempt, LostTrial, Trials
-from azjax.training import RunError, SettingsError, train_population
-from azjax.training.population import TRACED
 
 _POLL_SECONDS = 1.0
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 
-from azjax.games.game import Game, state_dataclass
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
 from azjax.networks import Network, make_network
 
 
-@state_dataclass
+@pytree_dataclass
 class Hyper:
     """Scalars that an iteration reads as arrays: another value costs no compilation.
 
@@ -149,36 +151,36 @@ class Config:
         at_least_one += " ladder_games"
         for field in at_least_one.split():
             if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+                raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
         at_least_zero = "seed fast_simulations cut_at_ply random_start_plies evaluate_every warmup_updates"
         at_least_zero += " decay_updates gate_games ladder_every"
         for field in (*at_least_zero.split(), "max_skipped_updates"):
             if getattr(self, field) < 0:
-                raise ValueError(f"{field} must be at least 0, got {getattr(self, field)}")
+                raise InputError(f"{field} must be at least 0, got {getattr(self, field)}")
         if self.seed >= 2**32:
-            raise ValueError(f"seed must be below 2^32, got {self.seed}")
+            raise InputError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:
-            raise ValueError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
+            raise InputError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
         if self.fast_simulations >= self.num_simulations:
-            raise ValueError(
+            raise InputError(
                 f"fast_simulations must be below num_simulations = {self.num_simulations}, got {self.fast_simulations}"
             )
         if not 0 < self.evaluation_share < math.inf:
-            raise ValueError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
+            raise InputError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
         if self.policy not in _POLICIES:
-            raise ValueError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
+            raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         self.make_network()  # refuses an unknown one
         for name, scalar in dataclasses.asdict(self.hyper).items():
             if scalar is None:
                 continue
             if not (scalar >= 0 and (math.isfinite(scalar) or name in _MAY_BE_INFINITE)):
-                raise ValueError(f"{name} must be a number of at least 0, got {scalar}")
+                raise InputError(f"{name} must be a number of at least 0, got {scalar}")
             if scalar == 0 and name in _ABOVE_ZERO:
-                raise ValueError(f"{name} must be above 0, got {scalar}")
+                raise InputError(f"{name} must be above 0, got {scalar}")
             if scalar > 1 and name in _UP_TO_ONE:
-                raise ValueError(f"{name} must be 0..1, got {scalar}")
+                raise InputError(f"{name} must be 0..1, got {scalar}")
         if self.hyper.average_decay == 1:
-            raise ValueError("average_decay must be below 1, got 1.0: the averaged weights would never change")
+            raise InputError("average_decay must be below 1, got 1.0: the averaged weights would never change")
         if self.policy == "gumbel":
             self._check_gumbel()
 
@@ -188,10 +190,10 @@ class Config:
             ("forced_playouts", self.hyper.forced_playouts is not None),
         ):
             if asked:
-                raise ValueError(f"{name} needs the policy alphazero, got gumbel")
+                raise InputError(f"{name} needs the policy alphazero, got gumbel")
         for name in ("temperature", "late_temperature"):
             if math.isinf(getattr(self.hyper, name)):
-                raise ValueError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
+                raise InputError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
 
     def replace(self, **changes: Any) -> "Config":
         """With other values of fields, of its own or of `hyper`.
@@ -237,7 +239,7 @@ class Config:
         longest = self.longest_game(game)
         smallest = self.num_games * (self.steps_per_iteration + longest)
         if self.replay_size < smallest:
-            raise ValueError(
+            raise InputError(
                 f"replay_size must be at least num_games * (steps_per_iteration + {longest}) = {smallest}, "
                 f"since positions of {game.name} wait there for the result of their game; got {self.replay_size}"
             )

@@ -8,21 +8,22 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from azjax.games.game import Game, state_dataclass
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
 from azjax.networks import Variables
+from azjax.parallel.members import over_members
+from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE, place
 from azjax.training.config import Config, Hyper
 from azjax.training.gate import make_match, through_gate
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
-from azjax.training.members import over_members
 from azjax.training.replay import Replay, Steps, count_known, insert, new_replay
 from azjax.training.self_play import Games, new_games, self_play
-from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE, place
 
 Metrics = dict[str, chex.Array]
 
 
-@state_dataclass
+@pytree_dataclass
 class TrainState:
     """Everything that a run is: saved and restored, it goes on to the same bit.
 

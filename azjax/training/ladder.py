@@ -9,10 +9,11 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from azjax.core.pytree import pytree_dataclass
 from azjax.evaluation import network_player
 from azjax.evaluation.device_match import make_device_match
 from azjax.evaluation.named_players import named_player, num_simulations_of
-from azjax.games.game import Game, state_dataclass
+from azjax.games.game import Game
 from azjax.networks import Variables
 from azjax.training.config import Config
 from azjax.training.self_play import make_start
@@ -22,7 +23,7 @@ Metrics = dict[str, chex.Array]
 _NEXT_RUNG = 0.55  # points a game, as the gate asks for
 
 
-@state_dataclass
+@pytree_dataclass
 class Ladder:
     """How far a run has climbed.
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from azjax.games.game import Game, state_dataclass
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
 from azjax.networks import Network, Variables
 from azjax.training.config import Config, Hyper
 from azjax.training.loss import loss
@@ -27,7 +28,7 @@ class SkippedUpdates(NamedTuple):
     key: chex.Array
 
 
-@state_dataclass
+@pytree_dataclass
 class Learner:
     """What an optimiser step changes.
 

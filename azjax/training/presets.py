@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from azjax.games.game import Game, make
+from azjax.games.game import Game
+from azjax.games.registry import make, options_of
 from azjax.training.config import Config, Hyper
 
 # Games of some thousand positions: to perfect play in a minute or two on 2 CPU cores.
@@ -101,7 +102,7 @@ def preset(game: str | Game) -> Config:
     """The settings for a game, by its registered name, or with its options."""
     game = make(game) if isinstance(game, str) else game
     for name, options, config in _PRESETS:
-        if game.name == name and options.items() <= game.options.items():
+        if game.name == name and options.items() <= options_of(game).items():
             return config
     return Config()
 

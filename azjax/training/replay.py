@@ -6,6 +6,7 @@ sampled. So no game is cut or guessed, and long games count like short ones.
 Axis letters: `R` rows of the ring, `G` games side by side, `T` time steps, `K` slots of legal actions, `B` batch.
 """
 
+import functools
 from typing import Any
 
 import chex
@@ -13,11 +14,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from azjax.games.game import Game, state_dataclass
-from azjax.training.sharding import BY_COLUMN, BY_GAME, GAMES, WHOLE
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
+from azjax.games.protocols import without_history
+from azjax.parallel.sharding import BY_COLUMN, BY_GAME, GAMES, WHOLE
 
 
-@state_dataclass
+@pytree_dataclass
 class Steps:
     """Consecutive time steps of self-play; leading axes [T, G] here, [R, G] in the ring.
 
@@ -41,7 +44,7 @@ class Steps:
     learned: chex.Array
 
 
-@state_dataclass
+@pytree_dataclass
 class Replay:
     """The ring.
 
@@ -57,7 +60,7 @@ class Replay:
     written: chex.Array
 
 
-@state_dataclass
+@pytree_dataclass
 class Examples:
     """What the loss learns from, drawn from the replay; leading axis [B].
 
@@ -74,7 +77,7 @@ class Examples:
 
 def new_replay(game: Game, states: Any, num_rows: int) -> Replay:
     """An empty ring of `num_rows` rows for games of the shape of `states` [G, ...]."""
-    states = jax.vmap(game.without_history)(states)
+    states = jax.vmap(functools.partial(without_history, game))(states)
     num_games = len(states.terminated)
     grid = (num_rows, num_games)
     return Replay(

@@ -13,15 +13,19 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from azjax.games.game import Game, random_legal_action, state_dataclass
-from azjax.networks import Members, Network, Variables
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game, random_legal_action
+from azjax.games.protocols import without_history
+from azjax.networks import Network, Variables
+from azjax.parallel.members import over_members
+from azjax.parallel.network_members import Members
+from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
 from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
 from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.tree_memory import empty_tree, follow
 from azjax.training.config import Config, Hyper
-from azjax.training.members import over_members
 from azjax.training.replay import Steps
-from azjax.training.sharding import BY_COLUMN, BY_GAME, WHOLE
 
 
 def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
@@ -35,7 +39,7 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
         given = [game.from_text(text) for text in config.start_positions]
         for text, state in zip(config.start_positions, given, strict=True):
             if bool(state.terminated):
-                raise ValueError(f"start_positions: the game is over in {text!r}")
+                raise InputError(f"start_positions: the game is over in {text!r}")
         given_states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given) if given else None
 
     def start(key: chex.PRNGKey) -> Any:
@@ -59,7 +63,7 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
     return start
 
 
-@state_dataclass
+@pytree_dataclass
 class Games:
     """The running games of self-play.
 
@@ -231,7 +235,7 @@ def _play(
         value = jnp.where(first_player, found.value, -found.value)
         actions, _ = legal_slots(game, games.states)
         steps = Steps(
-            states=jax.vmap(game.without_history)(games.states),
+            states=jax.vmap(functools.partial(without_history, game))(games.states),
             policy=to_slots(found.policy, actions),
             reward=jnp.where(cut, value, following.rewards[:, 0]),
             ended=ended,

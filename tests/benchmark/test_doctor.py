@@ -8,7 +8,7 @@ from rich.console import Console
 
 from azjax.benchmark import doctor
 from azjax.benchmark.doctor import Doctor, advise, measure_rates, preset_need, read_reference
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import preset
 
 RATES = {"matrix, float32": 100.0, "network, float32": 10.0, "network, bfloat16": 20.0, "search": 50.0}

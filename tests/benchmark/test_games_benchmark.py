@@ -9,7 +9,7 @@ from rich.console import Console
 
 from azjax.benchmark import plain
 from azjax.benchmark.games import GamesBenchmark, random_play
-from azjax.games.game import make
+from azjax.games.registry import make
 
 SMALL = {"games": ("tictactoe",), "batches": (1, 4), "plies": 64, "repeats": 3}
 

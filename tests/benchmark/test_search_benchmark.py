@@ -19,7 +19,8 @@ from azjax.benchmark.searches import openings, rival_module
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
 from azjax.benchmark.table_game import TableGame
 from azjax.games import check_game
-from azjax.games.game import make
+from azjax.games.protocols import without_history
+from azjax.games.registry import make
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ["_________", "X________", "_X_______", "_________"]
@@ -131,7 +132,7 @@ def test_the_peaked_stand_in_never_changes(name, logits, value):
     """Units of 2^-21 and 2^-23: what the benchmarks measured is comparable as long as these hold."""
     game = make(name)
     state = game.from_text("X___O____") if name == "tictactoe" else game.init(jax.random.key(0))
-    found, judged = peaked(game)(None, None, batch([game.without_history(state)]))
+    found, judged = peaked(game)(None, None, batch([without_history(game, state)]))
     np.testing.assert_array_equal(found[0, :4] * 2**21, np.array(logits, np.float32))
     assert float(judged[0]) * 2**23 == value
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import azjax.games
+from azjax.core.pytree import pytree_dataclass
 from azjax.evaluation.solver import solve
-from azjax.games.game import Game, state_dataclass
+from azjax.games.game import Game
 
 MOST = 3  # stones in a heap
 
 
-@state_dataclass
+@pytree_dataclass
 class NimState:
     heaps: chex.Array
     ply: chex.Array
@@ -113,7 +114,7 @@ class NumberedNim(Nim):
         )
 
 
-@state_dataclass
+@pytree_dataclass
 class RowState:
     cells: chex.Array
     current_player: chex.Array

@@ -7,7 +7,7 @@ import pytest
 from azjax.evaluation import Judgement, optimal_player, random_player
 from azjax.evaluation.device_match import make_device_match
 from azjax.evaluation.exact import optimal_table, random_table, versus
-from azjax.games.game import make
+from azjax.games.registry import make
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 
 from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
-from azjax.games.game import make
+from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
 PROGRAM = Path(__file__).parents[1] / "talking_program.py"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from azjax.evaluation import GameRecord, load_games, play_match, random_player, records_of, save_games
-from azjax.games.game import make
+from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
 WON = GameRecord(TICTACTOE, ("Ann", "Bob"), ("b2", "a1", "c1", "a3", "a2", "c3", "b1", "c2"), None)

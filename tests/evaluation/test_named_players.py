@@ -1,7 +1,7 @@
 import pytest
 
 from azjax.evaluation.named_players import is_named, named_player, num_simulations_of
-from azjax.games.game import make
+from azjax.games.registry import make
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from azjax.agents import load_opponent
 from azjax.evaluation import optimal_player, play_match, random_player
 from azjax.evaluation.openspiel import OpenSpielPlayer
-from azjax.games.game import make
+from azjax.games.registry import make
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
 TICTACTOE = make("tictactoe")

@@ -8,7 +8,7 @@ import pytest
 
 import azjax.games
 from azjax.evaluation import game_of_solution, judge, load_solution, optimal_player, save_solution
-from azjax.games.archive import digest
+from azjax.evaluation.archive import digest
 
 SANTORINI = azjax.games.make("santorini", size=2)
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make, random_legal_action
+from azjax.games.game import random_legal_action
+from azjax.games.registry import make
 
 PLIES, GAMES = 400, 256  # 102,400 in all
 NAMES = {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}  # ours, and theirs

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from azjax.evaluation import perft
-from azjax.games.game import make
+from azjax.games.protocols import action_from_text, legal_texts
+from azjax.games.registry import make
 
 GAME = make("connect_four")
 EMPTY = "/".join(["_______"] * 6)
@@ -114,6 +115,6 @@ def test_impossible_text_is_refused_with_the_reason(text, reason):
 
 def test_moves_are_written_as_columns_from_1():
     state = GAME.init(jax.random.key(0))
-    assert GAME.legal_texts(state) == ["1", "2", "3", "4", "5", "6", "7"]
-    assert GAME.action_from_text(state, "4") == 3
+    assert legal_texts(GAME, state) == ["1", "2", "3", "4", "5", "6", "7"]
+    assert action_from_text(GAME, state, "4") == 3
     assert GAME.action_squares(_after("44"), 3) == (3 * 7 + 3,)

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.games import Game, random_legal_action, state_dataclass
+from azjax.core.pytree import pytree_dataclass
+from azjax.games import Game, random_legal_action
+from azjax.games.protocols import action_from_text, legal_texts
+from azjax.games.registry import options_of
 
 NUM_ACTIONS = 12
 
 
-@state_dataclass
+@pytree_dataclass
 class MaskState:
     """legal: bool [A]; the rest as in `azjax.games.State`."""
 
@@ -82,7 +85,7 @@ def test_make_builds_a_game_by_its_name():
 def test_the_options_of_a_game_make_it_again():
     games = [azjax.games.make(name) for name in azjax.games.available()]
     for game in [*games, azjax.games.make("mnk", columns=5, rows=4, in_a_row=4)]:
-        assert azjax.games.make(game.name, **game.options) == game
+        assert azjax.games.make(game.name, **options_of(game)) == game
 
 
 def test_an_unknown_game_is_refused_with_the_choices():
@@ -190,11 +193,11 @@ def test_the_default_symmetry_is_the_identity_alone():
 def test_without_a_notation_moves_are_plain_numbers():
     game, state = MaskGame(5), state_with([1, 11])
     assert game.action_to_text(state, 11) == "11"
-    assert game.action_from_text(state, " 11 ") == 11
-    assert game.legal_texts(state) == ["1", "11"]
+    assert action_from_text(game, state, " 11 ") == 11
+    assert legal_texts(game, state) == ["1", "11"]
     assert game.action_squares(state, 11) == (11,)
     with pytest.raises(ValueError, match="'2' is not a legal move here; legal: 1, 11"):
-        game.action_from_text(state, "2")
+        action_from_text(game, state, "2")
 
 
 def test_without_a_notation_positions_have_no_text():

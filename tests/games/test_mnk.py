@@ -14,6 +14,7 @@ from oracles.mnk import MnkRules
 import azjax.games
 from azjax.games.game import Game
 from azjax.games.mnk import Mnk
+from azjax.games.protocols import action_from_text
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = [(3, 3, 3), (4, 1, 2), (1, 5, 3), (7, 4, 3), (4, 4, 3), (6, 6, 4), (15, 15, 5), (26, 2, 5), (2, 2, 1)]
@@ -352,7 +353,7 @@ def test_squares_of_a_large_board():
     state = play(game, [])
     assert game.action_to_text(state, 0) == "a15"
     assert game.action_to_text(state, 224) == "o1"
-    assert game.action_from_text(state, "o15") == 14
+    assert action_from_text(game, state, "o15") == 14
 
 
 def test_tictactoe_takes_plain_numbers_from_1_to_9():

@@ -11,6 +11,8 @@ from small_run import SMALL
 import azjax
 from azjax.games import check_game
 from azjax.games.pgx import _MAX_PLIES, _MISFITS
+from azjax.games.registry import options_of
+from azjax.render.picture import svg
 from azjax.training import init, make_iteration
 
 
@@ -29,7 +31,7 @@ def test_tic_tac_toe_of_pgx_keeps_every_law():
 def test_a_game_of_pgx_is_made_again_by_its_name():
     game = azjax.make("pgx:hex")
     assert game.name == "pgx:hex"
-    assert game.options == {}
+    assert options_of(game) == {}
     assert azjax.make("pgx:hex") == game
     assert hash(azjax.make("pgx:hex")) == hash(game)
     assert azjax.make("pgx:othello") != game
@@ -84,7 +86,7 @@ def test_an_iteration_of_training_learns_from_tic_tac_toe_of_pgx():
 def test_a_position_is_drawn_by_pgx():
     game = azjax.make("pgx:go_9x9")
     state = jax.jit(game.step)(game.init(jax.random.key(0)), 40)
-    pictures = game.svg(game.init(jax.random.key(0))), game.svg(state, last_action=40)
+    pictures = svg(game, game.init(jax.random.key(0))), svg(game, state, last_action=40)
     assert all(picture.startswith("<svg") and picture.endswith("</svg>") for picture in pictures)
     assert pictures[0] != pictures[1]
 

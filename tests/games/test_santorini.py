@@ -16,6 +16,8 @@ from oracles.santorini import DIRECTIONS, SantoriniRules
 
 import azjax.games
 from azjax.evaluation import perft, solve
+from azjax.games.protocols import action_from_text, legal_texts
+from azjax.games.registry import options_of
 from azjax.games.santorini import Santorini
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -300,7 +302,7 @@ def test_positions_are_numbered_where_32_bits_hold_them():
 def test_the_start_is_the_known_one(size, start):
     game = Santorini(*size)
     assert game.to_text(game.init(jax.random.key(0))) == start
-    assert azjax.games.make("santorini", **game.options) == game
+    assert azjax.games.make("santorini", **options_of(game)) == game
 
 
 @pytest.mark.parametrize(
@@ -334,16 +336,16 @@ def test_3x3_with_one_worker_is_the_default():
 
 def play(game, text, move):
     state = game.from_text(text)
-    return game.step(state, jnp.int32(game.action_from_text(state, move)))
+    return game.step(state, jnp.int32(action_from_text(game, state, move)))
 
 
 def test_stepping_onto_height_3_wins_with_every_build():
     game = Santorini(3, 1)
     state = game.from_text("230000000" + "00" + "22")
-    wins = [move for move in game.legal_texts(state) if move.startswith("a3-b3")]
+    wins = [move for move in legal_texts(game, state) if move.startswith("a3-b3")]
     assert wins == ["a3-b3^a3", "a3-b3^c3", "a3-b3^a2", "a3-b3^b2", "a3-b3^c2"]
     for move in wins:
-        after = game.step(state, jnp.int32(game.action_from_text(state, move)))
+        after = game.step(state, jnp.int32(action_from_text(game, state, move)))
         assert after.terminated
         assert after.rewards.tolist() == [-1, 1]
 
@@ -351,7 +353,7 @@ def test_stepping_onto_height_3_wins_with_every_build():
 def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
     game = Santorini(3, 1)
     state = game.from_text("020" + "400" + "000" + "00" + "11")
-    assert {move[:5] for move in game.legal_texts(game.from_text("010" + "400" + "000" + "00" + "11"))} == {"a3-b3"}
+    assert {move[:5] for move in legal_texts(game, game.from_text("010" + "400" + "000" + "00" + "11"))} == {"a3-b3"}
     assert state.terminated
     assert state.rewards.tolist() == [-1, 1]
 
@@ -368,7 +370,7 @@ def test_workers_change_numbers_when_they_pass_each_other():
     game = Santorini(3, 2)
     state = game.from_text("000000000" + "0001" + "2122")
     # The worker on a3 moves behind the one on b3; number 0 is then b3.
-    after = game.step(state, jnp.int32(game.action_from_text(state, "a3-a2^a3")))
+    after = game.step(state, jnp.int32(action_from_text(game, state, "a3-a2^a3")))
     assert game.to_text(after) == "100000000" + "2122" + "0110"
 
 
@@ -377,7 +379,7 @@ def test_a_player_places_both_workers_before_the_other_does():
     state, players = game.init(jax.random.key(0)), []
     for move in ("c3", "a5", "e1", "e5"):
         players.append(int(state.current_player))
-        state = game.step(state, jnp.int32(game.action_from_text(state, move)))
+        state = game.step(state, jnp.int32(action_from_text(game, state, move)))
     assert players == [0, 0, 1, 1]
     assert int(state.current_player) == 0
     assert game.to_text(state) == "0" * 25 + "0022" + "0444"
@@ -468,8 +470,8 @@ def test_text_of_positions_and_moves_is_read_back(drawn, choice):
         action = legal[choice % len(legal)]
         text = rules.action_text(position, action)
         assert game.action_to_text(state, action) == text
-        assert game.action_from_text(state, text) == action
-        assert game.action_from_text(state, str(action)) == action
+        assert action_from_text(game, state, text) == action
+        assert action_from_text(game, state, str(action)) == action
 
 
 PLACING = Santorini(5, 2, True)
@@ -512,13 +514,13 @@ def test_a_move_that_is_not_legal_is_refused_with_the_legal_ones():
     game = Santorini(2, 1)
     state = game.init(jax.random.key(0))
     with pytest.raises(ValueError, match=r"'a2-b1\^a2' is not a legal move here; legal: a2-b2\^a2, "):
-        game.action_from_text(state, "a2-b1^a2")
+        action_from_text(game, state, "a2-b1^a2")
 
 
 def test_a_move_is_from_to_and_build_and_a_placement_one_square():
     game = Santorini(5, 2)
     state = game.init(jax.random.key(0))
-    action = game.action_from_text(state, "b4-c3^b3")
+    action = action_from_text(game, state, "b4-c3^b3")
     assert action == 0 * 64 + DIRECTIONS.index((1, 1)) * 8 + DIRECTIONS.index((0, -1))
     assert game.action_squares(state, action) == (6, 12, 11)
     assert PLACING.action_squares(PLACING.init(jax.random.key(0)), 128 + 12) == (12,)

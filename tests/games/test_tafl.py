@@ -21,6 +21,8 @@ from oracles.tafl import (
 )
 
 import azjax.games
+from azjax.games.protocols import action_from_text, earlier_positions, legal_texts, without_history
+from azjax.games.registry import options_of
 from azjax.games.tafl import Tafl, TaflRules
 
 BATCH = 200  # every batch is filled up to it, so that a method of a game is compiled once
@@ -432,7 +434,7 @@ def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(op
         rules = {field: value for field, value in options.items() if field != "history"}
         assert game.rules == dataclasses.replace(named.rules, **rules)
         assert game.history == options.get("history", 3)
-        told = json.loads(json.dumps(game.options))
+        told = json.loads(json.dumps(options_of(game)))
         assert azjax.games.make("brandub", **told) == game
     assert azjax.games.make("brandub", **options) != GAME
 
@@ -490,7 +492,7 @@ def test_where_repetition_is_allowed_the_game_goes_on():
         state = after(game, SHUFFLE * 2)
         assert result_of(state) is None
         assert int(state.ply) == 8
-        assert game.earlier_positions(state) is None
+        assert earlier_positions(game, state) is None
 
 
 @pytest.mark.parametrize(
@@ -515,7 +517,9 @@ def random_play():
     Each game is asked at each ply whether the position of an earlier ply, `asked`, is in its history: `found`.
     """
     rng, games, told = np.random.default_rng(0), np.arange(BATCH), []
-    contains = jax.jit(jax.vmap(lambda state, key: GAME.earlier_positions(state).contains(key)), compiler_options=QUICK)
+    contains = jax.jit(
+        jax.vmap(lambda state, key: earlier_positions(GAME, state).contains(key)), compiler_options=QUICK
+    )
     states = starts(GAME)
     while True:
         told.append({method: ask(GAME, method, states) for method in ("cells", "position_key")})
@@ -566,7 +570,7 @@ def test_equal_positions_have_one_key_whatever_led_to_them():
         after(GAME, ["a4-a6", "d3-b3", "a6-a5", "b3-a3", "d1-c1", "a3-b3"]),
     ]
     states.append(GAME.from_text(GAME.to_text(states[0])))
-    states.append(GAME.without_history(states[0]))
+    states.append(without_history(GAME, states[0]))
     assert len({GAME.to_text(state) for state in states}) == 1
     assert all(key_of(state) == key_of(states[0]) for state in states)
 
@@ -589,7 +593,7 @@ def test_without_its_history_a_game_takes_the_same_way_and_repeats_itself(golden
     games = [moves for moves in games if len(moves) < 80]
     assert len(games) == 25
     bare = jitted(GAME, "without_history")(starts(GAME))
-    assert GAME.earlier_positions(row(bare, 0)) is None
+    assert earlier_positions(GAME, row(bare, 0)) is None
     length = np.array([len(moves) for moves in games])
     both = zip(replay(GAME, starts(GAME), games), replay(GAME, bare, games), strict=True)
     for ply, (states, bare) in enumerate(both):
@@ -603,7 +607,7 @@ def test_without_its_history_a_game_takes_the_same_way_and_repeats_itself(golden
 def test_a_position_without_history_is_small():
     with_history, without = (
         sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-        for state in (GAME.init(jax.random.key(0)), GAME.without_history(GAME.init(jax.random.key(0))))
+        for state in (GAME.init(jax.random.key(0)), without_history(GAME, GAME.init(jax.random.key(0))))
     )
     assert with_history > 2 * 4 * 512
     assert without < 200
@@ -662,27 +666,27 @@ def test_moves_that_are_not_legal_are_refused_by_their_own_text(text, move):
     state = GAME.from_text(text)
     assert not GAME.legal_action_mask(state)[action_of(move)]
     with pytest.raises(ValueError, match="not a legal move") as refusal:
-        GAME.action_from_text(state, move)
+        action_from_text(GAME, state, move)
     assert repr(move) in str(refusal.value)
     assert ", ".join(map(move_text, DEFAULT.legal_actions(DEFAULT.position(text)))) in str(refusal.value)
 
 
 def test_a_castle_is_slid_over_and_a_corner_is_for_the_king():
     rook = GAME.from_text("7/7/7/t6/7/7/2K4 a")
-    assert {"a4-c4", "a4-e4", "a4-g4", "a4-a6"} <= set(GAME.legal_texts(rook))
-    assert not {"a4-d4", "a4-a7", "a4-a1"} & set(GAME.legal_texts(rook))
+    assert {"a4-c4", "a4-e4", "a4-g4", "a4-a6"} <= set(legal_texts(GAME, rook))
+    assert not {"a4-d4", "a4-a7", "a4-a1"} & set(legal_texts(GAME, rook))
     king = GAME.from_text("7/7/7/t6/7/7/2K4 d")
-    assert {"c1-c7", "c1-g1", "c1-a1"} <= set(GAME.legal_texts(king))
+    assert {"c1-c7", "c1-g1", "c1-a1"} <= set(legal_texts(GAME, king))
 
 
 @pytest.mark.parametrize("text", [START, START[:-1] + "d", "2t4/t2T3/1t4T/2K2t1/7/5T1/3t3 d"])
 def test_moves_are_written_from_square_to_square(text):
     state = GAME.from_text(text)
     legal = DEFAULT.legal_actions(DEFAULT.position(text))
-    assert GAME.legal_texts(state) == [move_text(action) for action in legal]
-    assert GAME.action_from_text(state, move_text(legal[-1])) == legal[-1]
-    assert GAME.action_from_text(state, f" {move_text(legal[1]).upper()} ") == legal[1]
-    assert GAME.action_from_text(state, str(legal[0])) == legal[0]
+    assert legal_texts(GAME, state) == [move_text(action) for action in legal]
+    assert action_from_text(GAME, state, move_text(legal[-1])) == legal[-1]
+    assert action_from_text(GAME, state, f" {move_text(legal[1]).upper()} ") == legal[1]
+    assert action_from_text(GAME, state, str(legal[0])) == legal[0]
     for action in legal:
         assert list(GAME.action_squares(state, action)) == [SIZE * r + c for r, c in squares_of(action)]
 
@@ -691,7 +695,7 @@ def test_action_numbers_are_square_times_24_and_direction_times_6_and_distance()
     state = GAME.from_text("7/7/7/7/2t4/7/3K3 a")
     square = 4 * 7 + 2
     for move, way in (("c3-c2", 0), ("c3-c1", 1), ("c3-c4", 6), ("c3-c7", 9), ("c3-g3", 15), ("c3-a3", 19)):
-        assert GAME.action_from_text(state, move) == square * 24 + way
+        assert action_from_text(GAME, state, move) == square * 24 + way
 
 
 def test_there_is_room_for_96_legal_actions():
@@ -749,7 +753,7 @@ def turn_and_step(game, state, before, action):
     """Plays `before` [2] from a set-up position, and then `action` before and after turning."""
     for move in before:
         state = game.step(state, move)
-    state = game.without_history(state)
+    state = without_history(game, state)
     turned, permutation = game.symmetries(state)
     return {
         "state": state,

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.networks import Mlp, Resnet, SeResnet, make_network
 
 NETWORKS = [Mlp(width=16, depth=2), Resnet(width=8, depth=1), SeResnet(width=8, depth=1)]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.networks import Resnet, SeResnet, make_network
 
 SIZES = {"mlp": (16, 2), "resnet": (8, 1), "se_resnet": (8, 1)}

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game import Game, state_dataclass
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import Game
 from oracles import puct
 
 
@@ -40,7 +41,7 @@ class Tables(NamedTuple):
     values: np.ndarray
 
 
-@state_dataclass
+@pytree_dataclass
 class TableState:
     """Attributes: see `azjax.games.game.State`.
 

@@ -19,7 +19,7 @@ from azjax.evaluation import (
     solve,
     uct_player,
 )
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.play.gtp import GtpEngine
 from azjax.play.lines import read_lines, serve
 from azjax.play.ongoing_game import OngoingGame

@@ -13,7 +13,9 @@ import pytest
 
 from azjax.evaluation import ExternalPlayer, Judgement, Player, play_match, random_player, search_player
 from azjax.evaluation.protocols import BRANDUB_RULES
-from azjax.games.game import Game, make
+from azjax.games.game import Game
+from azjax.games.protocols import legal_texts
+from azjax.games.registry import make
 from azjax.play.ongoing_game import OngoingGame
 from azjax.play.opentafl import OpenTaflEngine
 from azjax.search import evaluators
@@ -167,7 +169,7 @@ def test_the_clock_limits_a_search_and_analysis_tells_several_moves():
     assert engine._ongoing.clocks[0].seconds < 2
     head, number, *pairs = engine.answer("analyze 3 1").split()
     assert (head, number) == ("analysis", "3")
-    legal = GAME.legal_texts(engine._ongoing.state)
+    legal = legal_texts(GAME, engine._ongoing.state)
     assert all(move in legal for move in pairs[::2])
     assert all(-1 <= float(value) <= 1 for value in pairs[1::2])
 
@@ -219,5 +221,5 @@ def test_the_command_answers_what_is_no_text_too():
     done = subprocess.run(command, input=told, capture_output=True, check=True)
     hello, error, move = done.stdout.decode("ascii").splitlines()
     assert (hello, error) == ("hello", "error 0 unknown command '??'")
-    assert move.removeprefix("move ") in GAME.legal_texts(GAME.init(jax.random.key(0)))
+    assert move.removeprefix("move ") in legal_texts(GAME, GAME.init(jax.random.key(0)))
     assert done.stderr == b""

@@ -15,7 +15,9 @@ from starlette.testclient import TestClient
 
 from azjax.agents import load_mind
 from azjax.evaluation import GameRecord, optimal_player, random_player, solve
-from azjax.games.game import Game, make
+from azjax.games.game import Game
+from azjax.games.protocols import action_from_text
+from azjax.games.registry import make
 from azjax.play import server
 from azjax.play.server import MAX_BODY, make_app, serve
 from azjax.play.table import Table
@@ -44,7 +46,7 @@ def client(table):
 def actions(moves):
     state, found = GAME.init(jax.random.key(0)), []
     for move in moves.split():
-        found.append(GAME.action_from_text(state, move))
+        found.append(action_from_text(GAME, state, move))
         state = GAME.step(state, np.int32(found[-1]))
     return found
 

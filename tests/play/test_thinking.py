@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.play.thinking import SEATS, Thinker
 from azjax.search import alphazero_policy, evaluators
 

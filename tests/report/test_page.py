@@ -10,13 +10,13 @@ import pytest
 from small_run import SMALL
 
 from azjax.evaluation import optimal_player, random_player, solve
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.report import gather, write_report
 from azjax.report.learning_curve import progress_figure
 from azjax.report.page import facts, throughput_rows
 from azjax.report.run_report import calibrate
 from azjax.report.sample_games import sample_games
-from azjax.training import RunError, train
+from azjax.runs import RunError, train
 
 CONNECT2, TICTACTOE = make("connect2"), make("tictactoe")
 

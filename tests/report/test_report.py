@@ -8,7 +8,7 @@ from rich.console import Console
 from small_run import SMALL
 
 from azjax.evaluation import random_player, solve
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.report import (
     by_ply_table,
     draw_learning_curve,
@@ -18,7 +18,7 @@ from azjax.report import (
     strength_table,
 )
 from azjax.report.strength import try_solve
-from azjax.training import RunError, train
+from azjax.runs import RunError, train
 
 
 def _text(table):

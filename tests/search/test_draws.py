@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.search import alphazero_policy, evaluators, gumbel_policy
 
 GAME = make("tictactoe")

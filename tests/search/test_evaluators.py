@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.networks import Mlp
 from azjax.search import alphazero_policy, evaluators
 

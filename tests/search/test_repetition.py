@@ -12,7 +12,9 @@ from oracles import puct
 from oracles.one_state import assert_search_equals_the_plain_one
 
 import azjax
-from azjax.games import Game, state_dataclass
+from azjax.core.pytree import pytree_dataclass
+from azjax.games import Game
+from azjax.games.protocols import action_from_text
 from azjax.games.repetition import History, new_history
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.tree import DISCOUNT, ROOT
@@ -21,7 +23,7 @@ PLACES = 7
 GOAL = 3
 
 
-@state_dataclass
+@pytree_dataclass
 class RingState:
     place: chex.Array
     past: History | None
@@ -161,8 +163,8 @@ def test_a_brandub_search_knows_that_a_move_back_draws():
     game = azjax.make("brandub")
     state = game.init(jax.random.key(0))
     for move in ("d1-c1", "d3-c3", "c1-d1"):
-        state = game.step(state, jnp.int32(game.action_from_text(state, move)))
-    back = game.action_from_text(state, "c3-d3")
+        state = game.step(state, jnp.int32(action_from_text(game, state, move)))
+    back = action_from_text(game, state, "c3-d3")
     result = alphazero_policy(
         None,
         jax.random.key(0),
@@ -188,7 +190,7 @@ def test_draws_by_repetition_are_those_of_the_rules():
         """After one to three moves there and back: a position comes back below a root, or by one of its moves."""
         state, actions, positions = rules.after([]).state, [], []
         for move in ("d1-c1", "d3-c3", "c1-d1"):
-            actions.append(game.action_from_text(state, move))
+            actions.append(action_from_text(game, state, move))
             state = game.step(state, jnp.int32(actions[-1]))
             positions.append(rules.after(actions))
         return positions

@@ -12,7 +12,7 @@ import pytest
 from killing import KILLED, TIMEOUT_SECONDS, TRAIN, assert_equal_runs, train_command, train_to_the_end
 from small_disk import fill, mount, small_disk
 
-from azjax.training import Checkpoints, load_variables
+from azjax.runs import Checkpoints, load_variables
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from killing import assert_equal_runs
 from optuna.storages._cached_storage import _CachedStorage
 from small_sweep import write_sweep
 
+from azjax.runs import load_run, train_population
 from azjax.sweep import JOURNAL, Trials, connect, load_study, worker_command
-from azjax.training import load_run, train_population
 
 pytestmark = pytest.mark.slow
 TIMEOUT_SECONDS = 600

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from azjax.evaluation import optimal_player, random_player, solve
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.play.server import make_app
 from azjax.play.table import Table
 from azjax.play.thinking import Thinker

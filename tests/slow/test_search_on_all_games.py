@@ -8,7 +8,7 @@ import pytest
 from oracles.one_state import assert_search_equals_the_plain_one
 
 import azjax
-from azjax.games.game import available
+from azjax.games.registry import available
 from azjax.search import alphazero_policy, evaluators
 
 pytestmark = pytest.mark.slow

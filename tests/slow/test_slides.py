@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from azjax.evaluation import GameRecord
-from azjax.games.game import make
+from azjax.games.registry import make
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

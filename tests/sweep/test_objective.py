@@ -7,8 +7,8 @@ import small_run
 import azjax
 from azjax.agents import load_player
 from azjax.evaluation import exact_report, solve
+from azjax.runs import train
 from azjax.sweep import Elo, Mistakes, Score
-from azjax.training import train
 
 GAME = azjax.make("connect2")
 

@@ -11,8 +11,9 @@ from small_sweep import write_sweep
 
 import azjax
 from azjax.cli import main
+from azjax.runs import RunError, SettingsError, load_run, load_state
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
-from azjax.training import RunError, SettingsError, load_run, load_state, population
+from azjax.training import population
 
 
 @pytest.fixture

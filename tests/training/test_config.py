@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import Config, Hyper, preset
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import Hyper, init, make_iteration
 from azjax.training.gate import make_match, through_gate
 from azjax.training.learner import Learner, SkippedUpdates

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
-from azjax.games.game import available, make
+from azjax.games.registry import available, make
 from azjax.training import Hyper, init, make_iteration
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 from small_run import SMALL
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import ladder
 from azjax.training.ladder import Ladder, ladder_cost, make_ladder
 

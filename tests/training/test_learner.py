@@ -7,7 +7,7 @@ import numpy as np
 import optax
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.networks import make_network
 from azjax.training.config import Config, Hyper
 from azjax.training.learner import Learner, learning_rate, skipped_batch, update

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training.config import Config, Hyper
 from azjax.training.loss import loss, random_symmetry, value_target
 from azjax.training.replay import Examples

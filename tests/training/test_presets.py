@@ -2,8 +2,9 @@ import jax
 import pytest
 
 from azjax.evaluation import mistakes, network_player, solve, tabulate
-from azjax.games.game import make
-from azjax.training import Config, load_variables, preset, train
+from azjax.games.registry import make
+from azjax.runs import load_variables, train
+from azjax.training import Config, preset
 
 GAMES = [
     ("connect2", {}),

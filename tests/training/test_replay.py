@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import replay as replay_module
 from azjax.training.replay import Steps, count_known, new_replay
 

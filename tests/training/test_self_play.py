@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import init
 from azjax.training.self_play import self_play
 

@@ -10,7 +10,7 @@ from studies import load_study
 from azjax import packaged
 from azjax.evaluation import MatchResult, mistakes, random_player, solve
 from azjax.evaluation.exact import random_table
-from azjax.games.game import make
+from azjax.games.registry import make
 from azjax.training import preset
 
 

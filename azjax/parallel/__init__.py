@@ -1,0 +1,1 @@
+"""Several devices, processes and members of a population."""

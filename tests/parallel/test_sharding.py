@@ -1,0 +1,89 @@
+"""One device and many: the same games, the same learning up to rounding, and each other's checkpoints."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from killing import checkpoint_bits
+from many_devices import GAME, rows, train_on
+from small_run import SMALL, with_changes
+
+from azjax.games.registry import make
+from azjax.parallel.sharding import make_mesh
+from azjax.runs import train
+from azjax.training import init, make_iteration
+
+SIZES = {"num_games": 16, "batch_size": 16, "replay_size": 256, "symmetries": True}
+TOLERANCE = 1e-4  # of the metrics of the first iterations; see docs/many_devices.md
+
+
+def assert_alike(ours, theirs):
+    """Rows of metrics are equal up to rounding; what was played before anything was learned is equal."""
+    counted = ("games", "first_wins", "draws", "second_wins", "replay_positions", "plies_per_game", "proven_share")
+    for name in counted:
+        assert ours[0][name] == theirs[0][name]
+    for our, their in zip(ours, theirs, strict=True):
+        assert our.keys() == their.keys()
+        for name in our:
+            if our[name] is not None:
+                assert our[name] == pytest.approx(their[name], rel=TOLERANCE, abs=TOLERANCE), (our["iteration"], name)
+
+
+@with_changes(
+    {"policy": "gumbel", "solver": True},
+    {"network": "resnet", "width": 8},
+    {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
+    {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2},
+    {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
+    {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ["random"], "evaluation_share": 9.0},
+)
+def test_one_two_and_eight_devices_learn_alike_and_a_checkpoint_of_eight_goes_on_on_one(changes, tmp_path):
+    runs = train_on(tmp_path, [1, 2, 8], {**SIZES, **changes})
+    for count in (2, 8):
+        assert_alike(runs[1], runs[count])
+    config = SMALL.replace(**SIZES, **changes)
+    with pytest.warns(UserWarning, match="was made with devices = 8, asked for 1; going on with what is asked"):
+        train(make(GAME), config.replace(iterations=6), tmp_path / "8", resume=True)
+    train(make(GAME), config.replace(iterations=6), tmp_path / "1", resume=True)
+    assert_alike(rows(tmp_path / "1"), rows(tmp_path / "8"))
+    assert checkpoint_bits(tmp_path / "8")[0] == 6
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_one_device_goes_on_on_eight(tmp_path):
+    config = SMALL.replace(**SIZES)
+    train(make(GAME), config, tmp_path / "8")
+    train(make(GAME), config.replace(iterations=6), tmp_path / "1")
+    assert_alike(rows(tmp_path / "1"), train_on(tmp_path, [8], {**SIZES, "iterations": 6})[8])
+
+
+def test_a_mesh_of_one_device_changes_no_bit():
+    game, config = make(GAME), SMALL
+    hyper = jax.tree.map(np.float32, config.hyper)
+    begin = jax.jit(lambda: init(game, config, 0, hyper))
+    plain, meshed = (jax.jit(make_iteration(game, config, mesh)) for mesh in (None, make_mesh(config)))
+    ours, theirs = begin(), begin()
+    for _ in range(2):
+        (ours, metrics), (theirs, other_metrics) = meshed(ours, hyper), plain(theirs, hyper)
+        jax.tree.map(np.testing.assert_array_equal, metrics, other_metrics)
+    jax.tree.map(np.testing.assert_array_equal, ours.variables, theirs.variables)
+
+
+@pytest.mark.parametrize("devices", [0, 99])
+def test_more_devices_than_there_are_are_refused(devices, tmp_path):
+    there = len(jax.local_devices())
+    told = f"devices must be 1..{there}, the devices of this process, or all; got {devices}"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        train(make(GAME), SMALL, tmp_path / "run", devices=devices)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("field", ["num_games", "batch_size"])
+def test_what_cannot_be_split_evenly_is_refused(field, monkeypatch):
+    devices = [*jax.devices()] * 8
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    monkeypatch.setattr(jax, "local_devices", lambda: devices)
+    config = SMALL.replace(**{**SIZES, field: 12})
+    with pytest.raises(ValueError, match=f"{field} must be a multiple of the number of devices, 8; got 12"):
+        make_mesh(config, "all")

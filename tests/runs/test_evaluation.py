@@ -1,0 +1,51 @@
+import dataclasses
+import json
+
+import pytest
+from small_run import SMALL
+
+from azjax.games.registry import make
+from azjax.runs import Checkpoints, train
+from azjax.runs.evaluation import Evaluation
+
+GAME = make("connect2")
+LADDER = dataclasses.replace(
+    SMALL, evaluate_every=0, ladder_every=2, ladder_games=2, ladder_opponents=("random",), iterations=5
+)
+
+
+def test_what_takes_too_large_a_share_is_refused_with_the_share_it_takes():
+    config = dataclasses.replace(SMALL, evaluate_every=0, ladder_every=1, ladder_games=10, evaluation_share=0.5)
+    # 10 games, 2 moves of a side, 3 + 1 + 1 + 100 positions; self-play judges 4 * 4 * 4 and learns from 2 * 8.
+    told = r"evaluation_share must be at least 26.25, got 0.5: evaluation would judge up to 2,100 .* 80; raise ladder"
+    with pytest.raises(ValueError, match=told):
+        Evaluation(GAME, config)
+    Evaluation(GAME, dataclasses.replace(config, evaluation_share=26.25))
+
+
+def test_mistakes_count_for_the_share_too():
+    # 23 unfinished positions every two iterations, of 80.
+    with pytest.raises(ValueError, match=r"evaluation_share must be at least 0.144, got 0.1"):
+        Evaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.1))
+    Evaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.144))
+
+
+@pytest.mark.parametrize(
+    ("config", "score"),
+    [(SMALL, 3.0), (LADDER, -100.0), (dataclasses.replace(SMALL, evaluate_every=0), 1.5)],
+)
+def test_the_best_checkpoint_has_fewest_mistakes_or_the_highest_rating_or_the_lowest_loss(config, score):
+    row = {"loss": 1.5, "mistakes": 3.0, "ladder_rating": 100.0}
+    assert Evaluation(GAME, config).score(row) == score
+    assert Evaluation(GAME, config).score({"loss": float("nan")}) is None
+
+
+def test_a_run_climbs_its_ladder_and_tells_the_time_it_takes(tmp_path):
+    result = train(GAME, LADDER, tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows if "ladder_rating" in row] == [2, 4]
+    assert all(0 <= row["score_random"] <= 1 for row in rows if "score_random" in row)
+    assert int(result.state.ladder.rung) == rows[3]["ladder_rung"]
+    timing = [json.loads(line) for line in (tmp_path / "run/timing.jsonl").read_text().splitlines()]
+    assert timing[1]["evaluation_seconds"] > timing[0]["evaluation_seconds"] >= 0
+    assert Checkpoints(tmp_path / "run/checkpoints").best_step() in (2, 4)

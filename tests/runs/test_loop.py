@@ -1,0 +1,301 @@
+import dataclasses
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+import small_run
+from killing import KILLED, assert_equal_runs, checkpoint_bits, train_killed, train_to_the_end
+
+from azjax.games.registry import make
+from azjax.training import init, loop
+from azjax.runs import Checkpoints, RunError, load_run, load_variables, train
+from azjax.runs.memory import memory_need
+
+SMALL = dataclasses.replace(small_run.SMALL, iterations=6)
+
+GAME = make("connect2")
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    train(GAME, SMALL, folder)
+    return folder
+
+
+def test_a_run_in_two_halves_equals_a_straight_one_to_the_bit(straight, tmp_path):
+    folder = tmp_path / "run"
+    train(GAME, dataclasses.replace(SMALL, iterations=3), folder)
+    train(GAME, SMALL, folder, resume=True)
+    assert_equal_runs(folder, straight)
+
+
+# One line an option.
+OPTIONS = [
+    {"network": "resnet"},
+    {"precision": "bfloat16"},
+    {"policy": "gumbel", "max_num_considered_actions": 2},
+    {"fast_simulations": 2, "full_search_fraction": 0.5},
+    {"reuse_tree": True, "forced_playouts": 2.0},
+    {"solver": True, "root_value_fraction": 0.5},
+    {"cut_at_ply": 2},
+    {"random_start_plies": 2, "start_positions": ("____", "X___")},
+    {"symmetries": False, "average_decay": 0.9},
+    {"warmup_updates": 3, "decay_updates": 6, "final_learning_rate": 1e-4, "max_gradient_norm": 1.0},
+    {"gate_games": 4, "gate_rounds": 2, "gate_threshold": 0.6, "gate_tolerance": 0.1},
+    {"ladder_every": 2, "ladder_games": 2, "ladder_opponents": ("random", "uct:2"), "evaluation_share": 1.0},
+    {"temperature": 0.5, "temperature_plies": 2, "late_temperature": 0.0},
+    {"dirichlet_fraction": 0.5, "dirichlet_alpha": 1.0, "c_puct": 2.0, "l2": 0.0, "learning_rate": 1e-2},
+]
+SIZES = {"seed", "iterations", "width", "depth", "num_simulations", "num_games", "steps_per_iteration", "batch_size"}
+SIZES |= {"replay_size", "updates_per_iteration", "evaluate_every", "checkpoint_every", "keep_checkpoints"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
+def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(options, tmp_path):
+    config = dataclasses.replace(SMALL.replace(**options), iterations=4)
+    train(GAME, config, tmp_path / "straight")
+    train(GAME, dataclasses.replace(config, iterations=3), tmp_path / "halves")
+    train(GAME, config, tmp_path / "halves", resume=True)
+    assert_equal_runs(tmp_path / "halves", tmp_path / "straight")
+
+
+def test_every_option_has_its_line():
+    fields = {field.name for part in (SMALL, SMALL.hyper) for field in dataclasses.fields(part)}
+    assert fields - SIZES - {"hyper", "max_skipped_updates"} == {name for options in OPTIONS for name in options}
+
+
+def test_a_run_folder_is_never_overwritten(straight):
+    before = checkpoint_bits(straight)
+    with pytest.raises(RunError, match="holds a run already: go on with --resume"):
+        train(GAME, SMALL, straight)
+    assert checkpoint_bits(straight) == before
+
+
+def test_resuming_a_finished_run_trains_nothing(straight):
+    before = (straight / "metrics.jsonl").read_bytes()
+    result = train(GAME, SMALL, straight, resume=True)
+    assert result.iteration == 6
+    assert (straight / "metrics.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_simulations": 5}, "num_simulations = 4, asked for 5"),
+        ({"hyper": dataclasses.replace(SMALL.hyper, c_puct=2.0)}, r"c_puct = 1.25, asked for 2.0"),
+    ],
+)
+def test_another_configuration_stops_naming_the_field(straight, changes, message):
+    with pytest.raises(RunError, match=message):
+        train(GAME, dataclasses.replace(SMALL, **changes), straight, resume=True)
+
+
+def test_all_that_differs_is_named_and_can_be_accepted(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    before = (folder / "config.json").read_bytes()
+    changed = SMALL.replace(solver=True, c_puct=2.0)
+    told = r"was made with solver = False, asked for True; c_puct = 1\.25, asked for 2\.0"
+    with pytest.raises(RunError, match=told + r"; nothing was changed; --accept-changes goes on"):
+        train(GAME, changed, folder, resume=True)
+    assert (folder / "config.json").read_bytes() == before
+    with pytest.warns(UserWarning, match=told + "; going on with what is asked"):
+        train(GAME, changed, folder, resume=True, accept_changes=True)
+    assert load_run(folder) == (GAME, changed)
+
+
+def test_changes_of_shape_cannot_be_accepted(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    before = (folder / "config.json").read_bytes()
+    with (
+        pytest.warns(UserWarning, match="width = 16, asked for 8"),
+        pytest.raises(RunError, match=r"\['bias'\] was saved as float32 \[.*16\], asked for float32 \[.*8\]"),
+    ):
+        train(GAME, SMALL.replace(width=8), folder, resume=True, accept_changes=True)
+    assert (folder / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "was"), [("jax", "0.0.1"), ("azjax", "0.0.1"), ("platform", "abacus"), ("game_rules", "0123456789abcdef")]
+)
+def test_other_packages_platform_or_rules_stop_naming_both(straight, tmp_path, field, was):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    config = folder / "config.json"
+    config.write_text(re.sub(rf'"{field}": ".*?"', f'"{field}": "{was}"', config.read_text()))
+    with pytest.raises(RunError, match=rf"was made with {field} = {was}, asked for \w.*; nothing was changed"):
+        train(GAME, SMALL, folder, resume=True)
+    with pytest.warns(UserWarning, match=rf"was made with {field} = {was}, asked for \w.*; going on"):
+        assert train(GAME, SMALL, folder, resume=True, accept_changes=True).iteration == 6
+
+
+def test_another_game_stops_naming_it(straight):
+    config = dataclasses.replace(SMALL, replay_size=128)
+    with pytest.raises(RunError, match="game = connect2, asked for tictactoe"):
+        train(make("tictactoe"), config, straight, resume=True)
+
+
+def test_a_configuration_that_does_not_fit_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="replay_size must be at least"):
+        train(GAME, dataclasses.replace(SMALL, replay_size=16), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_is_not_a_run_is_refused_and_kept(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(RunError, match=r"is not a run folder: there is no config\.json"):
+        train(GAME, SMALL, tmp_path, resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"game": "connect2"}'])
+def test_a_config_that_cannot_be_read_is_told(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunError, match=r"its config\.json cannot be read"):
+        load_run(tmp_path)
+
+
+def test_a_config_of_another_time_is_told(straight, tmp_path):
+    text = (straight / "config.json").read_text()
+    for changed in (text.replace('"start_positions"', '"starts"'), text.replace('"depth"', '"deepness"')):
+        (tmp_path / "config.json").write_text(changed)
+        with pytest.raises(RunError, match=r"its config\.json does not describe a run"):
+            load_run(tmp_path)
+
+
+def test_a_run_folder_gives_back_game_config_and_network(straight):
+    assert load_run(straight) == (GAME, SMALL)
+    step, variables = load_variables(straight)
+    assert step == 6
+    assert variables["params"]["policy"]["kernel"].shape == (16, 4)
+
+
+def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_goes_on(straight, tmp_path):
+    folder = tmp_path / "run"
+    train(GAME, SMALL, folder)
+    (folder / "checkpoints" / "6" / "_CHECKPOINT_METADATA").write_text("damaged")
+    with pytest.warns(UserWarning, match="checkpoint 6 is damaged"):
+        train(GAME, SMALL, folder, resume=True)
+    assert_equal_runs(folder, straight)
+
+
+def test_where_all_checkpoints_are_lost_it_stops_and_keeps_the_metrics(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    for manifest in (folder / "checkpoints").glob("*.json"):
+        manifest.unlink()
+    before = (folder / "metrics.jsonl").read_bytes()
+    with pytest.raises(RunError, match="has metrics and no checkpoint"):
+        train(GAME, SMALL, folder, resume=True)
+    assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_damaged_metrics_row_is_told_and_nothing_is_cut(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    metrics = folder / "metrics.jsonl"
+    damaged = metrics.read_bytes().replace(b'{"iteration": 2', b'{"iteration: 2')
+    metrics.write_bytes(damaged)
+    with pytest.raises(RunError, match=r"metrics.jsonl: line 2 is damaged or missing; there must be rows 1 to 6"):
+        train(GAME, SMALL, folder, resume=True)
+    assert metrics.read_bytes() == damaged
+
+
+def test_a_second_trainer_is_refused_and_a_dead_ones_lock_is_reclaimed(straight):
+    program = "import fcntl, sys; file = open(sys.argv[1], 'a+'); fcntl.flock(file, fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", program, straight / "lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trainer:
+        trainer.stdout.readline()
+        # The last one to train there is told, as a trainer writes itself into the lock.
+        with pytest.raises(RunError, match=rf"another process trains there: number {os.getpid()} on "):
+            train(GAME, SMALL, straight, resume=True)
+        trainer.kill()
+    assert train(GAME, SMALL, straight, resume=True).iteration == 6
+
+
+def test_updates_that_are_skipped_in_a_row_stop_the_run_and_leave_their_batch(tmp_path):
+    folder = tmp_path / "run"
+    wild = SMALL.replace(learning_rate=1e30, max_skipped_updates=3)
+    with pytest.raises(RunError, match=r"updates in a row were skipped .* their gradient was not finite") as told:
+        train(GAME, wild, folder)
+    (path,) = folder.glob("skipped_batch_*.npz")
+    assert str(path) in str(told.value)
+    with np.load(path, allow_pickle=False) as batch:
+        assert batch["key"].shape == (2,)
+        assert {len(leaf) for name, leaf in batch.items() if name != "key"} == {SMALL.batch_size}
+    last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["skipped_in_a_row"] > 3
+    for step in Checkpoints(folder / "checkpoints").steps():
+        _, variables = load_variables(folder, step)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(variables))
+
+
+def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "free_memory", lambda *_: 5000)
+    monkeypatch.setattr(loop, "Evaluation", None)
+    told = r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
+    with pytest.raises(RunError, match=told):
+        train(GAME, SMALL, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_what_xla_needs_beside_the_arrays_counts_too(tmp_path, monkeypatch):
+    config = SMALL.replace(batch_size=64)
+    like = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
+    monkeypatch.setattr(loop, "free_memory", lambda *_: memory_need(GAME, config, like).total)
+    with pytest.raises(RunError, match=r"the rest of an iteration .* kB \(batch_size = 64\)"):
+        train(GAME, config, tmp_path / "run")
+    # Nothing was begun: such a folder can still be used.
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
+
+
+@pytest.mark.slow
+def test_a_first_writing_that_was_cut_off_does_not_block_the_folder(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "lock").write_text("")
+    (folder / "config.json.partial").write_text("{")
+    assert train(GAME, dataclasses.replace(SMALL, iterations=1), folder).iteration == 1
+
+
+def test_a_run_from_before_a_field_was_there_goes_on_with_its_default(straight, tmp_path):
+    folder = shutil.copytree(straight, tmp_path / "run")
+    config = folder / "config.json"
+    lines = "reuse_tree|game_rules|platform|max_gradient_norm"
+    config.write_text(re.sub(rf'\s*"({lines})": .*,', "", config.read_text()))
+    assert "reuse_tree" not in config.read_text()
+    assert train(GAME, SMALL, folder, resume=True).iteration == 6
+    with pytest.raises(RunError, match="was made with solver = False, asked for True"):
+        train(GAME, dataclasses.replace(SMALL, solver=True), folder, resume=True)
+
+
+def test_a_signal_saves_and_stops_and_the_run_goes_on_to_the_same_bit(straight, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    write = loop.MetricsLog.write
+
+    def write_and_interrupt(log, done, *rows):
+        write(log, done, *rows)
+        if done == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop.MetricsLog, "write", write_and_interrupt)
+        result = train(GAME, SMALL, folder)
+    assert (result.stopped_by, result.iteration) == (signal.SIGTERM, 2)
+    assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
+    assert train(GAME, SMALL, folder, resume=True).stopped_by is None
+    assert checkpoint_bits(folder) == checkpoint_bits(straight)
+
+
+def test_kill_9_at_any_moment_resumes_to_the_same_bit(tmp_path):
+    """A sample: the slow suite kills more often."""
+    options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 40}.items()]
+    train_to_the_end("connect2", tmp_path / "straight", options)
+    assert train_killed("connect2", tmp_path / "killed", options, kills=1, longest=2.0, seed=0) > 0
+    assert_equal_runs(tmp_path / "straight", tmp_path / "killed")

@@ -1,0 +1,164 @@
+"""Populations: members are runs like others."""
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from killing import assert_equal_runs
+from small_run import SMALL, with_changes
+
+from azjax.games.registry import make
+from azjax.training import init, make_iteration
+from azjax.runs import Checkpoints, load_run, members_of, train, train_population
+from azjax.parallel.sharding import devices_for_members, make_mesh_of_members
+
+GAME = make("connect2")
+CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
+
+
+def trained(configs, folder, **options):
+    folders = [folder / f"member_{number}" for number in range(len(configs))]
+    return train_population(GAME, configs, folders, **options)
+
+
+def rows(folder):
+    return (folder / "metrics.jsonl").read_text()
+
+
+def alike(one, other):
+    """Rows of metrics. Under full optimisation a loss in them may round otherwise; nothing that is learned does."""
+    for ours, theirs in zip(rows(one).splitlines(), rows(other).splitlines(), strict=True):
+        assert json.loads(ours) == pytest.approx(json.loads(theirs), rel=1e-6, nan_ok=True)
+
+
+def same(one, other):
+    assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), one, other)))
+
+
+def test_members_are_all_combinations_with_the_seeds_after_the_first():
+    members = members_of(SMALL.replace(seed=5), {"learning_rate": [1e-3, 3e-3]}, 4)
+    assert [(each.hyper.learning_rate, each.seed) for each in members] == [(1e-3, 5), (1e-3, 6), (3e-3, 5), (3e-3, 6)]
+    members = members_of(SMALL, {"seed": [7, 3], "l2": [0.0, 1e-4]})
+    assert [(each.hyper.l2, each.seed) for each in members] == [(0.0, 7), (0.0, 3), (1e-4, 7), (1e-4, 3)]
+    assert members_of(SMALL, {}, 2) == [SMALL, SMALL.replace(seed=1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "size", "reason"),
+    [
+        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and average_decay, "),
+        ({"l2": []}, None, r"vary: l2 must have one or more different values, got \[\]"),
+        ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
+        ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
+        ({}, 0, "population must be a multiple of 1, the combinations of values; got 0"),
+        ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
+        ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),
+    ],
+)
+def test_what_cannot_be_a_population_is_refused(values, size, reason):
+    with pytest.raises(ValueError, match=reason):
+        members_of(SMALL, values, size)
+
+
+def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tmp_path):
+    configs = members_of(CLIMBING, {"learning_rate": [1e-3, 1e-2]}, 4)
+    trained([each.replace(iterations=2) for each in configs], tmp_path)
+    # Whoever was killed while members saved has some that are ahead, and some rows too many.
+    results = trained(configs, tmp_path, resume=True)
+    for member in (results[0].folder, results[2].folder):
+        (member / "checkpoints" / "4.json").unlink()
+        shutil.rmtree(member / "checkpoints" / "4")
+    results = trained(configs, tmp_path, resume=True)
+    assert [result.iteration for result in results] == [4] * 4
+    for number in (0, 3):
+        lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
+        alike(results[number].folder, lone.folder)
+        same(results[number].state, lone.state)
+    assert rows(results[0].folder) != rows(results[1].folder)
+    assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
+
+
+def test_split_over_devices_it_equals_the_lone_run_to_the_bit_too(tmp_path):
+    settings = "--iterations 4 --width 16 --num-simulations 4 --num-games 4 --updates-per-iteration 2 --batch-size 8"
+    command = [sys.executable, "-m", "azjax", "train", "connect2", *settings.split(), "--folder", str(tmp_path)]
+    command += ["--population", "4", "--devices", "2", "--vary", "learning_rate=1e-3,1e-2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    config = load_run(tmp_path / "member_03")[1]
+    assert (config.hyper.learning_rate, config.seed) == (1e-2, 1)
+    lone = train(GAME, config, tmp_path / "lone")
+    assert_equal_runs(tmp_path / "member_03", lone.folder)
+
+
+def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused(monkeypatch):
+    with pytest.raises(ValueError, match=r"devices must be 1\.\.1, the devices of this process, or all; got 2"):
+        make_mesh_of_members(4, 2)
+    monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
+    with pytest.raises(ValueError, match="population must be a multiple of the number of devices, 2; got 3"):
+        make_mesh_of_members(3, 2)
+    # As many as divide the members.
+    assert [devices_for_members(count) for count in (1, 2, 3, 4)] == [1, 2, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
+    configs = members_of(SMALL, {}, 2)
+    second = trained(configs, tmp_path)[1]
+    longer = load_run(second.folder)[1].replace(iterations=6)
+    assert train(GAME, longer, second.folder, resume=True).iteration == 6
+    assert Checkpoints(second.folder / "checkpoints").steps()[-1] == 6
+
+
+def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
+    config = SMALL.replace(max_skipped_updates=1)
+    sound, broken = trained(members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
+    last = [json.loads(rows(each.folder).splitlines()[-1]) for each in (sound, broken)]
+    assert [row["iteration"] for row in last] == [4, 4]
+    assert last[0]["skipped_in_a_row"] == 0
+    assert last[1]["skipped_in_a_row"] > 1
+    lone = train(GAME, config, tmp_path / "lone")
+    alike(sound.folder, lone.folder)
+    same(sound.state, lone.state)
+
+
+@with_changes(
+    {"policy": "gumbel", "solver": True},
+    {"network": "resnet", "width": 8},
+    {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2},
+    {"reuse_tree": True, "forced_playouts": 2.0},
+    {"fast_simulations": 2, "full_search_fraction": 0.5},
+    {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
+)
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatch):
+    """To the bit on CPU; up to rounding where members share every operation, as on accelerators."""
+    if not in_turn:
+        monkeypatch.setattr("azjax.parallel.members.jax.default_backend", lambda: "gpu")
+    config = SMALL.replace(**changes)
+    configs = members_of(config, {"c_puct": [0.5, 3.0], "dirichlet_fraction": [0.1, 0.5], "temperature": [0.5, 2.0]})
+    seeds = np.array([each.seed for each in configs], np.uint32) + np.arange(len(configs), dtype=np.uint32)
+    hypers = jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs))
+    iteration = make_iteration(GAME, config)
+    begin, iterate = jax.jit(functools.partial(init, GAME, config)), jax.jit(iteration)
+    together = jax.jit(jax.vmap(begin))(seeds, hypers)
+    iterate_together = jax.jit(jax.vmap(iteration))
+    alone = [begin(seed, jax.tree.map(lambda leaf: leaf[number], hypers)) for number, seed in enumerate(seeds)]
+    for _ in range(3):
+        together, _ = iterate_together(together, hypers)
+        alone = [
+            iterate(state, jax.tree.map(lambda leaf: leaf[number], hypers))[0] for number, state in enumerate(alone)
+        ]
+    apart = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
+    same(apart.games, together.games)
+    same(apart.replay.steps.states, together.replay.steps.states)
+    assert int(apart.replay.known.sum()) > 0
+    if in_turn:
+        same(apart, together)
+    else:
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), apart.variables, together.variables)
