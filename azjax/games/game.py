@@ -5,7 +5,7 @@ and none of it in the rules. Axis letters: `A` actions, `K` slots of the compact
 """
 
 import abc
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import chex
 import jax
@@ -122,7 +122,11 @@ class Game(abc.ABC, Generic[S]):
         return states, jnp.arange(self.num_actions, dtype=jnp.int32)[None]
 
 
-def random_legal_action(game: Game, key: chex.PRNGKey, state: State) -> chex.Array:
+AnyGame: TypeAlias = Game[Any]
+"""A game of any state."""
+
+
+def random_legal_action(game: AnyGame, key: chex.PRNGKey, state: State) -> chex.Array:
     """int32 []; uniform over the legal actions of one state (0 after the end)."""
     return game.sample_legal_action(state, jax.random.bits(key))
 
