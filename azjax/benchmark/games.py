@@ -21,8 +21,9 @@ from rich.table import Table
 
 from azjax.benchmark import plain
 from azjax.benchmark.report import machine_with_load, tell_load, write_report
+from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
-from azjax.games.game import Game, scale_bits
+from azjax.games.game import Game
 from azjax.games.registry import make
 
 RandomPlay = Callable[[chex.PRNGKey], tuple[chex.Array, chex.Array]]

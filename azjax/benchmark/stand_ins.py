@@ -11,7 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.core.bitboard import mix
+from azjax.core.bits import mix
 from azjax.games.game import Game
 from azjax.search import Evaluator
 

@@ -1,20 +1,20 @@
 """The hook by which notebooks show pytree dataclasses as pictures. `azjax.render.notebook` sets it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
-Renderer = Callable[[Any], dict[str, str]]
-"""`renderer(value)`: what a notebook may show of the value, by MIME type; empty for its plain representation."""
+Renderer: TypeAlias = Callable[[Any], dict[str, str]]
+"""`renderer(value)`: representations of the value by MIME type; empty to show its `repr` alone."""
 
 _renderers: list[Renderer] = []
 
 
 def set_renderer(renderer: Renderer) -> None:
-    """Shows all pytree dataclasses by `renderer` from now on."""
+    """From now on `renderer` represents all pytree dataclasses."""
     _renderers[:] = [renderer]
 
 
 def mimebundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
-    """What IPython asks of a value (`_repr_mimebundle_`)."""
+    """The method `_repr_mimebundle_` that IPython calls."""
     del include, exclude
     return _renderers[0](value) if _renderers else {}

@@ -1,10 +1,12 @@
-"""Frozen dataclasses that JAX sees as pytrees."""
+"""Frozen dataclasses that JAX treats as pytrees, and operations on pytrees."""
 
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from azjax.core import display
 
@@ -18,9 +20,9 @@ def static_field(**options: Any) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, static_field))
 def pytree_dataclass(cls: type[_T]) -> type[_T]:
-    """Makes `cls` a frozen dataclass and a pytree, every field a subtree but those made by `static_field`.
+    """Makes `cls` a frozen dataclass and a pytree. Every field is a subtree, except those made by `static_field`.
 
-    Notebooks show its values as `azjax.core.display` has them drawn.
+    Notebooks show its values as `azjax.core.display` has them rendered.
     """
     frozen = dataclasses.dataclass(frozen=True)(cls)
     frozen._repr_mimebundle_ = display.mimebundle  # type: ignore[attr-defined]
@@ -38,7 +40,7 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
         return tuple(zip(keys, subtrees, strict=True)), aux
 
     def unflatten(aux: tuple[Any, ...], subtrees: Any) -> _T:
-        # Without `__init__`, where tests check shapes: JAX also builds pytrees of shapes, bools and None.
+        # Without `__init__`, whose types the tests check: JAX also builds pytrees of shapes, bools and None.
         value = object.__new__(frozen)
         value.__dict__.update(zip(static, aux, strict=True))
         value.__dict__.update(zip(children, subtrees, strict=True))
@@ -49,9 +51,19 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
 
 
 def is_concrete(tree: Any) -> bool:
-    """Whether all leaves of a pytree are arrays that hold values: none is traced, deleted or a shape alone."""
+    """Whether every leaf is an array that holds values: not traced, not deleted, not a shape alone."""
     return all(
         isinstance(leaf, np.ndarray | np.generic)
         or (isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and not leaf.is_deleted())
         for leaf in jax.tree.leaves(tree)
     )
+
+
+def select_rows(mask: Bool[Array, "B"], on_true: _T, on_false: _T) -> _T:
+    """Row b of every leaf [B, ...] from `on_true` where `mask[b]` holds, from `on_false` elsewhere."""
+
+    def select(new: Array, old: Array) -> Array:
+        return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    selected: _T = jax.tree.map(select, on_true, on_false)
+    return selected

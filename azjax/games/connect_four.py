@@ -15,8 +15,8 @@ import numpy as np
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, both, only_if, shift, single, union, without
+from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
-from azjax.games.game import scale_bits
 from azjax.games.mnk import Mnk, MnkState
 from azjax.games.registry import register
 

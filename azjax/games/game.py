@@ -1,17 +1,17 @@
-"""The contract of a game: what rules must give. What a game may add stands in `protocols.py`.
+"""The contract of a game: what rules must give. `protocols.py` has what a game may add.
 
-Rules are written for ONE state as pure array functions, and callers `jax.vmap` them, so there is one batching boundary
-and none of it in the rules. Axis letters: `A` actions, `K` slots of the compact table of legal actions, `S` symmetries.
+Rules are pure array functions of ONE state. Callers `jax.vmap` them, so rules never see a batch. Axis letters: `A`
+actions, `K` slots of the compact table of legal actions, `S` symmetries.
 """
 
 import abc
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
-from azjax.core.bitboard import compact
+from azjax.core.bits import compact, scale_bits
 
 
 @runtime_checkable
@@ -19,17 +19,17 @@ class State(Protocol):
     """A position: a frozen dataclass registered as a pytree, of small integer arrays and these fields.
 
     Attributes:
-      current_player: int32 []; 0 or 1, the player to move. Player 0 moves first.
-      terminated: bool []; the game is over.
-      rewards: float32 [2]; by player, of the step just made. Zero-sum.
+      current_player: 0 or 1, the player to move. Player 0 moves first.
+      terminated: the game is over.
+      rewards: of player 0 and player 1, for the step just made. Zero-sum.
     """
 
     @property
-    def current_player(self) -> chex.Array: ...
+    def current_player(self) -> Int32[Array, "*B"]: ...
     @property
-    def terminated(self) -> chex.Array: ...
+    def terminated(self) -> Bool[Array, "*B"]: ...
     @property
-    def rewards(self) -> chex.Array: ...
+    def rewards(self) -> Float32[Array, "*B 2"]: ...
 
 
 S = TypeVar("S", bound=State)
@@ -71,29 +71,29 @@ class Game(abc.ABC, Generic[S]):
         """Shape of one observation; boards are `(rows, columns, planes)`."""
 
     @abc.abstractmethod
-    def init(self, key: chex.PRNGKey) -> S:
-        """The start position. `key` serves games that draw their start; others ignore it."""
+    def init(self, key: PRNGKeyArray) -> S:
+        """The start position. `key` is for games that draw their start; others ignore it."""
 
     @abc.abstractmethod
-    def step(self, state: S, action: chex.Array) -> S:
-        """Plays `action` (int32 []) for the player to move and returns the next state."""
+    def step(self, state: S, action: Int32[Array, ""]) -> S:
+        """The state after `action` of the player to move."""
 
     @abc.abstractmethod
-    def legal_action_mask(self, state: S) -> chex.Array:
-        """bool [A]; all False after the end."""
+    def legal_action_mask(self, state: S) -> Bool[Array, "A"]:
+        """Which actions are legal; none after the end."""
 
     @abc.abstractmethod
-    def observe(self, state: S) -> chex.Array:
-        """float32 [*observation_shape], from the view of the player to move."""
+    def observe(self, state: S) -> Float32[Array, "..."]:
+        """The input of a network, of `observation_shape`, from the view of the player to move."""
 
-    def legal_slots(self, state: S) -> tuple[chex.Array, chex.Array]:
-        """The legal actions as a compact table, holes allowed. Where K == A, slot a is action a.
+    def legal_slots(self, state: S) -> tuple[Int32[Array, "K"], Bool[Array, "K"]]:
+        """The legal actions as a compact table, holes allowed. If K == A, slot a is action a.
 
         The default compacts the mask. A game that can enumerate its moves overrides it.
 
         Returns:
-          actions: int32 [K]; 0 in holes.
-          valid: bool [K].
+          actions: the action of each slot, 0 in holes.
+          valid: which slots hold an action.
         """
         mask = self.legal_action_mask(state)
         slots = self.max_legal_actions
@@ -101,8 +101,8 @@ class Game(abc.ABC, Generic[S]):
             return jnp.arange(slots, dtype=jnp.int32), mask
         return compact(mask, slots)
 
-    def sample_legal_action(self, state: S, bits: chex.Array) -> chex.Array:
-        """int32 []; a legal action drawn uniformly by uint32 [] random `bits`; 0 after the end.
+    def sample_legal_action(self, state: S, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        """A legal action, drawn uniformly by random `bits`; 0 after the end.
 
         The default gives the k-th legal slot an interval of the 2^32 draws. Intervals differ by at most one draw, so
         probabilities differ by less than 2^-32.
@@ -111,12 +111,12 @@ class Game(abc.ABC, Generic[S]):
         legal_so_far = jnp.cumsum(valid, dtype=jnp.int32)
         return actions[jnp.argmax(legal_so_far > scale_bits(bits, legal_so_far[-1]))]
 
-    def symmetries(self, state: S) -> tuple[S, chex.Array]:
-        """Equivalent states of a position without history, the first of them `state`. The default is identity alone.
+    def symmetries(self, state: S) -> tuple[S, Int32[Array, "S A"]]:
+        """Equivalent states of a position without history, the first of them `state`. The default is `state` alone.
 
         Returns:
           states: the same pytree with a leading axis S.
-          permutation: int32 [S, A]; action a of `state` is action `permutation[s, a]` of `states[s]`.
+          permutation: action a of `state` is action `permutation[s, a]` of `states[s]`.
         """
         states: S = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
         return states, jnp.arange(self.num_actions, dtype=jnp.int32)[None]
@@ -126,13 +126,23 @@ AnyGame: TypeAlias = Game[Any]
 """A game of any state."""
 
 
-def random_legal_action(game: AnyGame, key: chex.PRNGKey, state: State) -> chex.Array:
-    """int32 []; uniform over the legal actions of one state (0 after the end)."""
+def random_legal_action(game: Game[S], key: PRNGKeyArray, state: S) -> Int32[Array, ""]:
+    """A legal action of one state, drawn uniformly; 0 after the end."""
     return game.sample_legal_action(state, jax.random.bits(key))
 
 
-def scale_bits(bits: chex.Array, limit: chex.Array) -> chex.Array:
-    """int32 []: floor(bits * limit / 2^32), evenly in 0..limit-1, of uint32 bits and a limit below 2^16."""
-    limit = limit.astype(jnp.uint32)
-    low = (bits & jnp.uint32(0xFFFF)) * limit
-    return ((bits >> 16) * limit + (low >> 16) >> 16).astype(jnp.int32)
+def reward_of_mover(state: State, following: State) -> Float32[Array, "*B"]:
+    """The reward of the step from `state` to `following`, for the player who made it.
+
+    Both may be batched; `following` may have more axes behind those of `state`, such as one for the actions.
+    """
+    mover, rewards = state.current_player, following.rewards
+    if mover.ndim < rewards.ndim - 1:
+        mover = mover.reshape(*mover.shape, *[1] * (rewards.ndim - 1 - mover.ndim))
+    return jnp.where(mover == 0, rewards[..., 0], rewards[..., 1])
+
+
+def rewards_of_winner(won: Bool[Array, ""], winner: Int32[Array, ""]) -> Float32[Array, "2"]:
+    """+1 for `winner` and -1 for the other player where the game is won; zero elsewhere."""
+    sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - winner).astype(jnp.float32)
+    return jnp.where(won, sign, 0.0)

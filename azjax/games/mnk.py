@@ -20,10 +20,11 @@ import numpy as np
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
+from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
-from azjax.games.game import Game, scale_bits
+from azjax.games.game import Game
 from azjax.games.protocols import BoardGame, EditableGame, TextGame, square_name
 from azjax.games.registry import register
 

@@ -1,43 +1,52 @@
-"""What a game may add to the contract. Each protocol is found by `isinstance` and never required.
+"""What a game may add to the contract: protocols, found by `isinstance` and never required, each with its law.
 
-A game names the protocols that it fulfils as base classes, and so inherits their defaults. Except for `RepetitionGame`
-and `NumberedGame` these run on the host, on one state.
+A game names the protocols that it fulfills as base classes and so inherits their defaults. `RepetitionGame` and
+`NumberedGame` are array functions of one state, as in the contract; the others run on the host.
+
+The functions below the protocols work for any game.
 """
 
+import abc
 import string
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game, S
+from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.repetition import History
+
+S_contra = TypeVar("S_contra", bound=State, contravariant=True)
 
 
 @runtime_checkable
 class TextGame(Protocol[S]):
-    """A game whose positions and moves people write. Law: `to_text(from_text(text)) == text` for every position."""
+    """A game whose positions and moves have a notation.
+
+    Law: `to_text(from_text(text)) == text` for the text of every reachable position, and `action_from_text` reads
+    the text of every legal move.
+    """
 
     player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")
     """What people call player 0 and player 1."""
 
     piece_letters: ClassVar[tuple[str, str]] = ("", "")
-    """The characters of `draw` that are pieces of player 0 and of player 1."""
+    """The characters of `draw` that are pieces of player 0 and of player 1; the terminal colors them."""
 
+    @abc.abstractmethod
     def to_text(self, state: S) -> str:
-        """The position in the game's one-line notation."""
-        ...
+        """The position on one line."""
 
+    @abc.abstractmethod
     def from_text(self, text: str) -> S:
-        """The position written as `text`, with an empty history.
+        """The position written as `text`, with an empty history and the result that the board alone decides.
 
         Raises:
-          ValueError: malformed or impossible text; the message says which character and why.
+          InputError: malformed or impossible text; the message says which character and why.
         """
-        ...
 
     def draw(self, state: S) -> str:
         """The position drawn in characters, for terminals. The default is the one-line text."""
@@ -48,134 +57,172 @@ class TextGame(Protocol[S]):
         return str(int(action))
 
     def action_number(self, action: int) -> str:
-        """The action as a plain number that a prompt takes too."""
+        """The plain number of the action, which `action_from_text` reads too."""
         return str(action)
 
 
 @runtime_checkable
-class DrawableGame(Protocol[S]):
-    """A game that draws itself. `azjax.render` draws the games of the package."""
+class DrawableGame(Protocol[S_contra]):
+    """A game that draws itself. `azjax.render` draws the games of the package. Law: the picture is well-formed XML."""
 
-    def svg(self, state: S, *, policy: chex.Array | None = None, last_action: int | None = None) -> str:
+    @abc.abstractmethod
+    def svg(
+        self, state: S_contra, *, policy: Float[Array | np.ndarray, "A"] | None = None, last_action: int | None = None
+    ) -> str:
         """The position as an SVG document without external references.
 
         Args:
           state: the position.
-          policy: float [A]; probabilities of the actions, shown on the board; None to show none.
-          last_action: the action that led to `state`, marked on the board; None to mark none.
+          policy: probabilities of the actions, shown on the board.
+          last_action: the action that led to `state`, marked on the board.
         """
-        ...
 
 
 @runtime_checkable
-class BoardGame(Protocol[S]):
-    """A game that people play by clicking squares."""
+class BoardGame(Protocol[S_contra]):
+    """A game that people play by clicking squares of a board of `observation_shape[:2]` rows and columns.
 
-    def action_squares(self, state: S, action: int) -> tuple[int, ...]:
+    Law: squares are on the board, and no two legal actions have the same squares.
+    """
+
+    @abc.abstractmethod
+    def action_squares(self, state: S_contra, action: int) -> tuple[int, ...]:
         """The squares (row-major) that a person clicks to play `action`, in order."""
-        ...
 
 
 @runtime_checkable
 class EditableGame(Protocol[S]):
-    """A game whose positions people set up piece by piece."""
+    """A game whose positions people set up piece by piece. Law: placing a piece twice is the same as once."""
 
     piece_names: ClassVar[tuple[str, ...]]
-    """What may stand on a square, by the indices that `with_piece` takes."""
+    """What a square may hold, by the indices that `with_piece` takes."""
 
+    @abc.abstractmethod
     def with_piece(self, state: S, square: int, piece: int) -> S:
-        """`state` with another piece (an index of `piece_names`) on a square (row-major), possible or not.
+        """`state` with another piece (an index of `piece_names`) on a square (row-major).
 
-        The result can be drawn and written as text; `from_text` tells whether the position is possible.
+        The result need not be a possible position: it can be drawn and written as text, and `from_text` tells whether
+        it is possible.
         """
-        ...
 
 
 @runtime_checkable
 class NumberedGame(Protocol[S]):
-    """A game that numbers its positions densely, so that billions of them can be solved exactly."""
+    """A game that numbers its positions densely, so that billions of them can be solved exactly.
+
+    Law: `from_position_number(position_number(state))` is `state` for every reachable unfinished position.
+    """
 
     @property
+    @abc.abstractmethod
     def num_position_numbers(self) -> int:
-        """Position numbers are 0..num_position_numbers-1, at most 2^32; 0 where these rules have no numbering."""
-        ...
+        """Position numbers are 0..num_position_numbers-1, at most 2^32; 0 if these rules number no positions."""
 
-    def position_number(self, state: S) -> chex.Array:
-        """uint32 []; different for different positions, finished ones too."""
-        ...
+    @abc.abstractmethod
+    def position_number(self, state: S) -> UInt32[Array, ""]:
+        """The number of a position; finished ones have numbers too, and no two positions share one."""
 
-    def from_position_number(self, number: chex.Array) -> S:
-        """The unfinished position of that number, uint32 []; with zero rewards."""
-        ...
+    @abc.abstractmethod
+    def from_position_number(self, number: UInt32[Array, ""]) -> S:
+        """The unfinished position of that number, with zero rewards."""
 
 
 @runtime_checkable
 class RepetitionGame(Protocol[S]):
-    """A game in which an earlier position may not come back.
+    """A game in which a position that occurs again gets another result.
 
-    The running game keeps its history. A search tree and the replay store positions without it.
+    The running game keeps its history; a search tree and the replay store positions without it.
+
+    Law: `step` with history is `step` without it, followed by `repeated` if `earlier_positions` has the new key.
     """
 
+    @abc.abstractmethod
     def without_history(self, state: S) -> S:
-        """The position alone: the same state with an empty history, in which `step` finds no repetition."""
-        ...
+        """The position alone: `state` with an empty history, in which `step` finds no repetition."""
 
+    @abc.abstractmethod
     def earlier_positions(self, state: S) -> History | None:
-        """The positions of the game, `state` included, that may not come back; None where these rules allow all."""
-        ...
+        """The positions of the game so far, `state` included; None if these rules ignore repetition."""
 
-    def position_key(self, state: S) -> chex.Array:
-        """uint32 [2]; tells positions apart, with the odds of a collision that the game states."""
-        ...
+    @abc.abstractmethod
+    def position_key(self, state: S) -> UInt32[Array, "2"]:
+        """A hash that tells positions apart. The game states the odds of a collision."""
 
+    @abc.abstractmethod
     def repeated(self, state: S) -> S:
-        """What becomes of `state` when an earlier position of its game has its key."""
-        ...
+        """What `state` becomes if its position has occurred before."""
 
-    def next_game(self, key: chex.PRNGKey, state: S) -> S:
-        """See the function `next_game`. It writes only what changes of a long history."""
-        ...
+    @abc.abstractmethod
+    def next_game(self, key: PRNGKeyArray, state: S) -> S:
+        """The function `next_game` for this game, without a copy of the history."""
 
-    def with_max_plies(self, max_plies: int) -> "RepetitionGame[S]":
-        """The same game, which may end as a draw after so many plies and so keeps a shorter history."""
-        ...
+    @abc.abstractmethod
+    def with_max_plies(self, max_plies: int) -> Game[S]:
+        """The same game, drawn after at most `max_plies`, with a history of that capacity."""
+
+
+@runtime_checkable
+class ConfiguredGame(Protocol):
+    """A game whose options are not its attributes. Law: `azjax.make(game.name, **game.options) == game`."""
+
+    @property
+    @abc.abstractmethod
+    def options(self) -> dict[str, Any]:
+        """The options of `azjax.make`, of types that JSON has."""
 
 
 def without_history(game: Game[S], state: S) -> S:
-    """`state` without its history, of any game."""
-    return game.without_history(state) if isinstance(game, RepetitionGame) else state
+    """`state` without its history."""
+    if not isinstance(game, RepetitionGame):
+        return state
+    alone: S = game.without_history(state)
+    return alone
 
 
 def earlier_positions(game: Game[S], state: S) -> History | None:
-    """The positions that may not come back in the game of `state`; None in a game where all may."""
+    """The positions of the game so far, whose repetition has consequences; None if repetition has none."""
     return game.earlier_positions(state) if isinstance(game, RepetitionGame) else None
 
 
-def next_game(game: Game[S], key: chex.PRNGKey, state: S) -> S:
-    """`state` while it goes on, and the start of another game after its end."""
+def next_game(game: Game[S], key: PRNGKeyArray, state: S) -> S:
+    """`state` while it is running, and the start of another game after its end."""
+    following: S
     if isinstance(game, RepetitionGame):
-        return game.next_game(key, state)
-    following: S = jax.tree.map(lambda new, old: jnp.where(state.terminated, new, old), game.init(key), state)
+        following = game.next_game(key, state)
+    else:
+        following = jax.tree.map(lambda new, old: jnp.where(state.terminated, new, old), game.init(key), state)
     return following
 
 
-def is_numbered(game: Game) -> bool:
+def is_numbered(game: AnyGame) -> bool:
     """Whether the rules number the positions of `game`."""
     return isinstance(game, NumberedGame) and game.num_position_numbers > 0
 
 
-def player_names(game: Game) -> tuple[str, str]:
-    """What people call player 0 and player 1, in any game."""
+def player_names(game: AnyGame) -> tuple[str, str]:
+    """What people call player 0 and player 1."""
     return game.player_names if isinstance(game, TextGame) else TextGame.player_names
+
+
+def text_game(game: Game[S]) -> TextGame[S]:
+    """`game`, which must have a notation.
+
+    Raises:
+      InputError: it has none.
+    """
+    if not isinstance(game, TextGame):
+        raise InputError(f"{game.name} has no text notation: it is no azjax.games.TextGame")
+    return game
 
 
 def legal_actions(game: Game[S], state: S) -> list[int]:
     """The legal actions of one state, ascending; on the host."""
-    return np.flatnonzero(game.legal_action_mask(state)).tolist()
+    actions: list[int] = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    return actions
 
 
 def action_to_text(game: Game[S], state: S, action: int) -> str:
-    """The move in the game's notation, or the action number where it has none."""
+    """The move in the game's notation, or the action number if the game has none."""
     return game.action_to_text(state, action) if isinstance(game, TextGame) else str(int(action))
 
 
@@ -185,10 +232,10 @@ def legal_texts(game: Game[S], state: S) -> list[str]:
 
 
 def action_from_text(game: Game[S], state: S, text: str) -> int:
-    """The legal action written as `text`: the game's notation, or the plain action number.
+    """The legal action written as `text`, in the game's notation or as a plain number.
 
     Raises:
-      ValueError: not a legal move of `state`.
+      InputError: not a legal move of `state`.
     """
     for action in legal_actions(game, state):
         number = game.action_number(action) if isinstance(game, TextGame) else str(action)
@@ -198,5 +245,5 @@ def action_from_text(game: Game[S], state: S, text: str) -> int:
 
 
 def square_name(rows: int, row: int, column: int) -> str:
-    """The square of a board in the notation of chess; rows are numbered from the top here, and `a1` is bottom left."""
+    """The square of a board in the notation of chess: `row` counts from the top, and `a1` is bottom left."""
     return f"{string.ascii_lowercase[column]}{rows - row}"

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
+from azjax.games.protocols import ConfiguredGame
 
-_FACTORIES: dict[str, Callable[..., Game]] = {}
-_Factory = TypeVar("_Factory", bound=Callable[..., Game])
+_FACTORIES: dict[str, Callable[..., AnyGame]] = {}
+_Factory = TypeVar("_Factory", bound=Callable[..., AnyGame])
 
 
 def register(name: str) -> Callable[[_Factory], _Factory]:
@@ -30,22 +31,23 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
 
 @functools.cache
 def _import_games() -> None:
-    package = importlib.import_module(__package__)
+    """Imports every module of `azjax.games`, so that the decorators of its games have run."""
+    package = importlib.import_module("azjax.games")
     for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__package__}.{module.name}")
+        importlib.import_module(f"azjax.games.{module.name}")
 
 
 def available() -> list[str]:
-    """Names of all registered games, without those of families."""
+    """The names of all registered games, without those of families."""
     _import_games()
     return sorted(name for name in _FACTORIES if not name.endswith(":"))
 
 
-def factory(name: str) -> Callable[..., Game]:
+def factory(name: str) -> Callable[..., AnyGame]:
     """The function that builds the game `name`; its keyword arguments are the game's options.
 
     Raises:
-      ValueError: no game has that name.
+      InputError: no game has that name.
     """
     games = available()
     if name in games:
@@ -59,11 +61,11 @@ def factory(name: str) -> Callable[..., Game]:
     raise InputError(f"unknown game {name!r}{hint}; available: {', '.join(games + families)}")
 
 
-def make(name: str, **options: Any) -> Game:
+def make(name: str, **options: Any) -> AnyGame:
     """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`, `make("pgx:go_9x9")`.
 
     Raises:
-      ValueError: unknown name or option, or an option out of its range; the message lists what is allowed.
+      InputError: unknown name or option, or an option out of its range; the message lists what is allowed.
     """
     build = factory(name)
     known = list(inspect.signature(build).parameters)
@@ -73,6 +75,11 @@ def make(name: str, **options: Any) -> Game:
     return build(**options)
 
 
-def options_of(game: Game) -> dict[str, Any]:
-    """The options that build `game` again: `make(game.name, **options_of(game)) == game`. JSON can hold them."""
+def options_of(game: AnyGame) -> dict[str, Any]:
+    """The options that build `game` again: `make(game.name, **options_of(game)) == game`. JSON can hold them.
+
+    They are the attributes of the game with the names of the options, unless it is a `ConfiguredGame`.
+    """
+    if isinstance(game, ConfiguredGame):
+        return game.options
     return {option: getattr(game, option) for option in inspect.signature(factory(game.name)).parameters}

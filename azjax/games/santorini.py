@@ -27,10 +27,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
-from azjax.games.game import Game, scale_bits
+from azjax.games.game import Game
 from azjax.games.protocols import BoardGame, EditableGame, NumberedGame, TextGame, square_name
 from azjax.games.registry import register
 

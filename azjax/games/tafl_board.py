@@ -19,8 +19,8 @@ import numpy as np
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
+from azjax.core.bits import scale_bits
 from azjax.core.xla import batch_last, materialize
-from azjax.games.game import scale_bits
 
 
 class Board(NamedTuple):
