@@ -16,8 +16,8 @@ from azjax.benchmark.report import machine_with_load, tell_load, write_report
 from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.parallel.sharding import WHOLE, devices_for_members, place
-from azjax.runs.loop import Program, program_of_run
-from azjax.runs.population import program_of_members
+from azjax.runs.compiled_run import CompiledRun, compile_run
+from azjax.runs.population import compile_population
 from azjax.training import preset
 
 _WARM_UP = 20  # iterations, so that games end and there is much to learn from
@@ -84,8 +84,8 @@ class PopulationBenchmark:
         hypers = jax.tree.map(lambda scalar: np.full(count, scalar, np.float32), config.hyper)
         first = jax.tree.map(lambda scalars: scalars[0], hypers)
         lone, together = (
-            program_of_run(game, config.static, 1),
-            program_of_members(game, config.static, count, devices),
+            compile_run(game, config.static, 1),
+            compile_population(game, config.static, count, devices),
         )
         sides = {
             "one run": (1, _iterations(lone, seeds[0], first)),
@@ -111,15 +111,15 @@ class PopulationBenchmark:
         }
 
 
-def _iterations(program: Program, seeds: Any, hypers: Any) -> Callable[[int], None]:
+def _iterations(compiled_run: CompiledRun, seeds: Any, hypers: Any) -> Callable[[int], None]:
     """Does so many iterations, each of whose metrics come to the host, as those of a run do."""
-    seeds, hypers = (place(program.mesh, WHOLE, each) for each in (seeds, hypers))
-    state = program.begin(seeds, hypers)
+    seeds, hypers = (place(compiled_run.mesh, WHOLE, each) for each in (seeds, hypers))
+    state = compiled_run.begin(seeds, hypers)
 
     def iterate(count: int) -> None:
         nonlocal state
         for _ in range(count):
-            state, metrics = program.compiled(state, hypers)
+            state, metrics = compiled_run.compiled(state, hypers)
             jax.device_get(metrics)
 
     return iterate

@@ -1,9 +1,10 @@
-"""The processes of one run on several machines: they meet, and when one is gone all others stop and name it.
+"""The processes of one run on several machines: they meet, and when one ends all others stop and name it.
 
-Process 0 listens where all are told to meet. Each other process keeps one connection to it, on which both sides say
-every second that they are there; process 0 tells of a loss to the rest. JAX's runtime would end a process whose
-coordinator, process 0, died with a stack trace and without a word on whom; so elsewhere it talks to the coordinator
-through a relay on its own machine, which keeps its side open whatever happens to the other.
+Process 0 listens at the coordinator's address. Each other process keeps one connection to it, over which both sides
+send a sign of life every second. Process 0 reports a lost process to the rest.
+
+If the coordinator of JAX's runtime in process 0 dies, JAX ends the other processes with a stack trace that names no
+process. So they reach the coordinator through a relay on their own machine, which stays open whatever happens.
 """
 
 import contextlib
@@ -16,59 +17,60 @@ from collections.abc import Iterator
 
 import jax
 
-from azjax.core.errors import RunError
+from azjax.core.errors import AzjaxError, RunError
 from azjax.parallel.processes import wait_for_all
 
-_MEETING_SECONDS = 300.0  # machines of a cluster do not start together
+_MEETING_SECONDS = 300.0  # the machines of a cluster do not start together
 _BEAT_SECONDS = 1.0
 _SILENCE_SECONDS = 15.0  # after which a process counts as dead
-_VERDICT_SECONDS = 3.0  # in which the death that an error may come of is told
-_GRACE_SECONDS = 8.0  # for a process that has an error of its own to tell it
+_REPORT_SECONDS = 3.0  # in which the loss of a process, a possible cause of an error, is reported
+_GRACE_SECONDS = 8.0  # for a process to print its own error
 _HELLO, _HELLO_SECONDS = "azjax process ", 10.0
 
 
 @contextlib.contextmanager
 def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
-    """One of several processes that run the same program: inside, `jax.devices()` are those of all.
+    """Joins the processes that run the same program; inside, `jax.devices()` are the devices of all.
 
-    When a process is gone, or stops with an error, all others end within 30 seconds with exit code 1 and a line that
-    names it. Nothing of JAX may have run before.
+    When a process dies or stops with an error, all others end within 30 seconds with exit code 1 and a line that names
+    it. JAX must not have been used before.
 
     Args:
-      coordinator: HOST:PORT of process 0, where all meet within 300 seconds.
-      process: which one this is, 0..processes - 1.
-      processes: how many there are.
+      coordinator: HOST:PORT of process 0, where all processes meet within 300 seconds.
+      process: the number of this process, 0..processes - 1.
+      processes: the number of processes.
 
     Raises:
-      RunError: not all came, or they were not started alike, or process 0 cannot listen there.
+      RunError: a process is missing, the processes were started with different numbers, or process 0 cannot listen.
     """
     host, _, port = coordinator.rpartition(":")
-    meet = _gather if process == 0 else _come
-    peers, runtime = meet(host, int(port), process, processes)
+    peers, runtime = (
+        _accept_all(int(port), processes) if process == 0 else _connect(host, int(port), process, processes)
+    )
     watch = _Watch(process, peers)
-    # Others than CPUs have their own.
+    # GPUs and TPUs have their own collectives.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(runtime, processes, process, cluster_detection_method="deactivate")
     try:
         yield
         wait_for_all("the end")
     except BaseException as error:
-        own = isinstance(error, RunError) or not watch.somebody_stopped
+        own = isinstance(error, AzjaxError) or not watch.peer_stopped
         watch.fail(own)
         if isinstance(error, Exception):
-            # It may come of a peer's end, which the watch tells of.
-            time.sleep(_VERDICT_SECONDS if own else 2 * _GRACE_SECONDS)
+            # The end of a peer may have caused the error. If so, the watch reports the peer.
+            time.sleep(_REPORT_SECONDS if own else 2 * _GRACE_SECONDS)
         raise
     watch.end()
     jax.distributed.shutdown()
 
 
 class _Watch:
-    """Sends and awaits signs of life, and ends this process when a peer is gone.
+    """Sends and awaits signs of life, and ends this process when a peer is lost.
 
     Args:
-      process: which one this is.
-      peers: the connections to others, by their ranks: all of them in process 0, that one elsewhere.
+      process: the number of this process.
+      peers: connections by the number of the process: all others in process 0, only process 0 elsewhere.
     """
 
     def __init__(self, process: int, peers: dict[int, socket.socket]):
@@ -76,30 +78,29 @@ class _Watch:
         self._peers = peers
         self._ended = self._failed = self._silent = False
         self._stopping = threading.Lock()
-        self.somebody_stopped = False
+        self.peer_stopped = False
         for rank in peers:
             threading.Thread(target=self._listen, args=(rank,), daemon=True).start()
         threading.Thread(target=self._beat, daemon=True).start()
 
-    def tell(self, line: str) -> None:
-        """Sends a line to all."""
-        for peer in self._peers.values():
-            with contextlib.suppress(OSError):  # who listens to it finds out
-                peer.sendall(f"{line}\n".encode())
-
     def end(self) -> None:
-        """From here on nobody is missed, and this process is not."""
+        """From here on this process and its peers may end."""
         self._ended = True
-        self.tell("done")
+        self._send("done")
 
     def fail(self, own: bool) -> None:
-        """This process is about to stop with an error, its `own` or what comes of another's."""
+        """This process is about to end with an error, its `own` or one that the end of a peer has caused."""
         self._failed, self._silent = own, True
-        self.tell("stopped")
+        self._send("stopped")
+
+    def _send(self, line: str) -> None:
+        for peer in self._peers.values():
+            with contextlib.suppress(OSError):  # the thread that listens to this peer reports it
+                peer.sendall(f"{line}\n".encode())
 
     def _beat(self) -> None:
         while not self._silent:
-            self.tell("here")
+            self._send("here")
             time.sleep(_BEAT_SECONDS)
 
     def _listen(self, rank: int) -> None:
@@ -109,23 +110,23 @@ class _Watch:
                 match line.split():
                     case ["done"]:
                         return
-                    case ["lost", other, *told]:  # process 0 tells of another
-                        self._stop(int(other), " ".join(told))
+                    case ["lost", other, *words]:  # process 0 reports another process
+                        self._stop(int(other), " ".join(words))
                     case ["stopped"]:
-                        how, self.somebody_stopped = "stopped", True
+                        how, self.peer_stopped = "stopped", True
                         peer.settimeout(_GRACE_SECONDS)
         except TimeoutError:
             if how != "stopped":
                 how = f"gave no sign of life for {_SILENCE_SECONDS:.0f} seconds"
-        except OSError:  # its connection broke
+        except OSError:  # the connection broke
             pass
         self._stop(rank, how)
 
     def _stop(self, rank: int, how: str) -> None:
-        with self._stopping:  # the first one is told; nobody comes after it
+        with self._stopping:  # only the first loss is reported, since the process ends here
             if self._ended or (self._failed and how == "stopped"):
                 return
-            self.tell(f"lost {rank} {how}")
+            self._send(f"lost {rank} {how}")
             try:
                 print(
                     f"azjax: process {rank} {how}, so that process {self._process} stops too; the same command with "
@@ -133,14 +134,17 @@ class _Watch:
                     file=sys.stderr,
                     flush=True,
                 )
-            finally:  # nobody may read it
-                # The main thread may wait for the other for ever, and what runs at exit would too.
+            finally:  # even if standard error is closed
+                # sys.exit would not do: the main thread and the functions that run at exit may wait for the peer.
                 os._exit(1)
 
 
-def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
-    """Process 0: waits for all others, and tells them where JAX's coordinator listens."""
-    del host, process
+def _accept_all(port: int, processes: int) -> tuple[dict[int, socket.socket], str]:
+    """In process 0: waits for all others.
+
+    Returns:
+      the connections by the number of the process, and the address of JAX's coordinator.
+    """
     peers: dict[int, socket.socket] = {}
     deadline = time.monotonic() + _MEETING_SECONDS
     try:
@@ -154,11 +158,11 @@ def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[in
                 peer, _ = server.accept()
             except TimeoutError:
                 missing = ", ".join(str(rank) for rank in range(1, processes) if rank not in peers)
-                raise RunError(f"of {processes} processes there never came: {missing}") from None
+                raise RunError(f"of {processes} processes these are missing: {missing}") from None
             opened.enter_context(peer)
             try:
                 rank, count = (int(word) for word in next(_lines(peer, _HELLO_SECONDS)).removeprefix(_HELLO).split())
-            except (OSError, ValueError, StopIteration):  # somebody else
+            except (OSError, ValueError, StopIteration):  # not a process of azjax
                 peer.close()
                 continue
             if count != processes or not 0 < rank < processes or rank in peers:
@@ -174,14 +178,14 @@ def _gather(host: str, port: int, process: int, processes: int) -> tuple[dict[in
     return peers, f"localhost:{runtime_port}"
 
 
-def _come(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
-    """Another process: goes to process 0."""
+def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
+    """In any other process: connects to process 0. Returns as `_accept_all`."""
     deadline = time.monotonic() + _MEETING_SECONDS
     while True:
         try:
             peer = socket.create_connection((host, port), timeout=_HELLO_SECONDS)
             break
-        except OSError as error:  # not there yet, or its name
+        except OSError as error:  # the process, or the name of its machine, may not be there yet
             if time.monotonic() > deadline:
                 raise RunError(f"process 0 cannot be reached at {host}:{port}: {error}") from error
             time.sleep(_BEAT_SECONDS)
@@ -199,7 +203,7 @@ def _come(host: str, port: int, process: int, processes: int) -> tuple[dict[int,
 
 
 def _lines(connection: socket.socket, seconds: float) -> Iterator[str]:
-    """The lines that come, none of which may take longer than so many seconds."""
+    """The lines received; each may take so many seconds."""
     connection.settimeout(seconds)
     waiting = b""
     while received := connection.recv(4096):
@@ -208,10 +212,10 @@ def _lines(connection: socket.socket, seconds: float) -> Iterator[str]:
 
 
 def _relay(host: str, port: int) -> int:
-    """A port of this machine that leads to one of `host`, and stays open when that is gone."""
+    """A port of this machine that is forwarded to `port` of `host`, and stays open when that closes."""
     server = socket.create_server(("localhost", 0))
 
-    def carry(source: socket.socket, target: socket.socket) -> None:
+    def forward(source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while received := source.recv(65_536):
                 target.sendall(received)
@@ -222,7 +226,8 @@ def _relay(host: str, port: int) -> int:
             with contextlib.suppress(OSError):
                 far = socket.create_connection((host, port))
                 for ends in ((near, far), (far, near)):
-                    threading.Thread(target=carry, args=ends, daemon=True).start()
+                    threading.Thread(target=forward, args=ends, daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
-    return server.getsockname()[1]
+    relay_port: int = server.getsockname()[1]
+    return relay_port

@@ -1,4 +1,4 @@
-"""What the processes of one run do together; where there is only one, nothing."""
+"""Operations that the processes of one run do together. With a single process they do nothing."""
 
 import jax
 import numpy as np
@@ -6,18 +6,18 @@ from jax.experimental import multihost_utils
 
 
 def is_first() -> bool:
-    """Whether this process writes what all share: the only one, or process 0."""
+    """Whether this process is process 0, which writes the shared files."""
     return jax.process_index() == 0
 
 
-def wait_for_all(what: str) -> None:
-    """Returns when every process of the run has come to this point, named `what`."""
+def wait_for_all(point: str) -> None:
+    """Returns when every process has reached this point of the program; `point` names it."""
     if jax.process_count() > 1:
-        multihost_utils.sync_global_devices(what)
+        multihost_utils.sync_global_devices(point)
 
 
 def largest_of_all(number: int) -> int:
-    """The largest `number`, an int32, that a process gives; all must ask."""
+    """The largest `number`, an int32, among the processes. Every process must call it."""
     if jax.process_count() == 1:
         return number
     return int(np.max(multihost_utils.process_allgather(np.int32(number))))

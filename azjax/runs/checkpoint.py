@@ -1,10 +1,9 @@
-"""Checkpoints: Orbax writes the arrays, a manifest beside each step proves them.
+"""Checkpoints: Orbax writes the arrays, and a manifest beside each step proves that they are intact.
 
-A step counts only if its manifest does: it is written last, and holds the SHA-256 of every file of the step, and
-dtype and shape of every array (Orbax alone casts a wrong dtype, and returns some flipped bytes, without a word).
+A step counts only if its manifest is sound. The manifest is written last and holds the SHA-256 of every file of the
+step, and dtype and shape of every array. (Orbax alone silently casts a wrong dtype and accepts some flipped bytes.)
 """
 
-from azjax.core.errors import FileError
 import functools
 import hashlib
 import json
@@ -12,24 +11,43 @@ import os
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 import jax
 import orbax.checkpoint as ocp
+from jaxtyping import PyTree
 
-from azjax.core.errors import RunError, SettingsError
+from azjax.core.errors import FileError, RunError
 from azjax.parallel.processes import is_first
 
+_T = TypeVar("_T")
+
 _DAMAGED = "damaged"
-_OVERHEAD_BYTES = 500_000  # a step's metadata, and slack
+_OVERHEAD_BYTES = 500_000  # of a step's metadata, with a margin
+
+
+class Manifest(TypedDict):
+    """What the manifest of a step holds, beside the SHA-256 of itself.
+
+    Attributes:
+      step: number of finished iterations.
+      score: lower is better; None if nothing was measured.
+      leaves: dtype and shape of every array, by its path.
+      files: SHA-256 of every file, by its relative path.
+    """
+
+    step: int
+    score: float | None
+    leaves: dict[str, list[Any]]
+    files: dict[str, str]
 
 
 class Checkpoints:
-    """The checkpoints of one run: the last `keep`, and the best.
+    """The checkpoints of one run: the newest `keep` and the best.
 
     Args:
-      folder: where they lie.
-      keep: how many of the last ones stay.
+      folder: the folder of the checkpoints.
+      keep: number of the newest checkpoints that are kept.
     """
 
     def __init__(self, folder: Path, keep: int = 3):
@@ -38,24 +56,24 @@ class Checkpoints:
 
     @functools.cached_property
     def _manager(self) -> ocp.CheckpointManager:
-        """Made when the first step is written: it clears the folder of half-written steps, which no reader may."""
+        """Orbax's manager. It removes half-written steps, so it is made by the first save and never by a reader."""
         options = ocp.CheckpointManagerOptions(enable_async_checkpointing=False, cleanup_tmp_directories=True)
         return ocp.CheckpointManager(self.folder, options=options)
 
     def steps(self) -> list[int]:
-        """The steps that have a manifest, ascending; whether they are sound shows when they are restored."""
+        """The steps that have a manifest, ascending. Whether they are sound is checked by `restore`."""
         return sorted(int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit())
 
     def unfinished_steps(self) -> list[int]:
-        """The steps that have files and no manifest, ascending: cut off while written or removed, or damaged."""
-        found = {int(path.name) for path in self.folder.glob("*") if path.name.isdigit()}
-        return sorted(found - set(self.steps()))
+        """The steps that have files but no manifest, ascending: interrupted while written or removed, or damaged."""
+        with_files = {int(path.name) for path in self.folder.glob("*") if path.name.isdigit()}
+        return sorted(with_files - set(self.steps()))
 
     def best_step(self) -> int:
-        """The step of the lowest score, the later one on ties; the newest where none has a score.
+        """The step with the lowest score, the latest one on ties; the newest step if none has a score.
 
         Raises:
-          RunError: there is no manifest that can be read.
+          RunError: no manifest is sound.
         """
         manifests = {step: body for step in self.steps() if (body := _read_manifest(self._manifest(step))) is not None}
         if not manifests:
@@ -63,27 +81,27 @@ class Checkpoints:
         scored = [(body["score"], -step) for step, body in manifests.items() if body["score"] is not None]
         return -min(scored)[1] if scored else max(manifests)
 
-    def save(self, step: int, state: Any, score: float | None = None) -> None:
-        """Writes `state` as `step`, then drops what is neither among the last nor the best.
+    def save(self, step: int, state: PyTree, score: float | None = None) -> None:
+        """Writes `state` as `step`, then removes the steps that are neither among the newest nor the best.
 
-        Of several processes each must call it: all write their parts of the arrays, and the first one the manifest.
+        Every process must call it: each writes its part of the arrays, and process 0 writes the manifest.
 
         Args:
           step: the number of finished iterations.
-          state: any pytree of arrays.
-          score: lower is better; None where nothing was measured.
+          state: a pytree of arrays.
+          score: lower is better; None if nothing was measured.
 
         Raises:
-          RunError: it could not be written; the steps before stay as they are.
+          FileError: it could not be written; earlier steps stay as they are.
         """
         leaves = _named_leaves(state)
         try:
             self._check_space(sum(leaf.nbytes for leaf in leaves.values()))
-            # Forced: Orbax would skip a step below its newest one, and say nothing.
+            # Without `force` Orbax silently skips a step below its newest one.
             self._manager.save(step, args=ocp.args.StandardSave(leaves), force=True)
             self._manager.wait_until_finished()
             if is_first():
-                body = {
+                body: Manifest = {
                     "step": step,
                     "score": score,
                     "leaves": _describe(leaves),
@@ -91,43 +109,42 @@ class Checkpoints:
                 }
                 _write_manifest(self._manifest(step), body)
         except (OSError, ValueError) as error:
-            raise RunError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
+            raise FileError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
         if is_first():
             kept = {*self.steps()[-self.keep :], self.best_step()}
             for old in set(self.steps()) - kept:
                 self._remove(old)
 
-    def restore(self, like: Any, step: int | None = None) -> tuple[int, Any]:
-        """Reads the newest sound step, with a warning for each damaged one that it passes over, or `step`.
+    def restore(self, like: _T, step: int | None = None) -> tuple[int, _T]:
+        """Reads the newest sound step, with a warning for each damaged one that it skips; or exactly `step`.
 
         Args:
-          like: a pytree of the structure, shapes and dtypes expected (`jax.eval_shape` gives one). Each array comes to
-            where its sharding says, or to the first device where it has none; how it was saved does not matter.
-          step: a certain step; nothing else is tried then.
+          like: a pytree with the expected structure, shapes and dtypes (`jax.eval_shape` gives one). An array is
+            placed by the sharding of its leaf, or on the first device if that has none, whatever it was saved with.
+          step: the step to read; the newest sound one if None.
 
         Returns:
           the step and its state.
 
         Raises:
-          RunError: there is no sound checkpoint, or the arrays saved are not those expected.
+          RunError: there is no sound checkpoint, or the saved arrays are not the expected ones.
         """
         if step is not None and step not in self.steps():
-            there = ", ".join(map(str, self.steps())) or "none"
-            raise RunError(f"{self.folder} has no checkpoint {step}; there are: {there}")
-        problems: list[str] = []
-        for candidate in (
-            [step] if step is not None else sorted({*self.steps(), *self.unfinished_steps()}, reverse=True)
-        ):
+            available = ", ".join(map(str, self.steps())) or "none"
+            raise RunError(f"{self.folder} has no checkpoint {step}; available: {available}")
+        damages: list[str] = []
+        newest_first = sorted({*self.steps(), *self.unfinished_steps()}, reverse=True)
+        for candidate in newest_first if step is None else [step]:
             problem = self._problem(candidate)
             if problem is None:
-                for told in problems:
-                    warnings.warn(f"{self.folder}: {told}; going back to checkpoint {candidate}", stacklevel=2)
+                for damage in damages:
+                    warnings.warn(f"{self.folder}: {damage}; going back to checkpoint {candidate}", stacklevel=2)
                 return candidate, self._read(candidate, like)
-            problems.append(f"checkpoint {candidate} is damaged ({problem})")
-        raise RunError(f"{self.folder} holds no sound checkpoint" + "".join(f"; {told}" for told in problems))
+            damages.append(f"checkpoint {candidate} is damaged ({problem})")
+        raise RunError("; ".join([f"{self.folder} holds no sound checkpoint", *damages]))
 
     def set_aside_after(self, step: int) -> None:
-        """Moves later steps, and those without a manifest, to the folder `damaged` beside it."""
+        """Moves later steps, and steps without a manifest, to the folder `damaged` beside the checkpoints."""
         sound = {number for number in self.steps() if number <= step}
         later = [
             path
@@ -142,7 +159,7 @@ class Checkpoints:
             path.replace(aside / path.name)
 
     def _check_space(self, num_bytes: int) -> None:
-        # Asked for first: on a full disk Orbax's threads write their tracebacks over the screen.
+        # Checked first: on a full disk Orbax's threads print tracebacks.
         self.folder.mkdir(parents=True, exist_ok=True)
         needed, free = num_bytes + _OVERHEAD_BYTES, shutil.disk_usage(self.folder).free
         if free < needed:
@@ -152,46 +169,50 @@ class Checkpoints:
         return self.folder / f"{step}.json"
 
     def _problem(self, step: int) -> str | None:
-        """What is wrong with the files of a step, in a few words; None if they are as they were written."""
+        """What is wrong with the files of a step; None if they are as they were written."""
         body = _read_manifest(self._manifest(step))
         if body is None:
             return f"{self._manifest(step).name} is missing or unreadable"
-        found = _digests(self.folder / str(step))
-        for name in sorted({*body["files"], *found}):
-            if name not in found:
+        digests = _digests(self.folder / str(step))
+        for name in sorted({*body["files"], *digests}):
+            if name not in digests:
                 return f"{name} is missing"
-            if body["files"].get(name) != found[name]:
+            if body["files"].get(name) != digests[name]:
                 return f"{name} is not as it was written"
         return None
 
-    def _read(self, step: int, like: Any) -> Any:
-        expected = _named_leaves(like)
-        saved, asked = _read_manifest(self._manifest(step))["leaves"], _describe(expected)
-        for name in sorted({*saved, *asked}):
-            if saved.get(name) != asked.get(name):
-                was, now = (" ".join(map(str, leaves.get(name, ["absent"]))) for leaves in (saved, asked))
-                raise RunError(f"checkpoint {step} in {self.folder}: {name} was saved as {was}, asked for {now}")
+    def _read(self, step: int, like: _T) -> _T:
+        """Reads a step whose files are sound."""
+        manifest = _read_manifest(self._manifest(step))
+        assert manifest is not None
+        leaves_like = _named_leaves(like)
+        saved, expected = manifest["leaves"], _describe(leaves_like)
+        for name in sorted({*saved, *expected}):
+            if saved.get(name) != expected.get(name):
+                was, now = (" ".join(map(str, leaves.get(name, ["absent"]))) for leaves in (saved, expected))
+                raise RunError(f"checkpoint {step} in {self.folder}: {name} was saved as {was}, expected {now}")
         first = jax.sharding.SingleDeviceSharding(jax.devices()[0])
         abstract = {
             name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding or first)
-            for name, leaf in expected.items()
+            for name, leaf in leaves_like.items()
         }
         with ocp.StandardCheckpointer() as checkpointer:
             leaves = checkpointer.restore(self.folder / str(step) / "default", abstract)
-        return jax.tree.unflatten(jax.tree.structure(like), [leaves[name] for name in expected])
+        state: _T = jax.tree.unflatten(jax.tree.structure(like), [leaves[name] for name in leaves_like])
+        return state
 
     def _remove(self, step: int) -> None:
-        # The manifest goes first: a step without one does not count.
+        # The manifest is removed first: a step without one does not count.
         self._manifest(step).unlink(missing_ok=True)
         shutil.rmtree(self.folder / str(step), ignore_errors=True)
         self._manager.reload()
 
 
-def _named_leaves(tree: Any) -> dict[str, Any]:
+def _named_leaves(tree: PyTree) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def _describe(leaves: dict[str, Any]) -> dict[str, list]:
+def _describe(leaves: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [str(leaf.dtype), list(leaf.shape)] for name, leaf in leaves.items()}
 
 
@@ -204,11 +225,11 @@ def _digests(folder: Path) -> dict[str, str]:
     }
 
 
-def _body_digest(body: dict) -> str:
+def _body_digest(body: Manifest) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def _write_manifest(path: Path, body: dict) -> None:
+def _write_manifest(path: Path, body: Manifest) -> None:
     text = json.dumps({"sha256": _body_digest(body), "body": body}, sort_keys=True, indent=1)
     partial = path.with_suffix(".partial")
     with partial.open("w") as file:
@@ -218,11 +239,12 @@ def _write_manifest(path: Path, body: dict) -> None:
     partial.replace(path)
 
 
-def _read_manifest(path: Path) -> Any:
-    """The manifest's body; None if it is missing, unreadable or not as it was written."""
+def _read_manifest(path: Path) -> Manifest | None:
+    """The body of a manifest; None if it is missing, unreadable or damaged."""
     try:
         manifest = json.loads(path.read_text())
-        return manifest["body"] if _body_digest(manifest["body"]) == manifest["sha256"] else None
+        body: Manifest = manifest["body"]
+        return body if _body_digest(body) == manifest["sha256"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -1,4 +1,4 @@
-"""The host loop around the jitted iteration: progress, metrics, checkpoints, signals."""
+"""The loop around the jitted iteration: checks, checkpoints, metrics, evaluation and signals."""
 
 import contextlib
 import dataclasses
@@ -12,24 +12,23 @@ from types import FrameType
 from typing import Any, Literal, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from azjax.games.game import Game
-from azjax.core.errors import RunError, SettingsError
-from azjax.runs.checkpoint import Checkpoints
-from azjax.training.config import Config, Hyper
-from azjax.runs.evaluation import Evaluation
-from azjax.training.iteration import Metrics, TrainState, init, make_iteration, place_state
-from azjax.training.learner import skipped_batch
-from azjax.runs.memory import MemoryNeed, free_memory, memory_need
-from azjax.runs.metrics import METRICS, MetricsLog, read_rows, summary_writer
+from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
+from azjax.games.game import AnyGame
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
-from azjax.runs.run_folder import CHECKPOINTS, check_folder, describe_run, only_trainer, write_config
-from azjax.parallel.sharding import WHOLE, make_mesh, place
+from azjax.parallel.sharding import WHOLE, place
+from azjax.runs.checkpoint import Checkpoints
+from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
+from azjax.runs.evaluation import PeriodicEvaluation
+from azjax.runs.memory import free_memory
+from azjax.runs.metrics import METRICS, MetricsLog, read_rows, summary_writer
+from azjax.runs.progress import progress_bar, status_of
+from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
+from azjax.training.config import Config, Hyper
+from azjax.training.iteration import Metrics, TrainState
+from azjax.training.learner import skipped_batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,24 +36,24 @@ class TrainResult:
     """How a call of `train` ended.
 
     Attributes:
-      folder: the run's.
-      iteration: how many are done in all.
-      stopped_by: the signal that ended it early; None if it ran to the end.
+      folder: the run folder.
+      iteration: number of iterations done in all.
+      stopped_by: the signal that ended training early; None if it ran to the end.
     """
 
     folder: Path
     iteration: int
     stopped_by: signal.Signals | None
-    _part: Callable[[], TrainState]
+    _select_state: Callable[[], TrainState]
 
     @property
     def state(self) -> TrainState:
-        """After the last iteration done; a copy where several runs were trained at once."""
-        return self._part()
+        """The state after the last iteration; of a member of a population, a copy."""
+        return self._select_state()
 
 
 def train(
-    game: Game,
+    game: AnyGame,
     config: Config,
     folder: str | Path,
     *,
@@ -64,39 +63,40 @@ def train(
     console: Console | None = None,
     devices: int | Literal["all"] = 1,
 ) -> TrainResult:
-    """Trains an agent, keeping everything in a run folder.
+    """Trains an agent and keeps everything in a run folder.
 
-    Ctrl-C and SIGTERM end the iteration under way, save, and return; a second one ends at once.
+    Ctrl-C or SIGTERM finishes the current iteration, saves, and returns. A second signal acts as usual.
 
-    Games, their replay and the batch of a step are split over the devices. After `jax.distributed.initialize` (see
-    `azjax.parallel.peers.joined`) all processes must call it alike, with a folder that they share: they train together,
-    a signal to one of them stops all, and what is not an array is written by process 0 alone.
+    The parallel games, their replay and the batch of an optimizer step are split over the devices. With several
+    processes (`azjax.parallel.peers.joined`) every process makes the same call with the same shared folder. A signal
+    to one process stops all of them, and process 0 alone writes the files that are not arrays.
 
     Args:
-      game: what to learn.
-      config: how; see `azjax.training.presets.preset`.
-      folder: the run's; made if missing.
-      resume: go on with the run in `folder`, to the same bit; begin it where there is none.
-      accept_changes: go on although configuration, rules of the game, platform or packages are not those of the run,
-        as long as the arrays are of the same shapes; what changed is told in a warning.
-      tensorboard: log to `folder/tensorboard` too (extra `log`).
-      console: where to write progress; nothing is written if None.
-      devices: how many of each process; `all` that it has. Games are drawn alike on any number of them, networks
-        compute the same up to rounding, and a run may go on with another number.
+      game: the game to learn.
+      config: the configuration; see `azjax.training.presets.preset`.
+      folder: the run folder; made if missing.
+      resume: continue the run in `folder` to the same bit, or begin it if there is none.
+      accept_changes: continue although the configuration, the rules of the game, the platform or the package versions
+        have changed, as long as all arrays keep their shapes; a warning names the changes.
+      tensorboard: also log to `folder/tensorboard` (extra `log`).
+      console: where to show progress; nothing is shown if None.
+      devices: number of devices of each process, or `all`. Games draw the same random numbers on any number of devices
+        and networks compute the same up to rounding, so a run may continue on another number.
 
     Raises:
-      RunError: the folder holds a run and `resume` is not given, or holds something else, or what was not accepted,
-        or no sound checkpoint; or it cannot be written; or another process trains there; or the memory is too small;
-        or too many updates in a row were skipped.
-      ValueError: the configuration does not fit the game, or the number of devices.
+      RunError: the folder holds a run and `resume` is false; it is not a run folder; it needs `accept_changes`; it has
+        no sound checkpoint; or another process trains there.
+      SettingsError: too little memory, or too many updates in a row were skipped.
+      FileError: a file cannot be written.
+      InputError: the configuration or the number of devices does not fit the game.
     """
-    return run_program(
+    return train_runs(
         game,
-        program_of_run(game, config.static, devices),
+        compile_run(game, config.static, devices),
         [config],
         [Path(folder)],
         seeds=np.uint32(config.seed),
-        hypers=jax.tree.map(np.float32, config.hyper),
+        hyper=jax.tree.map(np.float32, config.hyper),
         resume=resume,
         accept_changes=accept_changes,
         tensorboard=tensorboard,
@@ -104,148 +104,91 @@ def train(
     )[0]
 
 
-@dataclasses.dataclass(frozen=True)
-class Program:
-    """What is iterated: the state of a run, or of several at once. Runs that differ in arrays alone share it.
-
-    Attributes:
-      like: shapes and shardings of the state of one run.
-      all_like: and of the state of all.
-      hypers_like: and of what an iteration reads.
-      begin: `begin(seeds, hypers) -> state`, of all runs.
-      iterate: `iterate(state, hypers) -> (state, metrics)`, see `make_iteration`; jitted.
-      need: of memory, without that of the compiled iteration.
-      mesh: the devices.
-      devices_of_a_run: over how many of them a run is split.
-      part: `part(state, number)`: the state of one run.
-      whole: `whole(states)`: the state of all runs.
-      with_ladders: `with_ladders(state, ladders)`: the state with other ladders, a list of those of the runs.
-    """
-
-    like: TrainState
-    all_like: TrainState
-    hypers_like: Hyper
-    begin: Callable[[Any, Hyper], TrainState]
-    iterate: Any
-    need: MemoryNeed
-    mesh: Mesh
-    devices_of_a_run: int
-    part: Callable[[TrainState, int], TrainState] = lambda state, _: state
-    whole: Callable[[list[TrainState]], TrainState] = lambda states: states[0]
-    with_ladders: Callable[[TrainState, list], TrainState] = lambda state, ladders: dataclasses.replace(
-        state, ladder=ladders[0]
-    )
-
-    @functools.cached_property
-    def compiled(self) -> Any:
-        """The iteration, compiled once for all runs that share it."""
-        return self.iterate.lower(self.all_like, self.hypers_like).compile()
-
-
-@functools.lru_cache(maxsize=4)
-def program_of_run(game: Game, config: Config, devices: int | Literal["all"]) -> Program:
-    """Of one run, whose configuration has this static part."""
-    mesh = make_mesh(config, devices)
-    begin = functools.partial(init, game, config)
-    hyper = place(mesh, WHOLE, jax.eval_shape(lambda: jax.tree.map(jnp.float32, config.hyper)))
-    like = place_state(mesh, jax.eval_shape(begin, jax.ShapeDtypeStruct((), np.uint32), hyper))
-    where = jax.tree.map(lambda leaf: leaf.sharding, like)
-    iteration = make_iteration(game, config, mesh)
-    return Program(
-        like=like,
-        all_like=like,
-        hypers_like=hyper,
-        begin=jax.jit(begin, out_shardings=where),
-        iterate=jax.jit(iteration, donate_argnums=0, out_shardings=(where, NamedSharding(mesh, WHOLE))),
-        need=memory_need(game, config, like, mesh.size),
-        mesh=mesh,
-        devices_of_a_run=mesh.size,
-    )
-
-
-def run_program(
-    game: Game,
-    program: Program,
+def train_runs(
+    game: AnyGame,
+    compiled_run: CompiledRun,
     configs: Sequence[Config],
     folders: Sequence[Path],
     *,
-    seeds: Any,
-    hypers: Hyper,
+    seeds: Seeds,
+    hyper: Hyper,
     resume: bool,
     accept_changes: bool,
     tensorboard: bool,
     console: Console | None,
 ) -> list[TrainResult]:
-    """See `train`; the configurations differ in the seed and in `hyper` alone.
+    """Trains the runs of one program; see `train`.
 
     Args:
-      program: of the runs.
-      configs: of each run.
-      folders: of each run.
-      seeds: of the runs, as the program takes them.
-      hypers: likewise.
+      game: the game to learn.
+      compiled_run: the program.
+      configs: the configuration of each run; they differ in the seed and in `hyper` alone.
+      folders: the folder of each run.
+      seeds: as `compiled_run.begin` takes them.
+      hyper: likewise.
       resume: see `train`.
       accept_changes: see `train`.
       tensorboard: see `train`.
       console: see `train`.
     """
-    config, mesh = configs[0], program.mesh
-    seeds, hypers = (place(mesh, WHOLE, each) for each in (seeds, hypers))
-    # Tried before anything is written, so that what cannot work leaves no folder behind.
+    config, mesh = configs[0], compiled_run.mesh
+    seeds, hyper = (place(mesh, WHOLE, each) for each in (seeds, hyper))
+    # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
     if tensorboard:
         summary_writer()
-    free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), program.need
+    free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
     need.check(config, free)
     console = Console(quiet=True) if console is None else console
     runs = [
-        _Run(each, folder, describe_run(game, each, program.devices_of_a_run))
+        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run))
         for each, folder in zip(configs, folders, strict=True)
     ]
-    told = str(folders[0]) if len(runs) == 1 else str(folders[0].parent)
+    name = folders[0] if len(runs) == 1 else folders[0].parent
     for run in runs:
         check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
     with console.status("solving the game, to count mistakes" if config.evaluate_every else "beginning"):
-        evaluation = Evaluation(game, config)
-    wait_for_all("the folder is checked")
+        evaluation = PeriodicEvaluation(game, config)
+    wait_for_all("folders are checked")
+    writers = runs if is_first() else []
     try:
         with contextlib.ExitStack() as stack:
-            for run in runs if is_first() else []:
+            for run in writers:
                 stack.enter_context(only_trainer(run.folder))
-                # Again, since another trainer may have been there meanwhile.
+                # Another process may have trained there since the first check.
                 changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
                 if changes:
                     warnings.warn(f"{run.folder} was made with {changes}; going on with what is asked", stacklevel=2)
-            start, state = _last_or_fresh(runs, program, seeds, hypers)
+            start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
             if start < config.iterations:
                 with console.status("compiling"):
-                    need = need.with_rest(program.compiled)
-                    evaluation.compile(program.like)
+                    need = need.with_temporary(compiled_run.compiled)
+                    evaluation.compile(compiled_run.abstract_run)
                 need.check(config, free)
-            wait_for_all("the state is there")
-            for run in runs if is_first() else []:
+            wait_for_all("state is restored")
+            for run in writers:
                 run.checkpoints.set_aside_after(start)
                 write_config(run.folder, run.description)
-            beginning = f"resumed {told} at iteration {start}" if start else config.make_network().summary(game)
-            console.print(beginning, highlight=False, soft_wrap=True)
-            for run in runs if is_first() else []:
                 run.log = stack.enter_context(MetricsLog(run.folder, start, tensorboard))
-            loop = _Loop(program, runs, evaluation, console)
-            return loop.go_on(start, state, lambda state: program.compiled(state, hypers))
+            beginning = f"resumed {name} at iteration {start}" if start else config.make_network().summary(game)
+            console.print(beginning, highlight=False, soft_wrap=True)
+            return _Loop(compiled_run, hyper, runs, evaluation, console).iterate(start, state)
+    except AzjaxError:
+        raise
     except OSError as error:
-        raise RunError(f"{told}: {error.strerror or error}") from error
+        raise FileError(f"{name}: {error.strerror or error}") from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        raise SettingsError(f"{told}: the memory ran out; {need.explain(config)}") from error
+        raise SettingsError(f"{name}: the memory ran out; {need.explain(config)}") from error
 
 
 @dataclasses.dataclass
 class _Run:
-    """A run, its folder, and, once it goes on, where its rows are written."""
+    """One run: its configuration, its folder and, in the process that writes, its open metrics files."""
 
     config: Config
     folder: Path
-    description: dict[str, Any]
+    description: RunDescription
     log: MetricsLog | None = None
 
     @functools.cached_property
@@ -253,58 +196,58 @@ class _Run:
         return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
 
 
-def _last_or_fresh(runs: Sequence[_Run], program: Program, seeds: Any, hypers: Hyper) -> tuple[int, TrainState]:
-    """How many iterations are done in all of the runs, and the state after them."""
+def _restore_or_begin(
+    runs: Sequence[_Run], compiled_run: CompiledRun, seeds: Seeds, hyper: Hyper
+) -> tuple[int, TrainState]:
+    """The number of iterations that all runs have done, and the state after them."""
     if all(run.checkpoints.steps() for run in runs):
-        found = [run.checkpoints.restore(program.like) for run in runs]
-        # Whoever was killed while they were saved has some that are ahead.
-        start = min(step for step, _ in found)
+        newest = [run.checkpoints.restore(compiled_run.abstract_run) for run in runs]
+        # A process killed between two saves leaves some runs ahead of the others.
+        start = min(step for step, _ in newest)
         states = [
-            state if step == start else run.checkpoints.restore(program.like, start)[1]
-            for run, (step, state) in zip(runs, found, strict=True)
+            state if step == start else run.checkpoints.restore(compiled_run.abstract_run, start)[1]
+            for run, (step, state) in zip(runs, newest, strict=True)
         ]
-        return start, program.whole(states)
+        return start, compiled_run.stack(states)
     for run in runs:
-        # Rows beyond the first checkpoint were written after it.
+        # Rows after the first checkpoint is due prove that there was one.
         if any(row["iteration"] > run.config.checkpoint_every for row in read_rows(run.folder / METRICS)):
             raise RunError(
                 f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
             )
         for step in run.checkpoints.unfinished_steps():
             warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
-    return 0, program.begin(seeds, hypers)
+    return 0, compiled_run.begin(seeds, hyper)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Loop:
-    """Runs whose folders are open and locked."""
+    """Iterates runs whose folders are open and locked."""
 
-    program: Program
+    compiled_run: CompiledRun
+    hyper: Hyper
     runs: Sequence[_Run]
-    evaluation: Evaluation
+    evaluation: PeriodicEvaluation
     console: Console
 
-    def go_on(
-        self, done: int, state: TrainState, iterate: Callable[[TrainState], tuple[TrainState, Metrics]]
-    ) -> list[TrainResult]:
-        """Iterates from the state after `done` iterations until the end, or a signal."""
+    def iterate(self, done: int, state: TrainState) -> list[TrainResult]:
+        """Iterates from the state after `done` iterations until the end or a signal."""
         config = self.runs[0].config
         simulations = config.num_games * config.steps_per_iteration * config.num_simulations
         latest, total = dict[str, float](), {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
-        with _progress(self.console) as progress, _stop_requests() as stops:
-            task = progress.add_task("", total=config.iterations, completed=done, rates="")
+        with progress_bar(self.console) as progress, _stop_requests() as stops:
+            task = progress.add_task("", total=config.iterations, completed=done, status="")
             while done < config.iterations and stopped_by is None:
                 began = time.perf_counter()
                 with jax.transfer_guard("disallow"):
-                    state, metrics = iterate(state)
+                    state, metrics = self.compiled_run.compiled(state, self.hyper)
                     rows = _rows(jax.device_get(metrics), len(self.runs))
                 seconds = time.perf_counter() - began
                 done += 1
                 if self.evaluation.is_due(done):
                     state = self._evaluate(done, state, rows)
-                evaluation_seconds = time.perf_counter() - began - seconds
-                times = {"seconds": seconds, "evaluation_seconds": evaluation_seconds}
+                times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
                 for run, row in zip(self.runs, rows, strict=True):
                     rates = {
                         "games_per_second": row["games"] / seconds,
@@ -314,7 +257,7 @@ class _Loop:
                         run.log.write(done, row, {**times, **rates})
                 if all(row["skipped_in_a_row"] > config.max_skipped_updates for row in rows):
                     self._give_up(done, state, rows)
-                # Read once, so that a signal which comes later is served after the next iteration.
+                # Read once: a signal that comes later is served after the next iteration.
                 stop = largest_of_all(stops[0] if stops else 0)
                 stopped_by = signal.Signals(stop) if stop else None
                 if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
@@ -322,37 +265,37 @@ class _Loop:
                 latest |= _mean(rows)
                 total = {name: taken + times[name] for name, taken in total.items()}
                 games = sum(row["games"] for row in rows) / seconds
-                progress.update(task, completed=done, rates=_show(latest, games, len(rows) * simulations / seconds))
+                progress.update(task, completed=done, status=status_of(latest, games, len(rows) * simulations / seconds))
         if total["evaluation_seconds"]:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
         stopped_by = stopped_by if done < config.iterations else None
         return [
-            TrainResult(run.folder, done, stopped_by, functools.partial(self.program.part, state, number))
-            for number, run in enumerate(self.runs)
+            TrainResult(run.folder, done, stopped_by, functools.partial(self.compiled_run.select, state, index))
+            for index, run in enumerate(self.runs)
         ]
 
     def _evaluate(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> TrainState:
-        """Adds what is measured to the rows, and returns the state on its ladder."""
+        """Adds the evaluation of each run to its row; returns the state with the new ladders."""
         ladders = []
-        for number, row in enumerate(rows):
-            part = self.program.part(state, number)
-            if not row["skipped_in_a_row"]:  # else the network may be broken, and learn no more
-                part, measured = self.evaluation(done, part)
-                row |= measured
-            ladders.append(part.ladder)
-        return self.program.with_ladders(state, ladders)
+        for index, row in enumerate(rows):
+            run_state = self.compiled_run.select(state, index)
+            if not row["skipped_in_a_row"]:  # else the network may be broken for good
+                run_state, metrics = self.evaluation(done, run_state)
+                row |= metrics
+            ladders.append(run_state.ladder)
+        return dataclasses.replace(state, ladder=self.compiled_run.stack(ladders))
 
     def _save(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> None:
-        for number, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
-            # The rows first: a checkpoint without them could not be resumed to the same files.
+        for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
+            # The rows go first: without them a run could not resume from the checkpoint to the same files.
             if run.log is not None:
                 run.log.flush()
-            run.checkpoints.save(done, self.program.part(state, number), self.evaluation.score(row))
+            run.checkpoints.save(done, self.compiled_run.select(state, index), self.evaluation.score(row))
 
     def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
-        """Too many updates in a row had a gradient that is not finite: what the last one learned from is kept."""
-        run, row, state = self.runs[0], rows[0], self.program.part(state, 0)
+        """Saves the batch of the last skipped update of the first run, and raises."""
+        run, row, state = self.runs[0], rows[0], self.compiled_run.select(state, 0)
         path = run.folder / f"skipped_batch_{done}.npz"
         whole = state.iteration.sharding
         batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, run.config, state.replay)
@@ -366,23 +309,23 @@ class _Loop:
 
 
 def _rows(metrics: Metrics, count: int) -> list[dict[str, float]]:
-    """A row for each run, of metrics [] or [count]."""
+    """One row for each run, from metrics of shape [], or [P] in a population."""
     columns = {name: np.reshape(value, count) for name, value in metrics.items()}
-    return [{name: float(column[number]) for name, column in columns.items()} for number in range(count)]
+    return [{name: float(column[index]) for name, column in columns.items()} for index in range(count)]
 
 
 def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Of what all rows have."""
+    """The means of the metrics that all rows have."""
     names = set.intersection(*map(set, rows))
     return {name: sum(row[name] for row in rows) / len(rows) for name in names}
 
 
 @contextlib.contextmanager
 def _stop_requests() -> Iterator[list[signal.Signals]]:
-    """Collects Ctrl-C and SIGTERM; after the first, the next one acts as usual."""
+    """Collects Ctrl-C and SIGTERM; after the first of them the next one acts as usual."""
     stops: list[signal.Signals] = []
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def request(number: int, frame: FrameType | None) -> None:
         del frame
         stops.append(signal.Signals(number))
         signal.signal(number, before[number])
@@ -390,31 +333,10 @@ def _stop_requests() -> Iterator[list[signal.Signals]]:
     before: dict[int, Any] = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            # Only the main thread may listen; elsewhere the caller does.
+            # Only the main thread may set handlers; in other threads the caller handles signals.
             with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, ask)
+                before[number] = signal.signal(number, request)
         yield stops
     finally:
-        for listened, handler in before.items():
-            signal.signal(listened, handler)
-
-
-def _progress(console: Console) -> Progress:
-    """Fits into 80 columns."""
-    return Progress(
-        BarColumn(12), MofNCompleteColumn(), TextColumn("{task.fields[rates]}"), TimeRemainingColumn(), console=console
-    )
-
-
-def _show(row: dict[str, float], games_per_second: float, simulations_per_second: float) -> str:
-    """The latest numbers beside the bar."""
-    shown = f"loss {row['loss']:.2f}, "
-    if "mistakes" in row:
-        shown += f"{row['mistakes']:.0f} mistakes, "
-    if "ladder_rating" in row:
-        shown += f"{row['ladder_rating']:+.0f} Elo, "
-    return f"{shown}{_thousands(games_per_second)} games/s, {_thousands(simulations_per_second)} simulations/s"
-
-
-def _thousands(rate: float) -> str:
-    return f"{rate / 1000:.1f}k" if rate < 10_000 else f"{rate / 1000:,.0f}k"
+        for number, handler in before.items():
+            signal.signal(number, handler)

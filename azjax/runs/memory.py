@@ -1,17 +1,18 @@
-"""Whether a run fits into the memory, told before it begins."""
+"""The memory that a run needs, checked before it begins."""
 
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any
-
 import jax
+from jaxtyping import PyTree
 
-from azjax.games.game import Game
+from azjax.core.errors import SettingsError
+from azjax.games.game import AnyGame
+from azjax.networks import Variables
 from azjax.search import evaluators
 from azjax.search.tree_memory import empty_tree
-from azjax.core.errors import SettingsError
 from azjax.training.config import Config
+from azjax.training.iteration import TrainState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,61 +20,69 @@ class MemoryNeed:
     """Bytes that a run needs on each of its devices.
 
     Attributes:
-      replay: the positions to learn from.
-      learner: the rest of the state: weights, optimiser, running games.
-      trees: of one search.
-      rest: of an iteration beside these, as XLA tells once it has compiled it; 0 before that.
+      replay: the replay.
+      learner: all else in the state: weights, optimizer and running games.
+      trees: the trees of one search.
+      temporary: what else the compiled iteration needs, by XLA's analysis; 0 until it is compiled.
     """
 
     replay: int
     learner: int
     trees: int
-    rest: int = 0
+    temporary: int = 0
 
     @property
     def total(self) -> int:
-        return self.replay + self.learner + self.trees + self.rest
+        return self.replay + self.learner + self.trees + self.temporary
 
-    def with_rest(self, compiled: Any) -> "MemoryNeed":
-        """The same, with all that the compiled iteration needs."""
+    def with_temporary(self, compiled: jax.stages.Compiled) -> "MemoryNeed":
+        """The need including the temporary arrays of the compiled iteration, where the backend reports them."""
         analysis = compiled.memory_analysis()
         if analysis is None:
             return self
         bytes_ = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
-        # Outputs that take the place of the donated state count once.
+        # Outputs that reuse the memory of the donated state count once.
         bytes_ += analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-        return dataclasses.replace(self, rest=max(0, bytes_ - dataclasses.replace(self, rest=0).total))
+        return dataclasses.replace(self, temporary=max(0, bytes_ - (self.replay + self.learner + self.trees)))
 
     def check(self, config: Config, free: int) -> None:
-        """
+        """Refuses a run that needs more than the `free` bytes.
+
         Raises:
-          SettingsError: more is needed than the `free` bytes.
+          SettingsError: it does; the message names the largest part and the field to lower.
         """
         if self.total > free:
             raise SettingsError(f"the memory is too small: {show_bytes(free)} are free, and {self.explain(config)}")
 
     def explain(self, config: Config) -> str:
-        """What needs how much, and which field to lower for the largest."""
+        """The size of each part, and the field to lower for the largest."""
         searches = f"num_games = {config.num_games}, num_simulations = {config.num_simulations}"
         parts = [
             (self.replay, f"replay %s (replay_size = {config.replay_size})", "replay_size"),
             (self.trees, f"search trees %s ({searches})", "num_games or num_simulations"),
-            (self.learner, "weights, optimiser and games %s", "width, depth or num_games"),
+            (self.learner, "weights, optimizer and games %s", "width, depth or num_games"),
             (
-                self.rest,
-                f"the rest of an iteration %s (batch_size = {config.batch_size})",
+                self.temporary,
+                f"temporary arrays %s (batch_size = {config.batch_size})",
                 "num_games, batch_size or width",
             ),
         ]
-        told = ", ".join(name % show_bytes(size) for size, name, _ in parts if size)
-        return f"about {show_bytes(self.total)} are needed: {told}; lower {max(parts)[2]}"
+        sizes = ", ".join(name % show_bytes(size) for size, name, _ in parts if size)
+        return f"about {show_bytes(self.total)} are needed: {sizes}; lower {max(parts)[2]}"
 
 
-def memory_need(game: Game, config: Config, state: Any, num_devices: int = 1) -> MemoryNeed:
-    """What the shapes alone tell of it; `state` is a `TrainState`, or the shapes of one, to split over devices."""
+def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: int = 1) -> MemoryNeed:
+    """The need by shapes alone, without temporary arrays.
+
+    Args:
+      game: the game that is learned.
+      config: the configuration of the run.
+      state: the state of the run, or its shapes, on all devices together.
+      num_devices: number of devices over which the run is split.
+    """
     evaluator = evaluators.network(config.make_network(), game)
 
-    def trees(variables: Any) -> Any:
+    def trees(variables: Variables) -> PyTree:
         states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))
         return empty_tree(game, evaluator, variables, states, num_simulations=config.num_simulations)
 
@@ -86,18 +95,18 @@ def memory_need(game: Game, config: Config, state: Any, num_devices: int = 1) ->
 
 
 def free_memory(device: jax.Device, sharers: int = 1) -> int:
-    """Bytes that a device has left: its own, or its part of the machine's where `sharers` devices have none."""
+    """Free bytes of a device; where it has no memory of its own, its share of the machine's among `sharers` devices."""
     stats = device.memory_stats()
     if stats and "bytes_limit" in stats:
-        return stats["bytes_limit"] - stats["bytes_in_use"]
+        return int(stats["bytes_limit"] - stats["bytes_in_use"])
     return free_in_machine() // sharers
 
 
 def free_in_machine(root: Path = Path("/")) -> int:
-    """Bytes of main memory that this process may still take, control groups (containers, Slurm) respected.
+    """Bytes of main memory that this process may still allocate, within its control groups (containers, SLURM).
 
     Args:
-      root: where `proc` and `sys` lie.
+      root: the folder that contains `proc` and `sys`.
     """
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -110,7 +119,7 @@ def free_in_machine(root: Path = Path("/")) -> int:
         groups = []
     for group in groups:
         _, controllers, path = group.split(":", 2)
-        # Version 2 has one hierarchy, version 1 one a controller.
+        # Version 2 has one hierarchy, version 1 has one for each controller.
         if controllers == "":
             files, mount = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
         elif "memory" in controllers.split(","):
@@ -118,7 +127,7 @@ def free_in_machine(root: Path = Path("/")) -> int:
             mount = root / "sys/fs/cgroup/memory"
         else:
             continue
-        # Every group above has a limit of its own. In a container the path may not be there; its top is.
+        # Every parent group has a limit too. In a container the path itself may be missing, but its root is there.
         inside = mount / path.lstrip("/")
         for folder in (inside, *inside.parents):
             free = min(free, _free_in_group(folder, *files))
@@ -131,17 +140,17 @@ def _free_in_group(folder: Path, limit: str, usage: str, reclaimable: str) -> fl
     try:
         left = int((folder / limit).read_text()) - int((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return left + int(stat.get(reclaimable, 0))  # cached files give way
+        return left + int(stat.get(reclaimable, 0))  # cached files can be evicted
     except (OSError, ValueError):  # no such group, or no limit
         return float("inf")
 
 
-def _num_bytes(tree: Any) -> int:
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+def _num_bytes(tree: PyTree) -> int:
+    return sum(int(leaf.size * leaf.dtype.itemsize) for leaf in jax.tree.leaves(tree))
 
 
 def show_bytes(num_bytes: int) -> str:
-    """A number of bytes with its unit."""
+    """A number of bytes with a readable unit."""
     for scale, unit in ((1e9, "GB"), (1e6, "MB")):
         if num_bytes >= scale:
             return f"{num_bytes / scale:.1f} {unit}"

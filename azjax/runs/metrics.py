@@ -1,44 +1,50 @@
-"""What a run writes down as it goes: JSON lines, and TensorBoard where asked.
+"""The metrics files of a run: JSON lines, and optionally TensorBoard.
 
-`metrics.jsonl` holds only what is the same in every run of the same configuration; times go to `timing.jsonl`.
+`metrics.jsonl` is the same in every run of one configuration; `timing.jsonl` holds times and rates.
 """
 
-from azjax.core.errors import InputError
 import contextlib
 import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from azjax.core.errors import RunError
+from azjax.core.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
 
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
 
+Row: TypeAlias = dict[str, Any]
+"""A line of either file: `iteration`, an int, and floats by name; None for a number that is not finite."""
+
 
 class MetricsLog:
-    """Appends a row an iteration to both files of a run.
+    """Appends one row for each iteration to both files of a run.
 
     Args:
-      folder: the run's.
-      iteration: rows of later iterations are cut off: they belong to work that the checkpoint does not hold; those
-        up to it must be there.
+      folder: the run folder.
+      iteration: the iteration of the checkpoint. Later rows are dropped, since the checkpoint does not contain them.
       tensorboard: write the same numbers to `folder/tensorboard` too.
+
     Raises:
       RunError: a row up to `iteration` is damaged or missing.
     """
 
     def __init__(self, folder: Path, iteration: int, tensorboard: bool = False):
         for name in (METRICS, TIMING):
-            _cut_back(folder / name, iteration)
+            _drop_rows_after(folder / name, iteration)
         self._files = {name: (folder / name).open("a") for name in (METRICS, TIMING)}
         self._tensorboard = (
             summary_writer()(str(folder / "tensorboard"), purge_step=iteration + 1) if tensorboard else None
         )
 
     def write(self, iteration: int, metrics: dict[str, float], timing: dict[str, float]) -> None:
-        """Adds the rows of `iteration`; numbers that are not finite become null."""
+        """Appends the rows of `iteration`; numbers that are not finite become null."""
         for name, row in ((METRICS, metrics), (TIMING, timing)):
             finite = {key: value if math.isfinite(value) else None for key, value in row.items()}
             self._files[name].write(json.dumps({"iteration": iteration, **finite}) + "\n")
@@ -47,15 +53,15 @@ class MetricsLog:
                 self._tensorboard.add_scalar(key, value, iteration)
 
     def flush(self) -> None:
-        """Returns when all rows are on the disk."""
+        """Returns when all rows are on disk."""
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Lets go of the files; rows since the last `flush` may be lost, as they are when a process is killed."""
+        """Closes the files; rows since the last `flush` may be lost."""
         for file in self._files.values():
-            # A disk that is full was told of by `flush`, or what stops the run is told now.
+            # `flush` has reported a full disk, and another error that ends the run must not be hidden.
             with contextlib.suppress(OSError):
                 file.close()
         if self._tensorboard is not None:
@@ -64,13 +70,15 @@ class MetricsLog:
     def __enter__(self) -> "MetricsLog":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file up to the first that cannot be read; a missing file has none."""
-    rows = []
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a metrics file up to the first that cannot be read; none if the file is missing."""
+    rows: list[Row] = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
             row = json.loads(line)
@@ -81,7 +89,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _cut_back(path: Path, iteration: int) -> None:
+def _drop_rows_after(path: Path, iteration: int) -> None:
     kept = [row for row in read_rows(path) if row["iteration"] <= iteration]
     if [row["iteration"] for row in kept] != list(range(1, iteration + 1)):
         sound = next((n for n, row in enumerate(kept) if row["iteration"] != n + 1), len(kept))
@@ -91,11 +99,11 @@ def _cut_back(path: Path, iteration: int) -> None:
     partial.replace(path)
 
 
-def summary_writer() -> Any:
+def summary_writer() -> "type[SummaryWriter]":
     """TensorBoard's writer class.
 
     Raises:
-      ValueError: tensorboardX is not installed.
+      InputError: tensorboardX is not installed.
     """
     try:
         from tensorboardX import SummaryWriter

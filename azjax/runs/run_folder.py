@@ -1,71 +1,146 @@
-"""The folder of a run: what it was made with, who trains there, and its weights for those who only read."""
+"""The run folder: what a run was made with, the lock of its trainer, and loading its state."""
 
 import contextlib
 import dataclasses
 import fcntl
+import functools
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 import jax
+import numpy as np
+from jaxtyping import Array, PyTree, UInt32
 
-from azjax.games.registry import options_of
-from azjax.games.game import Game
-from azjax.games.registry import make
-from azjax.core.errors import RunError
+from azjax.core.errors import FileError, RunError
+from azjax.games.game import AnyGame, Game, State
+from azjax.games.protocols import next_game, without_history
+from azjax.games.registry import make, options_of
+from azjax.networks import Variables
 from azjax.runs.checkpoint import Checkpoints
 from azjax.training.config import Config, Hyper
-from azjax.runs.fingerprint import rules_fingerprint
 from azjax.training.iteration import TrainState, init
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
+FORMAT = 2
+"""The format of run folders. Version 0.1 of azjax wrote format 1, without the number."""
+
 _LOCK = "lock"
 _MAY_CHANGE = {"iterations"}  # on resume
 _NEEDS_NO_CONSENT = {"devices"}  # the same run up to rounding
 _PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
 
+_S = TypeVar("_S", bound=State)
 
-def load_run(folder: str | Path) -> tuple[Game, Config]:
+
+class RunDescription(TypedDict):
+    """What determines every bit of a run, as `config.json` holds it.
+
+    Attributes:
+      format: see `FORMAT`.
+      versions: of the packages, by name.
+      platform: JAX's backend.
+      devices: number of devices over which the run is split.
+      game: the name for `azjax.make`.
+      game_rules: see `rules_fingerprint`.
+      options: the options for `azjax.make`.
+      config: the fields of `Config`.
+    """
+
+    format: int
+    versions: dict[str, str]
+    platform: str
+    devices: int
+    game: str
+    game_rules: str
+    options: dict[str, Any]
+    config: dict[str, Any]
+
+
+def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
     """The game and the configuration of a run folder.
 
     Raises:
-      RunError: it is not a run folder.
+      RunError: it is not a run folder, or another version of azjax wrote it.
     """
     saved = _read_config(Path(folder))
     try:
-        config: Any = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in saved["config"].items()
         }
-        return make(saved["game"], **saved["options"]), Config(**{**config, "hyper": Hyper(**config["hyper"])})
+        config = Config(**{**fields, "hyper": Hyper(**fields["hyper"])})
+        return make(saved["game"], **saved["options"]), config
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
 
 
 def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainState]:
-    """The number and the state of a checkpoint of a run, the newest sound one by default.
+    """A checkpoint of a run.
+
+    Args:
+      folder: the run folder.
+      step: the number of the checkpoint; the newest sound one if None.
+
+    Returns:
+      the number of the checkpoint and its state.
 
     Raises:
-      RunError: it is not a run folder, or there is no sound checkpoint, or it was written by another version.
+      RunError: it is not a run folder, it has no sound checkpoint, or another version of azjax wrote it.
     """
     game, config = load_run(folder)
     like = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
     return Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)
 
 
-def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Any]:
-    """As `load_state`, and of the state the network's averaged variables alone."""
+def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Variables]:
+    """As `load_state`, but only `TrainState.ema`: the variables with which a run is evaluated and played."""
     step, state = load_state(folder, step)
-    return step, state.averaged
+    return step, state.ema
 
 
-def describe_run(game: Game, config: Config, num_devices: int) -> dict[str, Any]:
-    """What decides every bit of a run, as `config.json` holds it."""
+@functools.lru_cache(maxsize=4)
+def rules_fingerprint(game: AnyGame) -> str:
+    """16 hexadecimal digits that change with the rules of a game, but not with their implementation.
+
+    It is the beginning of the SHA-256 of all positions, legal actions, observations and rewards of 32 x 64 plies of
+    random play, and of the symmetries of the last positions. A rule that matters in none of these does not change it.
+    """
+    digest = hashlib.sha256()
+    # NumPy has frozen this generator, unlike `default_rng`.
+    bits = np.random.RandomState(0).randint(0, 2**32, (64, 32), np.uint32)
+    played = jax.device_get(jax.jit(functools.partial(_play_at_random, game))(bits))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(played):
+        digest.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape}".encode())
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _play_at_random(game: Game[_S], bits: UInt32[Array, "T G"]) -> PyTree:
+    """What `rules_fingerprint` hashes: T plies of G games."""
+    keys = jax.random.split(jax.random.key(0), bits.shape[1])
+
+    def play(states: _S, bits: UInt32[Array, "G"]) -> tuple[_S, PyTree]:
+        actions = jax.vmap(game.sample_legal_action)(states, bits)
+        following = jax.vmap(game.step)(states, actions)
+        describe = jax.vmap(
+            lambda state: (without_history(game, state), game.legal_action_mask(state), game.observe(state))
+        )
+        return jax.vmap(functools.partial(next_game, game))(keys, following), describe(following)
+
+    last, described = jax.lax.scan(play, jax.vmap(game.init)(keys), bits)
+    return described, jax.vmap(lambda state: game.symmetries(without_history(game, state)))(last)
+
+
+def describe_run(game: AnyGame, config: Config, num_devices: int) -> RunDescription:
+    """The description of a run that begins now."""
     description = {
+        "format": FORMAT,
         "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
         "platform": jax.default_backend(),
         "devices": num_devices,
@@ -74,59 +149,63 @@ def describe_run(game: Game, config: Config, num_devices: int) -> dict[str, Any]
         "options": options_of(game),
         "config": dataclasses.asdict(config),
     }
-    return json.loads(json.dumps(description))
+    as_saved: RunDescription = json.loads(json.dumps(description))
+    return as_saved
 
 
-def check_folder(folder: Path, description: dict[str, Any], *, resume: bool, accept_changes: bool) -> str:
-    """Holds that a run may begin in `folder`, or that the run in it may go on; writes nothing.
+def check_folder(folder: Path, description: RunDescription, *, resume: bool, accept_changes: bool) -> str:
+    """Checks that a run may begin in `folder`, or that the run in it may continue; writes nothing.
 
     Returns:
-      the changes that were accepted, or need not be, in words; empty where there are none.
+      the changes that were accepted or need no consent, in words; empty if there are none.
 
     Raises:
-      RunError: neither may be.
+      RunError: the run may neither begin nor continue.
     """
-    # What was cut off before it began leaves these alone.
+    # A run that was stopped before it began leaves only these files.
     if not folder.exists() or (
         folder.is_dir() and {path.name for path in folder.iterdir()} <= {_LOCK, CONFIG + ".partial"}
     ):
         return ""
-    saved = _read_config(folder)
+    saved: dict[str, Any] = {**_read_config(folder)}
     if not resume:
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
+    current: dict[str, Any] = {**description}
     saved["config"] = with_defaults(saved["config"])
-    saved = {name: description[name] for name in ("platform", "devices", "game_rules")} | saved
-    if (saved["game"], saved["options"]) != (description["game"], description["options"]):
-        saved["game_rules"] = description["game_rules"]  # another game says more
-    found = {name: each for name, each in _differences(saved, description).items() if name not in _MAY_CHANGE}
-    changes = "; ".join(f"{name} = {was}, asked for {now}" for name, (was, now) in found.items())
-    if found.keys() - _NEEDS_NO_CONSENT and not accept_changes:
+    saved = {name: current[name] for name in ("platform", "devices", "game_rules")} | saved
+    if (saved["game"], saved["options"]) != (current["game"], current["options"]):
+        saved["game_rules"] = current["game_rules"]  # the name of another game says more
+    differences = {name: pair for name, pair in _differences(saved, current).items() if name not in _MAY_CHANGE}
+    changes = "; ".join(f"{name} = {was}, requested {now}" for name, (was, now) in differences.items())
+    if differences.keys() - _NEEDS_NO_CONSENT and not accept_changes:
         raise RunError(
-            f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with what is asked"
+            f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with what is requested"
         )
     return changes
 
 
 def with_defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """A saved configuration with the fields that came later: it was made with their defaults."""
+    """A saved configuration with the defaults of the fields that were added after it was saved."""
     defaults = json.loads(json.dumps(dataclasses.asdict(Config())))
-    return defaults | config | {"hyper": defaults["hyper"] | config["hyper"]}
+    merged: dict[str, Any] = defaults | config | {"hyper": defaults["hyper"] | config["hyper"]}
+    return merged
 
 
 @contextlib.contextmanager
 def only_trainer(folder: Path) -> Iterator[None]:
-    """Makes the folder and holds its lock, which the system lets go of when the process ends, however it does.
+    """Makes the folder and holds its lock. The system releases the lock when the process ends, however it ends.
 
     Raises:
-      RunError: another process trains there, or the folder cannot be made or written.
+      RunError: another process trains there.
+      FileError: the folder cannot be made or written.
     """
     verb = "written" if folder.exists() else "made"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Not emptied: it tells who has it.
+        # Opened without truncating: the file names the process that holds it.
         file = (folder / _LOCK).open("a+")
     except OSError as error:
-        raise RunError(f"{folder} cannot be {verb}: {error.strerror}") from error
+        raise FileError(f"{folder} cannot be {verb}: {error.strerror}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,33 +214,32 @@ def only_trainer(folder: Path) -> Iterator[None]:
             holder = file.read().strip()
             raise RunError(f"{folder}: another process trains there" + (holder and f": {holder}")) from None
         except OSError as error:
-            raise RunError(f"{folder} cannot be locked: {error.strerror}") from error
-        # Only told to others, so that a full disk is left to what must be written.
+            raise FileError(f"{folder} cannot be locked: {error.strerror}") from error
+        # The name is only information: a full disk is reported when something important is written.
         with contextlib.suppress(OSError):
             file.truncate(0)
             os.write(file.fileno(), f"number {os.getpid()} on {platform.node()}\n".encode())
         yield
 
 
-def write_config(folder: Path, description: dict[str, Any]) -> None:
-    """Makes the folder that of a run.
+def write_config(folder: Path, description: RunDescription) -> None:
+    """Writes `config.json`, which makes the folder a run folder.
 
     Raises:
-      RunError: it cannot be written.
+      FileError: it cannot be written.
     """
     partial = folder / (CONFIG + ".partial")
     try:
         partial.write_text(json.dumps(description, indent=2) + "\n")
         partial.replace(folder / CONFIG)
     except OSError as error:
-        raise RunError(f"{folder} cannot be written: {error.strerror}") from error
+        raise FileError(f"{folder} cannot be written: {error.strerror}") from error
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> RunDescription:
     try:
-        saved = json.loads((folder / CONFIG).read_text())
+        saved: RunDescription = json.loads((folder / CONFIG).read_text())
         _ = saved["game"], {**saved["options"], **saved["config"], **saved["config"]["hyper"]}
-        return saved
     except FileNotFoundError:
         problem = f"there is no {CONFIG}" if folder.is_dir() else "there is no such folder"
     except NotADirectoryError:
@@ -170,16 +248,24 @@ def _read_config(folder: Path) -> dict[str, Any]:
         problem = str(error.strerror)
     except (ValueError, KeyError, TypeError):
         problem = f"its {CONFIG} cannot be read"
+    else:
+        if saved.get("format", 1) == FORMAT:
+            return saved
+        writer = saved.get("versions", {}).get("azjax", "of an unknown version")
+        raise RunError(
+            f"{folder} was written by azjax {writer}, whose runs this version cannot load; to train it again, take "
+            f"the settings from its {CONFIG} (CHANGELOG.md lists those with new names)"
+        )
     raise RunError(f"{folder} is not a run folder: {problem}")
 
 
-def _differences(saved: dict, asked: dict) -> dict[str, tuple[Any, Any]]:
-    """Fields that differ, named as the options are, with both values."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in {**saved, **asked}:
-        was, now = saved.get(name), asked.get(name)
+def _differences(saved: dict[str, Any], current: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The innermost fields that differ, with both values."""
+    differences: dict[str, tuple[Any, Any]] = {}
+    for name in {**saved, **current}:
+        was, now = saved.get(name), current.get(name)
         if isinstance(was, dict) and isinstance(now, dict):
-            found |= _differences(was, now)
+            differences |= _differences(was, now)
         elif was != now:
-            found[name] = (was, now)
-    return found
+            differences[name] = (was, now)
+    return differences

@@ -7,83 +7,84 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Float32, PRNGKeyArray
 
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.training.config import Config
-from azjax.training.iteration import TrainState
-from azjax.training.learner import update
-from azjax.training.replay import count_known
-from azjax.training.self_play import self_play
+from azjax.training.iteration import Metrics, TrainState
+from azjax.training.learner import Learner, update
+from azjax.training.replay import Steps, count_known
+from azjax.training.self_play import Games, self_play
 
 _ROUNDS = 5
 
 
 class Throughput(NamedTuple):
-    """Seconds of an iteration.
+    """Seconds of the parts of an iteration.
 
     Attributes:
-      network: self-play's searches judge positions.
-      tree_and_rules: the rest of self-play: the tree goes down and up, games move on.
-      optimiser_steps: the network learns.
+      network: the network evaluates positions for the searches of self-play.
+      tree_and_rules: the rest of self-play: tree operations and game rules.
+      optimizer_steps: the optimizer steps.
     """
 
     network: float
     tree_and_rules: float
-    optimiser_steps: float
+    optimizer_steps: float
 
     @property
     def shares(self) -> dict[str, float]:
-        """Of the whole, by name."""
+        """The shares of the whole, by name."""
         return {name.replace("_", " "): seconds / sum(self) for name, seconds in self._asdict().items()}
 
 
-def measure_throughput(game: Game, config: Config, state: TrainState) -> Throughput:
-    """Runs the parts of an iteration by themselves, after they were compiled; medians of five rounds.
+def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Throughput:
+    """Times the parts of an iteration one by one, without compilation; medians of five rounds.
 
-    The network is run as often as self-play calls it, on as many positions at once, and what self-play takes longer is
-    the tree and the rules.
+    The network is timed on as many calls and positions as self-play needs. The rest of the time of self-play counts as
+    tree and rules.
 
     Args:
-      game: the game.
-      config: of the run.
-      state: of the run, with games that have ended in its replay.
+      game: the game that is learned.
+      config: the configuration of the run.
+      state: the state of the run; some games must have ended in its replay.
     """
     network, hyper = config.make_network(), jax.tree.map(jnp.float32, config.hyper)
     key = jax.random.key(0)
-    # The root is judged too.
+    # One evaluation more than simulations: the root.
     calls = round(config.steps_per_iteration * (config.mean_simulations + 1))
 
     @jax.jit
-    def play(state: TrainState) -> Any:
+    def play(state: TrainState) -> tuple[Games, Steps]:
         return self_play(game, network, config, state.variables, hyper, key, state.games)
 
     @jax.jit
-    def learn(state: TrainState) -> Any:
+    def learn(state: TrainState) -> tuple[Learner, Metrics]:
         known = count_known(state.replay)
 
-        def step(learner: Any, key: jax.Array) -> Any:
+        def step(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
             return update(learner, config, hyper, game, network, state.replay, known, key)
 
         return jax.lax.scan(step, state.learner, jax.random.split(key, config.updates_per_iteration))
 
     @jax.jit
-    def evaluate(variables: Variables, observations: jax.Array) -> Any:
-        def call(_: Any, total: jax.Array) -> jax.Array:
-            # Each call waits for the one before.
-            logits, value, _ = network.apply(variables, observations + 0 * total, train=False)
-            return total + jnp.sum(value) + jnp.sum(logits)
+    def evaluate(variables: Variables, observations: Float32[Array, "G ..."]) -> Float[Array, ""]:
+        def call(_: Any, total: Float[Array, ""]) -> Float[Array, ""]:
+            # Each call depends on the result of the previous one.
+            output, _ = network.apply(variables, observations + 0 * total, train=False)
+            return total + jnp.sum(output.value) + jnp.sum(output.prior_logits)
 
         return jax.lax.fori_loop(0, calls, call, jnp.float32(0))
 
     observations = jax.vmap(game.observe)(state.games.states)
-    self_playing = _seconds_of(lambda: play(state))
-    evaluating = min(self_playing, _seconds_of(lambda: evaluate(state.variables, observations)))
-    return Throughput(evaluating, self_playing - evaluating, _seconds_of(lambda: learn(state)))
+    self_play_seconds = _seconds_of(lambda: play(state))
+    network_seconds = min(self_play_seconds, _seconds_of(lambda: evaluate(state.variables, observations)))
+    return Throughput(network_seconds, self_play_seconds - network_seconds, _seconds_of(lambda: learn(state)))
 
 
 def _seconds_of(run: Callable[[], Any]) -> float:
-    """Median, without the first, which compiles."""
+    """The median time of a call, after one that compiles."""
     jax.block_until_ready(run())
     times = []
     for _ in range(_ROUNDS):

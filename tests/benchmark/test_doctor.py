@@ -16,7 +16,7 @@ WELL = {
     "machine": {"device": "cpu: cpu, 1 in all", "load_average": 0.1},
     "extras": {"play": True, "plot": True},
     "free_memory": 10**9,
-    "presets": {"connect2": {"replay": 10**6, "learner": 10**5, "trees": 10**4, "rest": 0}},
+    "presets": {"connect2": {"replay": 10**6, "learner": 10**5, "trees": 10**4, "temporary": 0}},
     "rates": RATES,
 }
 
@@ -47,7 +47,7 @@ def test_what_to_set_is_told():
     (line,) = advice(free_memory=10**6)
     assert line == (
         "The preset of connect2 does not fit: about 1.1 MB are needed: replay 1.0 MB (replay_size = 4096), search "
-        "trees 10.0 kB (num_games = 64, num_simulations = 16), weights, optimiser and games 100.0 kB; lower "
+        "trees 10.0 kB (num_games = 64, num_simulations = 16), weights, optimizer and games 100.0 kB; lower "
         "replay_size."
     )
     assert "fits barely" in advice(free_memory=13 * 10**5)[0]

@@ -1,4 +1,4 @@
-"""How processes meet, watch each other and end, without JAX's part; tests/slow/test_many_processes.py has that."""
+"""How processes meet, watch each other and end, without JAX; tests/slow/test_many_processes.py tests it with JAX."""
 
 import contextlib
 import re
@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from azjax.runs import RunError
-from azjax.training import peers
+from azjax.core.errors import RunError
+from azjax.parallel import peers
 
 
 @pytest.fixture
@@ -20,50 +20,51 @@ def port():
 
 
 def _meet(port, ranks, processes):
-    """What each process of `ranks` gets: its connections, or its error."""
-    found = {}
+    """The connections or the error message of each process of `ranks`."""
+    met = {}
 
-    def meet(rank, told):
+    def meet(rank, processes):
         try:
-            way = peers._gather if rank == 0 else peers._come
-            found[rank] = way("localhost", port, rank, told)
+            met[rank] = (
+                peers._accept_all(port, processes) if rank == 0 else peers._connect("localhost", port, rank, processes)
+            )
         except RunError as error:
-            found[rank] = str(error)
+            met[rank] = str(error)
 
     threads = [threading.Thread(target=meet, args=each) for each in zip(ranks, processes, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    return found
+    return met
 
 
-def _close(found):
-    for connections, _ in found.values():
+def _close(met):
+    for connections, _ in met.values():
         for connection in connections.values():
             connection.close()
 
 
 def test_all_meet_at_process_0(port):
-    found = _meet(port, [0, 1, 2], [3, 3, 3])
-    assert {rank: sorted(connections) for rank, (connections, _) in found.items()} == {0: [1, 2], 1: [0], 2: [0]}
-    _close(found)
+    met = _meet(port, [0, 1, 2], [3, 3, 3])
+    assert {rank: sorted(connections) for rank, (connections, _) in met.items()} == {0: [1, 2], 1: [0], 2: [0]}
+    _close(met)
 
 
-def test_processes_that_were_told_of_another_number_are_refused(port):
-    found = _meet(port, [0, 1], [2, 3])
-    assert found[0] == found[1] == "process 1 of 3 came where process 0 of 2 waits for the others"
+def test_processes_with_different_numbers_of_processes_are_refused(port):
+    met = _meet(port, [0, 1], [2, 3])
+    assert met[0] == met[1] == "process 1 of 3 came where process 0 of 2 waits for the others"
 
 
-def test_who_never_came_is_named(port, monkeypatch):
+def test_missing_processes_are_named(port, monkeypatch):
     monkeypatch.setattr(peers, "_MEETING_SECONDS", 1.0)
-    assert _meet(port, [0], [3])[0] == "of 3 processes there never came: 1, 2"
+    assert _meet(port, [0], [3])[0] == "of 3 processes these are missing: 1, 2"
     assert re.match(rf"process 0 cannot be reached at localhost:{port}: .*refused", _meet(port, [1], [3])[1])
 
 
-def test_somebody_elses_connection_does_not_count(port):
-    found = {}
-    server = threading.Thread(target=lambda: found.update(_meet(port, [0], [2])))
+def test_a_connection_from_another_program_does_not_count(port):
+    met = {}
+    server = threading.Thread(target=lambda: met.update(_meet(port, [0], [2])))
     server.start()
     stranger = None
     while stranger is None:
@@ -72,15 +73,15 @@ def test_somebody_elses_connection_does_not_count(port):
         except OSError:
             continue
     stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-    found |= _meet(port, [1], [2])
+    met |= _meet(port, [1], [2])
     server.join(60)
     stranger.close()
-    _close(found)
+    _close(met)
 
 
 WATCH = """
 import socket, sys, time
-from azjax.training import peers
+from azjax.parallel import peers
 peers._SILENCE_SECONDS, peers._GRACE_SECONDS = 2.0, 2.0
 watch = peers._Watch(0, {{3: socket.socket(fileno=int(sys.argv[1])), 4: socket.socket(fileno=int(sys.argv[2]))}})
 {then}
@@ -95,16 +96,16 @@ time.sleep(60)
         (lambda peer: peer.sendall(b"here\n"), "", "azjax: process 3 gave no sign of life for 2 seconds,"),
         (lambda peer: peer.sendall(b"here\nstopped\n"), "", "azjax: process 3 stopped,"),
         (lambda peer: peer.sendall(b"lost 1 died\n"), "", "azjax: process 1 died,"),
-        # An error of its own is told instead.
+        # The own error is printed instead.
         (
             lambda peer: peer.sendall(b"stopped\n"),
             "watch.fail(True); time.sleep(4); sys.exit('own error')",
             "own error",
         ),
     ],
-    ids=["death", "silence", "stop", "told", "own"],
+    ids=["death", "silence", "stop", "reported", "own error"],
 )
-def test_a_lost_peer_ends_this_process_and_is_told_to_the_rest(act, then, line):
+def test_a_lost_peer_ends_this_process_and_is_reported_to_the_others(act, then, line):
     (ours, lost), (others, witness) = socket.socketpair(), socket.socketpair()
     with ours, lost, others, witness:
         handed = [ours.fileno(), others.fileno()]
@@ -113,23 +114,23 @@ def test_a_lost_peer_ends_this_process_and_is_told_to_the_rest(act, then, line):
         ours.close()
         others.close()
         witness.settimeout(0.2)
-        told = []
+        received = []
 
         def live():
-            """Says that it is there, and hears what it is told, until the other end is gone."""
+            """Sends signs of life and collects messages until the other end closes."""
             with contextlib.suppress(OSError):
-                while told[-1:] != [b""]:
+                while received[-1:] != [b""]:
                     witness.sendall(b"here\n")
                     with contextlib.suppress(TimeoutError):
-                        told.append(witness.recv(4096))
+                        received.append(witness.recv(4096))
 
         thread = threading.Thread(target=live)
         thread.start()
-        assert lost.recv(4)  # it has begun
+        assert lost.recv(4)  # the first sign of life
         act(lost)
         _, err = process.communicate(timeout=60)
         thread.join()
     assert process.returncode == 1
     assert err.startswith(line), err
     assert len(err.splitlines()) == 1
-    assert (b"lost " if "azjax" in line else b"stopped") in b"".join(told)
+    assert (b"lost " if "azjax" in line else b"stopped") in b"".join(received)
