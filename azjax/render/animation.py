@@ -1,69 +1,226 @@
-"""A whole game as one animated SVG: a shape that several positions share is written once, with the times it is seen."""
+"""A whole game as one animated SVG, or as slides to click through. Axis letter: `T` moves of the game.
 
+A shape that several positions share is written once, with its places and the times at which it is visible.
+"""
+
+import dataclasses
 import hashlib
+import html
+import importlib.resources
+import itertools
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
-from typing import Any
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text
-from azjax.render.tracks import Track, draw_frames, fill, follow
+from azjax.render.drawing import LAYERS
+from azjax.render.picture import svg
 
-_SLIDE, _FADE = 0.4, 0.2  # of a ply
-_PLIES_AT_THE_END = 3
+_SVG = "http://www.w3.org/2000/svg"
+_SLIDE, _FADE = 0.4, 0.2  # durations in plies
+_REST_PLIES = 3  # at the end
 
 
-def animate(game: Game, states: Sequence[Any], actions: Sequence[int], *, seconds_per_ply: float = 1.0) -> str:
-    """The game as one SVG document that runs in a loop, and rests at the end.
+def animate(game: AnyGame, states: Sequence[State], actions: Sequence[int], *, seconds_per_ply: float = 1.0) -> str:
+    """A game as one SVG document that runs in a loop, with a rest at the end.
 
-    Pieces slide, captured ones fade. Readers who ask for reduced motion, and programs that know no animation, see the
-    last position.
+    Pieces slide and captured ones fade. With reduced motion, and in programs without animation, the last position is
+    shown.
 
     Args:
-      game: draws the positions.
-      states: T + 1 positions, the first without a move.
-      actions: T; action t leads from position t to the next.
-      seconds_per_ply: how long a position stays.
+      game: the game.
+      states: T + 1 positions, beginning with the start.
+      actions: T actions; action t leads from position t to position t + 1.
+      seconds_per_ply: how long each position is shown.
 
     Raises:
-      ValueError: the numbers of states and actions do not fit, or the time is not positive.
+      InputError: the numbers of states and actions do not match, or the time is not positive.
     """
     if not seconds_per_ply > 0:
         raise InputError(f"seconds_per_ply must be positive, got {seconds_per_ply}")
-    frames = draw_frames(game, states, actions)
-    pictures = b"".join(map(ElementTree.tostring, frames))
-    plies = len(actions) + _PLIES_AT_THE_END
-    name = f"azjax-{hashlib.sha256(pictures).hexdigest()[:8]}"
+    frames = _frames(game, states, actions)
+    digest = hashlib.sha256(b"".join(map(ElementTree.tostring, frames))).hexdigest()
+    name, plies = f"azjax-{digest[:8]}", len(actions) + _REST_PLIES
     names: dict[str, str] = {}
 
-    root = frames[-1]
-    label = root.attrib["aria-label"]
-    moves = [action_to_text(game, state, int(action)) for state, action in zip(states, actions, strict=False)]
-    root.set("aria-label", f"A game of {len(actions)} plies, animated. Moves: {', '.join(moves)}. At the end: {label}")
-    root.set("class", f"{root.attrib['class']} {name}")
+    picture = frames[-1]
+    label = picture.attrib["aria-label"]
+    moves = ", ".join(_move_texts(game, states, actions))
+    picture.set("aria-label", f"A game of {len(actions)} plies, animated. Moves: {moves}. At the end: {label}")
+    picture.set("class", f"{picture.attrib['class']} {name}")
     elements = []
-    for track in follow(frames):
+    for track in _tracks(frames):
         element, keyframes = track.final_element(), _keyframes(track, plies)
         if keyframes:
             element.set("style", f"animation-name:{names.setdefault(keyframes, f'{name}-{len(names)}')}")
         elements.append((track, element))
-    fill(root, elements)
+    _replace_shapes(picture, elements)
     css = f".{name} *{{animation:{plies * seconds_per_ply:g}s ease-in-out infinite}}"
     css += "".join(f"@keyframes {short}{{{keyframes}}}" for keyframes, short in names.items())
     css += f"@media(prefers-reduced-motion:reduce){{.{name} *{{animation:none!important}}}}"
-    ElementTree.SubElement(root, "style").text = css
-    return ElementTree.tostring(root, encoding="unicode")
+    ElementTree.SubElement(picture, "style").text = css
+    return ElementTree.tostring(picture, encoding="unicode")
 
 
-def _keyframes(track: Track, plies: int) -> str:
-    """CSS of its changes in an animation of so many plies; empty where there are none."""
-    known = track.known_places()
-    fades, slides = None in track.places, len(set(known)) > 1
+def slideshow(game: AnyGame, states: Sequence[State], actions: Sequence[int], *, title: str) -> str:
+    """A game as a board with a slider, buttons, keys and the list of moves.
+
+    The result is a piece of HTML that needs no server and loads nothing. It opens at the last position, and without
+    scripts it shows that position alone.
+
+    Args:
+      game: the game.
+      states: T + 1 positions, beginning with the start.
+      actions: T actions; action t leads from position t to position t + 1.
+      title: heading; plain text.
+
+    Raises:
+      InputError: the numbers of states and actions do not match.
+    """
+    frames = _frames(game, states, actions)
+    labels = [frame.attrib["aria-label"] for frame in frames]
+    elements = []
+    for track in _tracks(frames):
+        element = track.final_element()
+        if changes := _changes(track):
+            element.set("data-changes", changes)
+        elements.append((track, element))
+    board = frames[-1]
+    _replace_shapes(board, elements)
+    items = (
+        f'<li><button type="button" disabled data-label="{html.escape(label)}">{html.escape(move)}</button></li>'
+        for move, label in zip(["start", *_move_texts(game, states, actions)], labels, strict=True)
+    )
+    page = importlib.resources.files("azjax.render").joinpath("slides.html").read_text(encoding="utf-8")
+    for name, content in (
+        ("TITLE", html.escape(title)),
+        ("PLIES", str(len(actions))),
+        ("MOVES", "".join(items)),
+        ("BOARD", ElementTree.tostring(board, encoding="unicode")),
+    ):
+        page = page.replace(f"<!--{name}-->", content).replace(f'"{name}"', f'"{content}"')
+    return page
+
+
+@dataclasses.dataclass(eq=False)
+class _Track:
+    """One shape through the game.
+
+    Attributes:
+      layer: layer of the sheet.
+      shape: the shape as SVG, without its place.
+      places: place in each frame: "x y", "" for a shape without a place, or None while the shape is absent.
+    """
+
+    layer: str
+    shape: str
+    places: list[str | None]
+
+    def final_element(self) -> ElementTree.Element:
+        """The shape as it is in the last frame."""
+        element = ElementTree.fromstring(self.shape)
+        if self.filled_places()[-1]:
+            element.set("transform", f"translate({self.filled_places()[-1]})")
+        if self.places[-1] is None:
+            element.set("opacity", "0")
+        return element
+
+    def filled_places(self) -> list[str]:
+        """`places`, where an absent shape stays at its last place, or waits at its first one."""
+        filled: list[str] = []
+        last = next(place for place in self.places if place is not None)
+        for place in self.places:
+            last = last if place is None else place
+            filled.append(last)
+        return filled
+
+
+def _frames(game: AnyGame, states: Sequence[State], actions: Sequence[int]) -> list[ElementTree.Element]:
+    """The pictures of the positions, each with the action that led to it marked."""
+    if len(states) != len(actions) + 1:
+        raise InputError(f"a game of {len(actions)} actions has {len(actions) + 1} states, got {len(states)}")
+    frames = []
+    for state, action in zip(states, [None, *actions], strict=True):
+        frame = ElementTree.fromstring(svg(game, state, last_action=action))
+        for element in frame.iter():
+            element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+        frames.append(frame if "aria-label" in frame.attrib else _as_sheet(game, frame))
+    return frames
+
+
+def _as_sheet(game: AnyGame, picture: ElementTree.Element) -> ElementTree.Element:
+    """A sheet with one shape: a picture that was not drawn on a `Sheet`, such as one of another library."""
+    width, height = (picture.attrib[side].removesuffix("px") for side in ("width", "height"))
+    size = {"width": width, "viewBox": f"0 0 {width} {height}"}
+    sheet = ElementTree.Element("svg", size, role="img", **{"class": "azjax", "aria-label": game.name})
+    ElementTree.SubElement(sheet, "g", {"class": "pieces"}).append(picture)
+    return sheet
+
+
+def _move_texts(game: AnyGame, states: Sequence[State], actions: Sequence[int]) -> list[str]:
+    return [action_to_text(game, state, int(action)) for state, action in zip(states, actions, strict=False)]
+
+
+def _tracks(frames: Sequence[ElementTree.Element]) -> list[_Track]:
+    """The shapes of all frames, the lowest layer first.
+
+    A shape that disappears while an equal one appears is a piece that moves.
+    """
+    tracks: list[_Track] = []
+    for number, frame in enumerate(frames):
+        for layer in LAYERS:
+            shapes = _shapes(frame, layer)
+            absent = []
+            for track in (track for track in tracks if track.layer == layer):
+                if (track.shape, track.places[-1]) in shapes:
+                    del shapes[track.shape, track.places[-1]]
+                    track.places.append(track.places[-1])
+                else:
+                    absent.append(track)
+            for (shape, place), origin in shapes.items():
+                alike = [track for track in absent if track.shape == shape]
+                leaving = [track for track in alike if track.places[-1] and place]
+                returning = [track for track in alike if track.places[-1] is None and place in track.places]
+                if leaving or returning:
+                    track = (leaving or returning)[0]
+                    absent.remove(track)
+                    track.places.append(place)
+                else:
+                    tracks.append(_Track(layer, shape, [origin] * number + [place]))
+            for track in absent:
+                track.places.append(None)
+    return sorted(tracks, key=lambda track: LAYERS.index(track.layer))
+
+
+def _shapes(frame: ElementTree.Element, layer: str) -> dict[tuple[str, str | None], str | None]:
+    """The (shape, place) pairs of a layer, in order, and where each appears from; None for a shape that fades in."""
+    shapes: dict[tuple[str, str | None], str | None] = {}
+    for element in frame.findall(f"g[@class='{layer}']/*"):
+        place = element.attrib.pop("transform", "").removeprefix("translate(").removesuffix(")")
+        origin = element.attrib.pop("data-from", None)
+        shapes[ElementTree.tostring(element, encoding="unicode"), place] = origin
+    return shapes
+
+
+def _replace_shapes(sheet: ElementTree.Element, elements: Sequence[tuple[_Track, ElementTree.Element]]) -> None:
+    """Puts the elements of tracks into the layers of a frame, in place of the frame's own shapes."""
+    for group in sheet.findall("g"):
+        sheet.remove(group)
+    for layer in LAYERS:
+        group = ElementTree.SubElement(sheet, "g", {"class": layer})
+        group.extend(element for track, element in elements if track.layer == layer)
+    sheet.set("xmlns", _SVG)
+
+
+def _keyframes(track: _Track, plies: int) -> str:
+    """The CSS keyframes of a track in an animation of `plies` plies; empty if the shape never changes."""
+    filled = track.filled_places()
+    fades, slides = None in track.places, len(set(filled)) > 1
     looks = []
-    for place, known_place in zip(track.places, known, strict=True):
+    for place, filled_place in zip(track.places, filled, strict=True):
         opacity = [f"opacity:{int(place is not None)}"] if fades else []
-        x, _, y = known_place.partition(" ")
+        x, _, y = filled_place.partition(" ")
         looks.append(";".join([*opacity, f"transform:translate({x}px,{y}px)"] if slides else opacity))
     stops = [(0.0, looks[0])]
     for frame in range(1, len(looks)):
@@ -72,3 +229,17 @@ def _keyframes(track: Track, plies: int) -> str:
     if len(stops) == 1:
         return ""
     return "".join(f"{100 * ply / plies:.2f}%{{{look}}}" for ply, look in [*stops, (plies, looks[-1])])
+
+
+def _changes(track: _Track) -> str:
+    """The frames at which a shape moves, appears or disappears, such as "0 50 150;7 250 150;9 -".
+
+    A shape without a place is at "0 0". The result is empty if the shape never changes.
+    """
+    looks = [
+        f"{filled or '0 0'}{'' if place is not None else ' -'}"
+        for filled, place in zip(track.filled_places(), track.places, strict=True)
+    ]
+    changes = [(0, looks[0])]
+    changes += ((at, look) for at, (before, look) in enumerate(itertools.pairwise(looks), 1) if before != look)
+    return ";".join(f"{at} {look}" for at, look in changes) if len(changes) > 1 else ""

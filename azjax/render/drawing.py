@@ -1,29 +1,48 @@
-"""Parts of pictures: a sheet for one position, and the shapes that games put on it.
+"""The parts of a board picture: a sheet with layers, and SVG shapes to put on it.
 
-A picture is one SVG document that scales, follows light and dark mode, loads nothing and runs nothing. A square of the
-board is 100 by 100 units and the top left corner of the board is (0, 0), so the middle of square (row, column) is
-(100 column + 50, 100 row + 50); `data-rows` and `data-columns` tell how many there are. Colours are named by their
-role, such as `first` for the pieces of player 0.
+A picture is one SVG document that scales, follows light and dark mode, has no scripts and loads nothing. A square of
+the board is 100 by 100 units and the top left corner of the board is (0, 0), so the center of square (row, column) is
+(100 column + 50, 100 row + 50). `data-rows` and `data-columns` give the size of the board. Colors are named by their
+role; `first`, for example, is the color of player 0's pieces.
 """
 
 import math
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
+from jaxtyping import Array, Float
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text, player_names
 
 SQUARE = 100
-LAYERS = ("board", "marks", "pieces", "signs")
-"""What lies beneath what."""
+"""The side of a square."""
 
-Colors = Mapping[str, tuple[str, str]]
-"""Colours by role, each in light and in dark mode."""
+LAYERS = ("board", "marks", "pieces", "signs")
+"""The layers of a sheet, the lowest first."""
+
+Colors: TypeAlias = Mapping[str, tuple[str, str]]
+"""Colors by role, each in light and in dark mode."""
+
+Length: TypeAlias = float | int
+Point: TypeAlias = tuple[Length, Length]
+"""(x, y)."""
+
+Square: TypeAlias = tuple[int, int]
+"""(row, column); rows are counted from the top."""
+
+Likely: TypeAlias = Sequence[tuple[int, float]]
+"""Actions and their probabilities, the most probable first."""
+
+Policy: TypeAlias = Float[Array | np.ndarray, "A"]
+"""Probabilities of the actions."""
+
+Attributes: TypeAlias = dict[str, str | float | int]
+"""Attributes of an SVG element; see `shape`."""
 
 COMMON_COLORS: Colors = {
     "card": ("#fcfbf8", "#1d1f24"),
@@ -35,17 +54,19 @@ COMMON_COLORS: Colors = {
     "win-edge": ("#ffffff", "#10131a"),
     "last": ("#f2b632", "#d99f2b"),
 }
-SMALLEST_PROBABILITY = 0.01
-_LONGER_SIDE = 400  # pixels, where the page asks for no size
+MIN_PROBABILITY = 0.01
+"""Actions below it are not drawn."""
+
+_LONGER_SIDE = 400  # pixels, unless the page sets a size
 
 
-def number(value: float) -> str:
+def number(value: Length) -> str:
     """A length with at most one decimal."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
 
 
-def shape(tag: str, *inside: str, **attributes: Any) -> str:
-    """An SVG element; `stroke_width=3` is written `stroke-width="3"`, and `fill="ink"` is the colour of that role."""
+def shape(tag: str, *inside: str, **attributes: str | float | int) -> str:
+    """An SVG element; `stroke_width=3` is written `stroke-width="3"`, and `fill="ink"` is the color of that role."""
     written = []
     for name, value in attributes.items():
         if name in ("fill", "stroke") and value != "none":
@@ -59,41 +80,45 @@ def shape(tag: str, *inside: str, **attributes: Any) -> str:
     return f"{start}>{''.join(inside)}</{tag}>" if inside else f"{start}/>"
 
 
-def rectangle(x: float, y: float, width: float, height: float, **attributes: Any) -> str:
+def rectangle(x: Length, y: Length, width: Length, height: Length, **attributes: str | float | int) -> str:
+    """A rectangle with its top left corner at (x, y)."""
     return shape("rect", x=x, y=y, width=width, height=height, **attributes)
 
 
-def circle(x: float, y: float, radius: float, **attributes: Any) -> str:
+def circle(x: Length, y: Length, radius: Length, **attributes: str | float | int) -> str:
+    """A circle with its center at (x, y)."""
     return shape("circle", cx=x, cy=y, r=radius, **attributes)
 
 
-def path(data: str, **attributes: Any) -> str:
+def path(data: str, **attributes: str | float | int) -> str:
+    """An SVG path."""
     return shape("path", d=data, **attributes)
 
 
-def line(start: tuple[float, float], end: tuple[float, float], **attributes: Any) -> str:
+def line(start: Point, end: Point, **attributes: str | float | int) -> str:
+    """A straight line."""
     return path(f"M{number(start[0])} {number(start[1])}L{number(end[0])} {number(end[1])}", **attributes)
 
 
-def words(x: float, y: float, text: str, size: float, **attributes: Any) -> str:
-    """Text with its middle at (x, y)."""
-    centred = {"dy": "0.35em", "text_anchor": "middle"}
-    return shape("text", escape(text), x=x, y=y, font_size=size, **centred, **attributes)
+def text(x: Length, y: Length, content: str, size: Length, **attributes: str | float | int) -> str:
+    """Text with its center at (x, y)."""
+    style: Attributes = {"dy": "0.35em", "text_anchor": "middle"}
+    return shape("text", escape(content), x=x, y=y, font_size=size, **style, **attributes)
 
 
-def middle(row: float, column: float) -> tuple[float, float]:
-    """(x, y) of the middle of a square."""
+def center(row: Length, column: Length) -> Point:
+    """The center of a square."""
     return SQUARE * (column + 0.5), SQUARE * (row + 0.5)
 
 
-def tile(row: int, column: int, inset: float, **attributes: Any) -> str:
+def tile(row: int, column: int, inset: Length, /, **attributes: str | float | int) -> str:
     """A square of the board, smaller by `inset` on each side."""
     side = SQUARE - 2 * inset
     return rectangle(SQUARE * column + inset, SQUARE * row + inset, side, side, **attributes)
 
 
-def arrow(start: tuple[float, float], end: tuple[float, float], width: float, gap: float, **attributes: Any) -> str:
-    """From one point towards another, `gap` squares short of it; `width` is that of the shaft."""
+def arrow(start: Point, end: Point, width: Length, gap: Length, **attributes: str | float | int) -> str:
+    """An arrow from `start` towards `end` that stops `gap` squares before it; `width` is that of the shaft."""
     length = math.dist(start, end)
     along = [(after - before) / length for before, after in zip(start, end, strict=True)]
     half, wing = width / 2, 0.9 * width + 5
@@ -111,121 +136,122 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f}%"
 
 
-def percentage(x: float, y: float, probability: float, size: float, **attributes: Any) -> str:
-    """A probability with its middle at (x, y), smaller where it has three digits, so that all are about as wide."""
-    text = percent(probability)
-    return words(x, y, text, size * min(1, 3.2 / len(text)), font_weight="600", **attributes)
+def percentage(x: Length, y: Length, probability: float, size: Length, **attributes: str | float | int) -> str:
+    """A probability with its center at (x, y); 100% is written smaller, so that all are about as wide."""
+    content = percent(probability)
+    return text(x, y, content, size * min(1, 3.2 / len(content)), font_weight="600", **attributes)
 
 
-def likely_actions(game: Game, policy: Any, count: int) -> list[tuple[int, float]]:
-    """The `count` most probable actions and their probabilities, falling; those below 1% are left out.
-
-    Args:
-      policy: float [A], or None, which has no likely actions.
+def likely_actions(game: AnyGame, policy: Policy | None, count: int) -> list[tuple[int, float]]:
+    """The `count` most probable actions with their probabilities, by falling probability and at least 1%.
 
     Raises:
-      ValueError: `policy` has another shape.
+      InputError: `policy` does not have the game's number of actions.
     """
     if policy is None:
         return []
-    policy = np.asarray(policy, np.float64)
-    if policy.shape != (game.num_actions,):
-        raise InputError(f"{game.name}: a policy has shape ({game.num_actions},), got {policy.shape}")
-    order = np.argsort(-policy, kind="stable")[:count]
-    return [(int(action), float(policy[action])) for action in order if policy[action] >= SMALLEST_PROBABILITY]
+    probabilities = np.asarray(policy, np.float64)
+    if probabilities.shape != (game.num_actions,):
+        raise InputError(f"{game.name}: a policy has shape ({game.num_actions},), got {probabilities.shape}")
+    order = np.argsort(-probabilities, kind="stable")[:count].tolist()
+    return [(action, float(probabilities[action])) for action in order if probabilities[action] >= MIN_PROBABILITY]
 
 
 class Sheet:
-    """The board, room for coordinates around it, and a line of words beneath.
+    """A board with a margin for coordinates and a line of text below.
 
     Args:
-      look: its name; two pictures with the same look have the same colours.
-      rows, columns: of the board.
-      colors: of the look's own roles. `first` and `second`, the pieces of the players, and their edges
-        `first-edge` and `second-edge` must be among them.
+      look: name of the style; pictures with the same look have the same colors.
+      rows: of the board.
+      columns: of the board.
+      colors: the colors of the look. They must include the pieces of the players, `first` and `second`, and their
+        edges, `first-edge` and `second-edge`.
     """
 
     def __init__(self, look: str, rows: int, columns: int, colors: Colors) -> None:
         self.look, self.rows, self.columns = look, rows, columns
         self.colors = {**COMMON_COLORS, **colors}
         self.layers: dict[str, list[str]] = {layer: [] for layer in LAYERS}
-        # Words have the same size in all pictures that are equally large.
+        # Makes text equally large in all pictures of the same size.
         self.scale = max(rows, columns, 3) * SQUARE / 520
 
     def add(self, layer: str, *shapes: str) -> None:
+        """Puts shapes on top of a layer."""
         self.layers[layer] += shapes
 
-    def piece(self, row: float, column: float, *shapes: str, falls: bool = False) -> None:
-        """A piece, drawn around (0, 0), on a square. `animate` slides it, or lets it fall from above the board."""
-        x, y = (number(length) for length in middle(row, column))
+    def piece(self, row: Length, column: Length, *shapes: str, falls: bool = False) -> None:
+        """Puts a piece, drawn around (0, 0), on a square. Animations slide it, or drop it from above the board."""
+        x, y = (number(length) for length in center(row, column))
         fall = {"data-from": f"{x} {-SQUARE}"} if falls else {}
         self.add("pieces", shape("g", *shapes, transform=f"translate({x} {y})", **fall))
 
-    def ground(self, **attributes: Any) -> str:
+    def ground(self, **attributes: str | float | int) -> str:
         """The whole board, a little wider than its squares."""
         width, height = SQUARE * self.columns + 12, SQUARE * self.rows + 12
         return rectangle(-6, -6, width, height, rx=14, stroke_width=4, **attributes)
 
-    def strike(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """A line through the squares, (row, column), that won."""
-        (x1, y1), (x2, y2) = middle(*start), middle(*end)
+    def strike(self, start: Square, end: Square) -> None:
+        """Draws the winning line through a row of squares."""
+        (x1, y1), (x2, y2) = center(*start), center(*end)
         beyond = 0.28 * SQUARE / max(abs(x2 - x1), abs(y2 - y1), 1)
         over = ((x2 - x1) * beyond, (y2 - y1) * beyond)
         ends = (x1 - over[0], y1 - over[1]), (x2 + over[0], y2 + over[1])
         for color, width in (("win-edge", 14), ("win", 8)):
             self.add("signs", line(*ends, stroke=color, stroke_width=width, stroke_linecap="round"))
 
-    def heat(self, likely: Sequence[tuple[tuple[int, int], float]], numbers: int) -> None:
-        """Squares ((row, column), probability), falling, and the percentages of the first `numbers` of them."""
-        for place, (square, probability) in enumerate(likely):
+    def heat(self, likely: Sequence[tuple[Square, float]], badges: int) -> None:
+        """Shades squares by their probabilities, sorted falling, and writes the first `badges` of these."""
+        for rank, (square, probability) in enumerate(likely):
             opacity = 0.1 + 0.5 * probability / likely[0][1]
             self.add("marks", tile(*square, 3, rx=10, fill="policy", fill_opacity=opacity))
-            if place < numbers:
-                self.add("signs", percentage(*middle(*square), probability, 24, fill="ink"))
+            if rank < badges:
+                self.add("signs", percentage(*center(*square), probability, 24, fill="ink"))
 
-    def arrows(self, moves: Sequence[tuple[tuple[int, int], tuple[int, int], float]], badges: int) -> None:
-        """Moves (from, to, probability), falling, and the percentages of the first `badges` of them."""
-        badged: list[tuple[float, float]] = []
+    def arrows(self, moves: Sequence[tuple[Square, Square, float]], badges: int) -> None:
+        """Draws moves (from, to, probability), sorted falling, and writes the first `badges` probabilities."""
+        badged: list[Point] = []
         signs: list[str] = []
-        for place, (start, end, probability) in enumerate(moves):
+        for rank, (start, end, probability) in enumerate(moves):
             strength = probability / moves[0][2]
-            at, tip = middle(*end), 0.08
-            if place < badges:
-                if at in badged:
-                    at = middle(*(0.64 * before + 0.36 * after for before, after in zip(start, end, strict=True)))
+            at, tip = center(*end), 0.08
+            if rank < badges:
+                if at in badged:  # another move ends there
+                    at = center(*(0.64 * before + 0.36 * after for before, after in zip(start, end, strict=True)))
                 else:
                     tip = 0.24
                 badged.append(at)
                 badge = circle(*at, 23, fill="policy", stroke="on-policy", stroke_width=2)
                 signs = [*signs, badge, percentage(*at, probability, 19, fill="on-policy")]
-            style = {"fill": "policy", "opacity": 0.45 + 0.5 * strength}
-            signs.insert(0, arrow(middle(*start), middle(*end), 5 + 9 * strength, tip, **style))
+            style: Attributes = {"fill": "policy", "opacity": 0.45 + 0.5 * strength}
+            signs.insert(0, arrow(center(*start), center(*end), 5 + 9 * strength, tip, **style))
         self.add("signs", *signs)
 
     def coordinates(self, columns: Sequence[str] | None = None, *, rows: bool = True) -> None:
-        """Names of the columns, letters by default, beneath the board, and numbers of the rows beside it."""
+        """Writes the columns' names (letters by default) below the board and the rows' numbers beside it."""
         size = 23 * self.scale
         for column, name in enumerate(columns or string.ascii_lowercase[: self.columns]):
             y = SQUARE * self.rows + 26 * self.scale
-            self.add("board", words(SQUARE * (column + 0.5), y, name, size, fill="faint"))
+            self.add("board", text(SQUARE * (column + 0.5), y, name, size, fill="faint"))
         for row in range(self.rows if rows else 0):
             label = str(self.rows - row)
-            self.add("board", words(-22 * self.scale, SQUARE * (row + 0.5), label, size, fill="faint"))
+            self.add("board", text(-22 * self.scale, SQUARE * (row + 0.5), label, size, fill="faint"))
 
     def document(
         self,
-        game: Game,
-        state: Any,
+        game: AnyGame,
+        state: State,
         *details: str,
-        likely: Sequence[tuple[int, float]] = (),
+        likely: Likely = (),
         last_move: str | None = None,
     ) -> str:
-        """The picture. Beneath the board stands whose turn it is, or who has won, and what the marks mean.
+        """The SVG document. The line below the board says who is to move or has won, and explains the marks.
 
         Args:
-          details: sentences for people who hear the picture: what is where.
-          likely: of `likely_actions`; told too.
-          last_move: told too.
+          game: the game.
+          state: the position.
+          details: sentences for screen readers, such as which pieces stand where.
+          likely: result of `likely_actions`.
+          last_move: the last move as text.
         """
         width = max(SQUARE * self.columns + 92 * self.scale, 400 * self.scale)
         height = SQUARE * self.rows + 128 * self.scale
@@ -236,11 +262,11 @@ class Sheet:
         if player is not None:
             color = ("first", "second")[player]
             parts = [_dot(color, stroke=f"{color}-edge", stroke_width=0.06 * size), " ", *parts]
-        self.add("signs", self._line_of_words(left + margin, foot, size, "start", parts))
+        self.add("signs", _caption(left + margin, foot, size, "start", parts))
         legend = ["last move ", _dot("last")] if last_move else []
         legend += [" " * 3 if legend else "", "policy ", _dot("policy")] if likely else []
         if legend:
-            self.add("signs", self._line_of_words(left + width - margin, foot, 0.8 * size, "end", legend))
+            self.add("signs", _caption(left + width - margin, foot, 0.8 * size, "end", legend))
         title = f"{game.name}: {status}"
         label = [title, *details]
         if last_move:
@@ -264,10 +290,6 @@ class Sheet:
             font_family="system-ui, sans-serif",
         )
 
-    def _line_of_words(self, x: float, y: float, size: float, anchor: str, parts: Sequence[str]) -> str:
-        style = {"font_size": size, "dy": "0.35em", "text_anchor": anchor, "fill": "ink", "xml:space": "preserve"}
-        return shape("text", *parts, x=x, y=y, **style)
-
     def _style(self) -> str:
         def block(mode: int) -> str:
             return f".azjax.{self.look}{{{';'.join(f'--{role}:{both[mode]}' for role, both in self.colors.items())}}}"
@@ -275,12 +297,18 @@ class Sheet:
         return f"{block(0)}@media(prefers-color-scheme:dark){{{block(1)}}}"
 
 
-def _dot(color: str, **attributes: Any) -> str:
+def _caption(x: Length, y: Length, size: Length, anchor: str, parts: Sequence[str]) -> str:
+    style: Attributes = {"font_size": size, "dy": "0.35em", "text_anchor": anchor, "fill": "ink"}
+    style["xml:space"] = "preserve"
+    return shape("text", *parts, x=x, y=y, **style)
+
+
+def _dot(color: str, **attributes: str | float | int) -> str:
     return shape("tspan", "\N{BLACK CIRCLE}", fill=color, **attributes)
 
 
-def _status(game: Game, state: Any) -> tuple[int | None, str]:
-    """The player whom the line beneath the board is about, None for a draw, and the line."""
+def _status(game: AnyGame, state: State) -> tuple[int | None, str]:
+    """The player whose color the caption shows (None for a draw), and the caption."""
     rewards = np.asarray(state.rewards)
     if state.terminated and rewards[0] == rewards[1]:
         return None, "Draw"

@@ -1,43 +1,50 @@
-"""The picture of a position, of any game that has one."""
+"""The picture of a position, for any game that has one."""
 
 import dataclasses
 import functools
 
-import chex
+import numpy as np
+from jaxtyping import ArrayLike, Int
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game, State
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import DrawableGame
+from azjax.render.drawing import Policy
 
 
 @functools.singledispatch
-def draw_board(game: Game, state: State, policy: chex.Array | None, last_action: int | None) -> str:
-    """The SVG document of a position; the files of `azjax.render.boards` register the games of the package here."""
-    raise NotImplementedError
+def draw_board(game: AnyGame, state: State, policy: Policy | None, last_action: int | None) -> str:
+    """The SVG document of a position. The modules of `azjax.render.boards` register the package's games here."""
+    raise InputError(f"{game.name} has no picture: it defines no method svg")
 
 
-def has_picture(game: Game) -> bool:
+def has_picture(game: AnyGame) -> bool:
     """Whether `svg` draws the positions of `game`."""
     return isinstance(game, DrawableGame) or draw_board.dispatch(type(game)) is not draw_board.dispatch(object)
 
 
-def svg(game: Game, state: State, *, policy: chex.Array | None = None, last_action: int | None = None) -> str:
+def svg(
+    game: AnyGame,
+    state: State,
+    *,
+    policy: Policy | None = None,
+    last_action: Int[ArrayLike, ""] | None = None,
+) -> str:
     """The position as an SVG document without external references.
 
     Args:
-      game: a game of the package, or one that is a `DrawableGame`.
+      game: a game of the package, or a `DrawableGame`, which draws itself.
       state: the position.
-      policy: float [A]; probabilities of the actions, shown on the board; None to show none.
+      policy: probabilities of the actions, drawn on the board; None to draw none.
       last_action: the action that led to `state`, marked on the board; None to mark none.
 
     Raises:
-      ValueError: the game has no picture.
+      InputError: the game has no picture, or `policy` does not have the game's number of actions.
     """
+    last = None if last_action is None else int(np.asarray(last_action))
     if isinstance(game, DrawableGame):
-        return svg(game, state, policy=policy, last_action=last_action)
-    if not has_picture(game):
-        raise InputError(f"{game.name} has no picture: it defines no method svg")
-    return draw_board(game, state, policy, last_action)
+        return game.svg(state, policy=policy, last_action=last)
+    return draw_board(game, state, policy, last)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +57,12 @@ class Picture:
         return self.svg
 
 
-def show(game: Game, state: State, *, policy: chex.Array | None = None, last_action: int | None = None) -> Picture:
-    """The picture of a position, for notebooks; arguments and errors are those of `svg`."""
+def show(
+    game: AnyGame,
+    state: State,
+    *,
+    policy: Policy | None = None,
+    last_action: Int[ArrayLike, ""] | None = None,
+) -> Picture:
+    """The picture of a position for notebooks. Arguments and errors are those of `svg`."""
     return Picture(svg(game, state, policy=policy, last_action=last_action))
-
-
-def fitted(picture: str) -> str:
-    """An SVG document for a page: as wide as it asks for, or as what it stands in where that is narrower."""
-    return picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)

@@ -1,88 +1,42 @@
-"""Pictures of the top of a search tree: for Graphviz, and as SVG. Values are seen as in `view.py`."""
+"""The top of a search tree as a picture. The docstring of `tree_nodes.py` says from whose view values are."""
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.render.picture import svg
-from azjax.render.tree_text import (
-    SEEN_BY,
-    NodeView,
-    made_nodes,
-    most_visited,
-    move_text,
-    position_text,
-    preorder,
-    statistics,
-)
+from azjax.render.tree_nodes import NodeSummary, most_visited, move_text, node_summaries, preorder
+from azjax.render.tree_text import VALUES_NOTE, statistics
 from azjax.search.tree import ROOT, Tree
 
 _SVG = "http://www.w3.org/2000/svg"
-_BOARD, _GAP, _LABEL, _EDGE, _MARGIN = 130.0, 20.0, 40.0, 64.0, 24.0  # of the picture, in pixels
-_WORDS = 460.0  # the width of `SEEN_BY`
+# In pixels.
+_BOARD, _GAP, _LABEL, _EDGE, _MARGIN = 130.0, 20.0, 40.0, 64.0, 24.0
+_NOTE_WIDTH = 460.0  # of `VALUES_NOTE`
 _STYLE = (
     ".azjax-tree{--card:#fcfbf8;--ink:#33353b;--faint:#6d6d68;--edge:#b6b3aa}"
     "@media(prefers-color-scheme:dark){.azjax-tree{--card:#1d1f24;--ink:#e8e6e1;--faint:#9b9fa8;--edge:#5c6069}}"
 )
 
 
-def to_graphviz(
-    tree: Tree, game: Game | None = None, row: int = 0, *, max_nodes: int | None = 30, max_depth: int | None = None
-) -> str:
-    """The most visited nodes of a tree in Graphviz's DOT language; edges are labelled with move, visits and value.
+def to_svg(tree: Tree, game: AnyGame, row: int = 0, *, max_nodes: int | None = 15, max_depth: int | None = None) -> str:
+    """The most visited nodes of a tree as one SVG document without external references, with a board for each node.
+
+    The root is at the top and the most visited child to the left. Above each board are the move, its visits and its
+    value. The width of an edge shows its share of the parent's visits.
 
     Args:
-      tree: the trees of a batch.
-      game: draws the positions in characters and writes the moves. Without it, and for a game without text, nodes show
-        their numbers.
-      row: the index in the batch.
-      max_nodes: how many nodes are shown, at least 1; None for all.
-      max_depth: how many plies below the root are shown, at least 0; None for all.
+      tree: a batch of trees.
+      game: draws the positions and writes the moves; see `azjax.render.svg`.
+      row: index in the batch.
+      max_nodes: the number of nodes shown, at least 1; None for all.
+      max_depth: plies shown below the root, at least 0; None for all.
 
     Raises:
-      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
+      InputError: `row` is outside the batch, `max_nodes` is below 1, `max_depth` is below 0, or the game has no
+        picture.
     """
-    nodes = made_nodes(tree, row)
-    lines = [
-        "digraph tree {",
-        f'  label="{_quoted(SEEN_BY)}";',
-        '  node [shape=box, fontname="monospace"];',
-        '  edge [fontname="sans-serif"];',
-    ]
-    shown = preorder(nodes, most_visited(nodes, max_nodes, max_depth))
-    for node in map(nodes.__getitem__, shown):
-        drawn = f"node {node.number}"
-        if game is not None and position_text(game, node) is not None:
-            drawn = game.draw(node.state)
-        if node.parent is None:
-            drawn = f"{drawn}\n{statistics(node)}"
-        # \l ends a line that is set to the left.
-        label = "".join(f"{_quoted(line)}\\l" for line in drawn.splitlines())
-        lines.append(f'  n{node.number} [label="{label}"];')
-        if node.parent is not None:
-            label = f"{_quoted(move_text(nodes, game, node))}\\n{_quoted(statistics(node))}"
-            lines.append(f'  n{node.parent} -> n{node.number} [label="{label}"];')
-    return "\n".join([*lines, "}", ""])
-
-
-def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, max_depth: int | None = None) -> str:
-    """The most visited nodes of a tree as one SVG document, a board picture for each, without external references.
-
-    Levels go down, and of the children of a node the most visited stands first. Above each board stand the move, its
-    visits and its value; an edge is as wide as its share of the parent's visits.
-
-    Args:
-      tree: the trees of a batch.
-      game: draws the positions (`Game.svg`) and writes the moves.
-      row: the index in the batch.
-      max_nodes: how many nodes are shown, at least 1; None for all.
-      max_depth: how many plies below the root are shown, at least 0; None for all.
-
-    Raises:
-      ValueError: row outside the batch, max_nodes below 1 or max_depth below 0.
-      NotImplementedError: the game has no picture.
-    """
-    nodes = made_nodes(tree, row)
+    nodes = node_summaries(tree, row)
     shown = preorder(nodes, most_visited(nodes, max_nodes, max_depth))
     boards = {number: _board(game, nodes[number]) for number in shown}
     _, _, width, height = map(float, boards[ROOT].attrib["viewBox"].split())
@@ -93,7 +47,7 @@ def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, 
     top = {number: _MARGIN + _LABEL + nodes[number].depth * level for number in shown}
     title = f"{game.name}: {len(shown)} of {len(nodes)} nodes of a search tree"
     size = {
-        "width": f"{max(*left.values(), _WORDS - _BOARD) + _BOARD + _MARGIN:g}",
+        "width": f"{max(*left.values(), _NOTE_WIDTH - _BOARD) + _BOARD + _MARGIN:g}",
         "height": f"{max(top.values()) + board_height + 3 * _MARGIN:g}",
     }
     picture = ElementTree.Element(
@@ -107,7 +61,7 @@ def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, 
     ElementTree.SubElement(picture, "title").text = title
     ElementTree.SubElement(picture, "style").text = _STYLE
     ElementTree.SubElement(picture, "rect", size, fill="var(--card)")
-    _label(picture, _MARGIN, float(size["height"]) - _MARGIN, SEEN_BY, 11, "faint", **{"text-anchor": "start"})
+    _label(picture, _MARGIN, float(size["height"]) - _MARGIN, VALUES_NOTE, 11, "faint", **{"text-anchor": "start"})
     for node in map(nodes.__getitem__, shown):
         x, y = left[node.number], top[node.number]
         middle = x + _BOARD / 2
@@ -130,21 +84,16 @@ def to_svg(tree: Tree, game: Game, row: int = 0, *, max_nodes: int | None = 15, 
     return ElementTree.tostring(picture, encoding="unicode")
 
 
-def _columns(nodes: Mapping[int, NodeView], order: Sequence[int]) -> dict[int, float]:
-    """Where each node stands from left to right: those without children side by side, the others above theirs."""
+def _columns(nodes: Mapping[int, NodeSummary], order: Sequence[int]) -> dict[int, float]:
+    """The horizontal position of each node: leaves side by side, the others centered above their children."""
     columns: dict[int, float] = {}
-    lowest = [number for number in order if not any(child in order for child in nodes[number].children)]
-    columns.update((number, float(column)) for column, number in enumerate(lowest))
+    leaves = [number for number in order if not any(child in order for child in nodes[number].children)]
+    columns.update((number, float(column)) for column, number in enumerate(leaves))
     for number in reversed(order):
         below = [columns[child] for child in nodes[number].children if child in columns]
         if below:
             columns[number] = (below[0] + below[-1]) / 2
     return columns
-
-
-def _quoted(text: str) -> str:
-    """As it stands inside the quotation marks of DOT."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _label(
@@ -154,8 +103,8 @@ def _label(
     ElementTree.SubElement(parent, "text", style | attributes).text = text
 
 
-def _board(game: Game, node: NodeView) -> ElementTree.Element:
-    """The game's picture of the node, to stand inside another; its own size is in its `viewBox`."""
+def _board(game: AnyGame, node: NodeSummary) -> ElementTree.Element:
+    """The picture of the node's position as a part of another; `viewBox` holds its own size."""
     board = ElementTree.fromstring(svg(game, node.state, last_action=node.action))
     for element in board.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")

@@ -1,4 +1,4 @@
-"""The pictures of the games' boards, a file for each family of `azjax.games`. Importing them registers them."""
+"""The board pictures of the package's games, one file per family. Importing a module registers its picture."""
 
 from azjax.render.boards import connect_four, mnk, santorini, tafl
 

@@ -1,14 +1,12 @@
 """Connect Four: discs behind a board with holes."""
 
-from typing import Any
-
 import numpy as np
 
 from azjax.games.connect_four import ConnectFour
 from azjax.games.mnk import MnkState
 from azjax.games.protocols import action_to_text
 from azjax.render.boards.mnk import describe, winning_lines
-from azjax.render.drawing import SQUARE, Colors, Sheet, circle, likely_actions, middle, path, percentage
+from azjax.render.drawing import SQUARE, Colors, Policy, Sheet, center, circle, likely_actions, path, percentage
 from azjax.render.picture import draw_board
 
 _COLORS: Colors = {
@@ -28,8 +26,8 @@ _RADIUS = 40
 
 
 @draw_board.register
-def draw_connect_four(game: ConnectFour, state: MnkState, policy: Any, last_action: int | None) -> str:
-    """See `azjax.render.picture.svg`."""
+def draw_connect_four(game: ConnectFour, state: MnkState, policy: Policy | None, last_action: int | None) -> str:
+    """The picture of a Connect Four position."""
     board, in_a_row = game.owners(state), game.in_a_row
     rows, columns = board.shape
     likely = likely_actions(game, policy, columns)
@@ -43,17 +41,17 @@ def draw_connect_four(game: ConnectFour, state: MnkState, policy: Any, last_acti
     front = f"M10-10h{across}{corner} 20 20v{down}{corner}-20 20h-{across}{corner}-20-20v-{down}{corner} 20-20z"
     sheet.add("signs", path(front + holes, fill="front", fill_rule="evenodd", stroke="front-edge", stroke_width=4))
     for action, probability in likely:
-        at = middle(top[action] - 1, action)
+        at = center(top[action] - 1, action)
         sheet.add("marks", circle(*at, _RADIUS + 1, fill="policy", fill_opacity=0.2 + 0.5 * probability / likely[0][1]))
         sheet.add("signs", percentage(*at, probability, 25, fill="ink"))
     for row, column in np.argwhere(board):
         color = "first" if board[row, column] == 1 else "second"
         disc = circle(0, 0, _RADIUS + 2, fill=color)
-        # Besides its colour, the inner ring tells the players apart.
+        # The size of the inner ring tells the players apart without color.
         inner = circle(0, 0, 24 if color == "first" else 12, fill="none", stroke=f"{color}-edge", stroke_width=5)
         sheet.piece(row, column, disc, inner, falls=True)
     if last_action is not None and top[last_action] < rows:
-        at = middle(top[last_action], last_action)
+        at = center(top[last_action], last_action)
         sheet.add("signs", circle(*at, _RADIUS + 1, fill="none", stroke="last", stroke_width=7))
     if state.terminated:
         for start, end in winning_lines(board, in_a_row):

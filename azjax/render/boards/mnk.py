@@ -1,23 +1,27 @@
-"""m,n,k games: crosses and rings on a grid where boards are small, stones on crossing lines where they are large."""
+"""m,n,k games: crosses and rings on small boards, stones on crossing lines on large ones."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import Int
 
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.games.mnk import Mnk, MnkState
 from azjax.games.protocols import action_to_text, player_names, square_name
 from azjax.render.drawing import (
+    Attributes,
     Colors,
+    Likely,
+    Policy,
     Sheet,
+    Square,
+    center,
     circle,
     likely_actions,
     line,
-    middle,
     path,
+    text,
     tile,
-    words,
 )
 from azjax.render.picture import draw_board
 
@@ -40,17 +44,17 @@ _STONES: Colors = {
     "policy": ("#6a2fc0", "#8a4dff"),
     "on-policy": ("#ffffff", "#ffffff"),
 }
-_SIDE_OF_CROSSES = 9  # larger boards have stones
-_NUMBERS = 5
+_MAX_CROSSES_SIDE = 9  # larger boards have stones
+_BADGES = 5
 
 
 @draw_board.register
-def draw_mnk(game: Mnk, state: MnkState, policy: Any, last_action: int | None) -> str:
-    """See `azjax.render.picture.svg`."""
+def draw_mnk(game: Mnk, state: MnkState, policy: Policy | None, last_action: int | None) -> str:
+    """The picture of a position of an m,n,k game."""
     board, in_a_row = game.owners(state), game.in_a_row
     rows, columns = board.shape
     likely = likely_actions(game, policy, 10)
-    stones = in_a_row > 4 or max(rows, columns) > _SIDE_OF_CROSSES
+    stones = in_a_row > 4 or max(rows, columns) > _MAX_CROSSES_SIDE
     sheet = Sheet("azjax-stones" if stones else "azjax-crosses", rows, columns, _STONES if stones else _CROSSES)
     (_stones if stones else _crosses)(sheet, board, likely, last_action)
     sheet.coordinates()
@@ -61,14 +65,14 @@ def draw_mnk(game: Mnk, state: MnkState, policy: Any, last_action: int | None) -
     return sheet.document(game, state, *describe(game, board), likely=likely, last_move=last_move)
 
 
-def describe(game: Game, board: np.ndarray) -> list[str]:
-    """One sentence a player: where the stones are."""
-    squares = [[square_name(len(board), *place) for place in np.argwhere(board == stone)] for stone in (1, 2)]
+def describe(game: AnyGame, board: Int[np.ndarray, "rows columns"]) -> list[str]:
+    """One sentence per player that lists the squares of the player's stones."""
+    squares = [[square_name(len(board), *square) for square in np.argwhere(board == stone)] for stone in (1, 2)]
     return [f"{name} on {', '.join(on)}" for name, on in zip(player_names(game), squares, strict=True) if on]
 
 
-def winning_lines(board: np.ndarray, in_a_row: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """First and last (row, column) of each longest run of `in_a_row` or more equal stones."""
+def winning_lines(board: Int[np.ndarray, "rows columns"], in_a_row: int) -> Iterator[tuple[Square, Square]]:
+    """The first and last square of each maximal run of at least `in_a_row` equal stones."""
     owner = {(int(row), int(column)): board[row, column] for row, column in np.argwhere(board)}
     for row, column in owner:
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -81,38 +85,38 @@ def winning_lines(board: np.ndarray, in_a_row: int) -> Iterator[tuple[tuple[int,
                 yield (row, column), (row + (length - 1) * down, column + (length - 1) * right)
 
 
-def _crosses(sheet: Sheet, board: np.ndarray, likely: Sequence[tuple[int, float]], last_action: int | None) -> None:
+def _crosses(sheet: Sheet, board: Int[np.ndarray, "rows columns"], likely: Likely, last_action: int | None) -> None:
     columns = sheet.columns
     for row, column in np.ndindex(*board.shape):
         sheet.add("board", tile(row, column, 3, rx=10, fill="square"))
     if last_action is not None:
         sheet.add("marks", tile(*divmod(last_action, columns), 3, rx=10, fill="last", fill_opacity=0.45))
-    sheet.heat([(divmod(action, columns), probability) for action, probability in likely], _NUMBERS)
-    style = {"fill": "none", "stroke_width": 13, "stroke_linecap": "round"}
+    sheet.heat([(divmod(action, columns), probability) for action, probability in likely], _BADGES)
+    style: Attributes = {"fill": "none", "stroke_width": 13, "stroke_linecap": "round"}
     cross = path("M-25-25 25 25M25-25-25 25", stroke="first", **style)
     ring = circle(0, 0, 27, stroke="second", **style)
     for row, column in np.argwhere(board):
         sheet.piece(row, column, cross if board[row, column] == 1 else ring)
 
 
-def _stones(sheet: Sheet, board: np.ndarray, likely: Sequence[tuple[int, float]], last_action: int | None) -> None:
+def _stones(sheet: Sheet, board: Int[np.ndarray, "rows columns"], likely: Likely, last_action: int | None) -> None:
     rows, columns = board.shape
     sheet.add("board", sheet.ground(fill="wood", stroke="wood-edge"))
     for row in range(rows):
-        sheet.add("board", line(middle(row, 0), middle(row, columns - 1), stroke="grid", stroke_width=2.5))
+        sheet.add("board", line(center(row, 0), center(row, columns - 1), stroke="grid", stroke_width=2.5))
     for column in range(columns):
-        sheet.add("board", line(middle(0, column), middle(rows - 1, column), stroke="grid", stroke_width=2.5))
+        sheet.add("board", line(center(0, column), center(rows - 1, column), stroke="grid", stroke_width=2.5))
     if rows == columns and rows % 2 and rows >= 13:
         for row in (3, rows // 2, rows - 4):
-            sheet.add("board", *(circle(*middle(row, column), 9, fill="grid") for column in (3, rows // 2, rows - 4)))
-    for place, (action, probability) in enumerate(likely):
-        at = middle(*divmod(action, columns))
+            sheet.add("board", *(circle(*center(row, column), 9, fill="grid") for column in (3, rows // 2, rows - 4)))
+    for rank, (action, probability) in enumerate(likely):
+        at = center(*divmod(action, columns))
         opacity = 0.55 + 0.45 * probability / likely[0][1]
         sheet.add("marks", circle(*at, 46, fill="policy", fill_opacity=opacity))
-        if place < _NUMBERS:
-            sheet.add("signs", words(*at, f"{100 * probability:.0f}", 44, fill="on-policy", font_weight="600"))
+        if rank < _BADGES:
+            sheet.add("signs", text(*at, f"{100 * probability:.0f}", 44, fill="on-policy", font_weight="600"))
     for row, column in np.argwhere(board):
         color = "first" if board[row, column] == 1 else "second"
         sheet.piece(row, column, circle(0, 0, 44, fill=color, stroke=f"{color}-edge", stroke_width=4))
     if last_action is not None:
-        sheet.add("signs", circle(*middle(*divmod(last_action, columns)), 15, fill="last"))
+        sheet.add("signs", circle(*center(*divmod(last_action, columns)), 15, fill="last"))

@@ -1,24 +1,28 @@
-"""Santorini: towers seen from above, their blocks stacked towards the upper left, and workers on them."""
-
-from typing import Any
+"""Santorini: towers seen from above, with their blocks stacked towards the upper left, and workers."""
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from azjax.games.protocols import player_names, square_name
 from azjax.games.santorini import Santorini, SantoriniState
 from azjax.render.drawing import (
-    SMALLEST_PROBABILITY,
+    MIN_PROBABILITY,
     SQUARE,
+    Attributes,
     Colors,
+    Policy,
     Sheet,
+    Square,
     circle,
     likely_actions,
     path,
     rectangle,
+    text,
     tile,
-    words,
 )
 from azjax.render.picture import draw_board
+
+Board = Int[np.ndarray, "size size"]
 
 _COLORS: Colors = {
     "ground": ("#cfdcc0", "#4c5a45"),
@@ -43,17 +47,15 @@ _DIRECTIONS = tuple((row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)
 _DOME = 4
 # Left and upper edge, side and corner radius of the blocks of a tower.
 _BLOCKS = {1: (6, 88, 10), 2: (10, 64, 9), 3: (14, 45, 8)}
-_TOP = {0: 50, 1: 46, 2: 42, 3: 37}  # the middle of the top, along both axes
-
-Square = tuple[int, int]
+_TOP = {0: 50, 1: 46, 2: 42, 3: 37}  # the center of the top, along both axes
 
 
 @draw_board.register
-def draw_santorini(game: Santorini, state: SantoriniState, policy: Any, last_action: int | None) -> str:
-    """See `azjax.render.picture.svg`.
+def draw_santorini(game: Santorini, state: SantoriniState, policy: Policy | None, last_action: int | None) -> str:
+    """The picture of a Santorini position.
 
-    The number of a worker in `last_action` counts the workers before the move. Where the position after it leaves
-    two moves possible, none is marked.
+    `last_action` numbers the workers as they stood before the move. If two moves could have led to `state`, none is
+    marked.
     """
     board, num_workers = (game.size, game.size), game.workers
     heights, owners = np.array(game.heights(state)).reshape(board), game.owners(state).reshape(board)
@@ -74,18 +76,16 @@ def draw_santorini(game: Santorini, state: SantoriniState, policy: Any, last_act
     for name, owner in zip(player_names(game), (1, 2), strict=True):
         names = [f"{square_name(size, *square)} at level {heights[square]}" for square in _squares(owners == owner)]
         details.append(f"{name} on {', '.join(names) or 'no square'}")
-    for level, what in ((1, "Level 1"), (2, "Level 2"), (3, "Level 3"), (_DOME, "Domes")):
+    for level, label in ((1, "Level 1"), (2, "Level 2"), (3, "Level 3"), (_DOME, "Domes")):
         names = [square_name(size, *square) for square in _squares(heights == level)]
-        details += [f"{what}: {', '.join(names)}"] if names else []
+        details += [f"{label}: {', '.join(names)}"] if names else []
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
 
 
-def possible_moves(
-    heights: np.ndarray, owners: np.ndarray, player: int, action: int
-) -> list[tuple[Square, Square, Square]]:
-    """The squares (from, to, build) that `action` of `player` may stand for, seen from the position after it."""
+def possible_moves(heights: Board, owners: Board, player: int, action: int) -> list[tuple[Square, Square, Square]]:
+    """The moves (from, to, build) that `action` of `player` may have been, given the position after it."""
     worker, move, build = action // _MOVES, action // 8 % 8, action % 8
-    own, found = _squares(owners == player + 1), []
+    own, moves = _squares(owners == player + 1), []
     for target in own:
         start = _add(target, _DIRECTIONS[move], -1)
         block = _add(target, _DIRECTIONS[build])
@@ -100,12 +100,12 @@ def possible_moves(
             and before[target] <= before[start] + 1
             and numbered[worker] == start
         ):
-            found.append((start, target, block))
-    return found
+            moves.append((start, target, block))
+    return moves
 
 
-def _squares(mask: np.ndarray) -> list[Square]:
-    """Row-major (row, column) of what is true."""
+def _squares(mask: Bool[np.ndarray, "size size"]) -> list[Square]:
+    """The squares where `mask` is true, row-major."""
     return [(int(row), int(column)) for row, column in np.argwhere(mask)]
 
 
@@ -113,8 +113,8 @@ def _add(square: Square, direction: Square, times: int = 1) -> Square:
     return square[0] + times * direction[0], square[1] + times * direction[1]
 
 
-def _on_board(board: np.ndarray, square: Square) -> bool:
-    return all(0 <= place < len(board) for place in square)
+def _on_board(board: Board, square: Square) -> bool:
+    return all(0 <= index < len(board) for index in square)
 
 
 def _tower(sheet: Sheet, square: Square, height: int) -> None:
@@ -123,29 +123,27 @@ def _tower(sheet: Sheet, square: Square, height: int) -> None:
     x, y = SQUARE * column, SQUARE * row
     for level in range(1, min(height, 3) + 1):
         edge, side, radius = _BLOCKS[level]
-        style = {"rx": radius, "fill": f"level-{level}", "stroke": "level-edge", "stroke_width": 2}
+        style: Attributes = {"rx": radius, "fill": f"level-{level}", "stroke": "level-edge", "stroke_width": 2}
         sheet.add("board", rectangle(x + edge, y + edge, side, side, **style))
     if height == _DOME:
         sheet.add("board", circle(x + _TOP[3], y + _TOP[3], 20, fill="dome", stroke="dome-edge", stroke_width=3))
         shine = f"M{x + 26} {y + 34}a12 12 0 0 1 9-9"
         sheet.add("board", path(shine, fill="none", stroke="first-edge", stroke_width=4, stroke_linecap="round"))
     elif height:
-        sheet.add("board", words(x + 83, y + 82, str(height), 24, fill="level-ink", font_weight="600"))
+        sheet.add("board", text(x + 83, y + 82, str(height), 24, fill="level-ink", font_weight="600"))
 
 
 def _worker(sheet: Sheet, row: int, column: int, height: int, color: str) -> None:
     body = "M-19 18C-19 3-12 0-8-3A12 12 0 1 1 8-3C12 0 19 3 19 18Q0 25-19 18Z"
-    edge = {"stroke": f"{color}-edge", "stroke_width": 3.5, "stroke_linejoin": "round"}
+    edge: Attributes = {"stroke": f"{color}-edge", "stroke_width": 3.5, "stroke_linejoin": "round"}
     off = _TOP[height] - SQUARE / 2
     sheet.piece(row + off / SQUARE, column + off / SQUARE, path(body, fill=color, **edge))
 
 
-def _mark_last(
-    sheet: Sheet, heights: np.ndarray, owners: np.ndarray, num_workers: int, player: int, action: int
-) -> str | None:
-    """Marks the last move, and returns it as text, where it is known."""
+def _mark_last(sheet: Sheet, heights: Board, owners: Board, num_workers: int, player: int, action: int) -> str | None:
+    """Marks the last move and returns its text, if it is the only possible one."""
     size = len(heights)
-    outline: dict[str, Any] = {"rx": 9, "fill": "none", "stroke": "last"}
+    outline: Attributes = {"rx": 9, "fill": "none", "stroke": "last"}
     if action >= _MOVES * num_workers:
         placed = divmod(action - _MOVES * num_workers, size)
         sheet.add("marks", tile(*placed, 4, stroke_width=6, **outline))
@@ -161,28 +159,28 @@ def _mark_last(
     return f"{start_name}-{target_name}^{block_name}"
 
 
-def _plus(square: Square, color: str, **attributes: Any) -> str:
-    """A sign of a new block, in the lower left corner of a square."""
+def _plus(square: Square, color: str, **attributes: str | float | int) -> str:
+    """A plus sign for a new block, in the lower left corner of a square."""
     x, y = SQUARE * square[1] + 17, SQUARE * square[0] + 84
-    style = {"stroke_width": 6, "stroke_linecap": "round"}
+    style: Attributes = {"stroke_width": 6, "stroke_linecap": "round"}
     return path(f"M{x - 8} {y}h16M{x} {y - 8}v16", fill="none", stroke=color, **style, **attributes)
 
 
-def _show_policy(sheet: Sheet, policy: np.ndarray, own: list[Square], num_workers: int) -> None:
-    """Arrows for moves, whatever is built, and the builds that go with the most likely of them."""
+def _show_policy(sheet: Sheet, policy: Float[np.ndarray, "A"], own: list[Square], num_workers: int) -> None:
+    """Draws arrows for moves, summed over their builds, and the likely builds of the most likely move."""
     builds, placements = policy[: _MOVES * num_workers].reshape(-1, 8), policy[_MOVES * num_workers :]
     squares = [int(square) for square in np.argsort(-placements, kind="stable")]
     heat = [(divmod(square, sheet.columns), float(placements[square])) for square in squares]
-    sheet.heat([(square, probability) for square, probability in heat if probability >= SMALLEST_PROBABILITY], 5)
+    sheet.heat([(square, probability) for square, probability in heat if probability >= MIN_PROBABILITY], 5)
     moves = builds.sum(axis=1)
-    order = [int(move) for move in np.argsort(-moves, kind="stable")[:5] if moves[move] >= SMALLEST_PROBABILITY]
+    order = [int(move) for move in np.argsort(-moves, kind="stable")[:5] if moves[move] >= MIN_PROBABILITY]
     ends = [(own[move // 8], _add(own[move // 8], _DIRECTIONS[move % 8])) for move in order]
     sheet.arrows([(*end, float(moves[move])) for end, move in zip(ends, order, strict=True)], badges=3)
     for build in np.argsort(-builds[order[0]], kind="stable")[:3] if order else ():
         share = builds[order[0], build] / moves[order[0]]
         if share >= 0.1:
             block = _add(ends[0][1], _DIRECTIONS[build])
-            style: dict[str, Any] = {
+            style: Attributes = {
                 "rx": 9,
                 "fill": "none",
                 "stroke": "policy",

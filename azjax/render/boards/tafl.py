@@ -1,6 +1,4 @@
-"""Tafl: discs on a wooden board with a castle and four corners; moves are arrows."""
-
-from typing import Any
+"""Tafl: discs on a wooden board with a castle and four corners; arrows show moves."""
 
 import numpy as np
 
@@ -8,11 +6,12 @@ from azjax.games.protocols import action_to_text, square_name
 from azjax.games.tafl import Tafl, TaflState
 from azjax.render.drawing import (
     Colors,
+    Policy,
     Sheet,
+    center,
     circle,
     likely_actions,
     line,
-    middle,
     path,
     tile,
 )
@@ -37,8 +36,8 @@ _BADGES = 3
 
 
 @draw_board.register
-def draw_tafl(game: Tafl, state: TaflState, policy: Any, last_action: int | None) -> str:
-    """See `azjax.render.picture.svg`."""
+def draw_tafl(game: Tafl, state: TaflState, policy: Policy | None, last_action: int | None) -> str:
+    """The picture of a tafl position."""
     cells = np.asarray(game.cells(state)).reshape(game.size, game.size)
     size = len(cells)
     likely = likely_actions(game, policy, 6)
@@ -55,10 +54,10 @@ def draw_tafl(game: Tafl, state: TaflState, policy: Any, last_action: int | None
         (divmod(start, size), divmod(end, size), probability)
         for (start, end), (_, probability) in zip(squares, likely, strict=True)
     ]
-    sheet.arrows(moves, badges=3)
+    sheet.arrows(moves, badges=_BADGES)
     sheet.coordinates()
-    places = {piece: [square_name(size, *place) for place in np.argwhere(cells == piece)] for piece in _NAMES}
-    details = [f"{_NAMES[piece]} on {', '.join(on)}" for piece, on in places.items() if on]
+    squares_of = {piece: [square_name(size, *square) for square in np.argwhere(cells == piece)] for piece in _NAMES}
+    details = [f"{_NAMES[piece]} on {', '.join(on)}" for piece, on in squares_of.items() if on]
     last_move = None if last_action is None else action_to_text(game, state, last_action)
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
 
@@ -70,7 +69,7 @@ def _board(sheet: Sheet) -> None:
         for ends in (((0, 100 * number), (100 * size, 100 * number)), ((100 * number, 0), (100 * number, 100 * size))):
             sheet.add("board", line(*ends, stroke="wood-edge", stroke_width=2, stroke_opacity=0.7))
     for row, column in ((0, 0), (0, last), (last, 0), (last, last), (size // 2, size // 2)):
-        x, y = middle(row, column)
+        x, y = center(row, column)
         sheet.add("board", tile(row, column, 5, rx=8, fill="castle"))
         # A knot of two crossing loops.
         knot = f"M{x:.0f} {y - 34:.0f}l34 34-34 34-34-34zM{x - 24:.0f} {y - 24:.0f}h48v48h-48z"
