@@ -3,11 +3,13 @@
 from azjax.report.intervals import Interval
 from azjax.sweep.objective import Elo, Mistakes, Objective, Score
 from azjax.sweep.page import write_page
+from azjax.sweep.points import Point
 from azjax.sweep.pool import run_sweep, worker_command
 from azjax.sweep.storage import JOURNAL, connect
-from azjax.sweep.study import Budget, Choices, Range, Study, load_study
+from azjax.sweep.study import Budget, Choices, Range, Study
+from azjax.sweep.study_file import load_study
 from azjax.sweep.summary import best_first, failures, points_table
-from azjax.sweep.trials import LEASE_SECONDS, Attempt, LostTrial, Point, Trials
+from azjax.sweep.trials import LEASE_SECONDS, Attempt, LeaseExpired, Trials
 from azjax.sweep.worker import Stopped, work
 
 __all__ = [
@@ -18,7 +20,7 @@ __all__ = [
     "Choices",
     "Elo",
     "Interval",
-    "LostTrial",
+    "LeaseExpired",
     "Mistakes",
     "Objective",
     "Point",

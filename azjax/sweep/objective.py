@@ -1,9 +1,9 @@
-"""What a sweep wants of a run: few mistakes, points against an opponent, or a rating among fixed opponents."""
+"""The objectives of a sweep: mistakes, points against an opponent, or a rating among fixed opponents."""
 
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 
@@ -12,10 +12,11 @@ from azjax.core.errors import InputError
 from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rate, solve, tabulate
 from azjax.evaluation.named_players import num_simulations_of
 from azjax.evaluation.ratings import pairings_of
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 
-# measure(run folder, seed): what the newest checkpoint of a run is worth.
-Measure = Callable[[Path, int], float]
+Measure: TypeAlias = Callable[[Path, int], float]
+"""`measure(run_folder, seed)`: the objective of the newest checkpoint of a run."""
+
 Direction = Literal["minimize", "maximize"]
 
 
@@ -24,34 +25,36 @@ class Objective(Protocol):
     """What is measured of every run.
 
     Attributes:
-      direction: `minimize` or `maximize`, in Optuna's words.
-      unit: what is counted, in the plural.
+      direction: `minimize` or `maximize`, as Optuna names them.
+      unit: the unit of the values, in the plural.
     """
 
     direction: ClassVar[Direction]
     unit: ClassVar[str]
 
-    def check(self, game: Game) -> None:
-        """Refuses, soon, what could not be measured.
+    def check(self, game: AnyGame) -> None:
+        """Checks what can be checked quickly.
 
         Raises:
-          ValueError: an unknown opponent, or one who plays another game.
+          InputError: an opponent is unknown or plays another game.
         """
+        ...
 
-    def prepare(self, game: Game) -> Measure:
-        """Does once what is the same for all runs: solves the game, or rates the opponents.
+    def prepare(self, game: AnyGame) -> Measure:
+        """Does the work that all runs share: solves the game, or plays the matches among the opponents.
 
         Raises:
-          ValueError: the game cannot be solved, or an opponent cannot play.
+          InputError: the game cannot be solved, or an opponent cannot play.
         """
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Mistakes:
-    """Positions, of all of a solved game, in which the player gives away value.
+    """The number of positions of a solved game in which the player loses value.
 
     Attributes:
-      num_simulations: of the player's search; 0 for the best move of the network alone.
+      num_simulations: simulations of the player's search; 0 for the best move of the network alone.
     """
 
     num_simulations: int = 0
@@ -61,10 +64,10 @@ class Mistakes:
     def __post_init__(self) -> None:
         _at_least(self, num_simulations=0)
 
-    def check(self, game: Game) -> None:
-        """There is no opponent to refuse; solving the game is left to `prepare`."""
+    def check(self, game: AnyGame) -> None:
+        """Does nothing: there is no opponent, and `prepare` solves the game."""
 
-    def prepare(self, game: Game) -> Measure:
+    def prepare(self, game: AnyGame) -> Measure:
         solution = solve(game)
 
         def measure(folder: Path, seed: int) -> float:
@@ -76,13 +79,13 @@ class Mistakes:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """Points a game against a fixed opponent, each moving first in half of the games.
+    """Points a game against a fixed opponent; each player moves first in half of the games.
 
     Attributes:
       opponent: a PLAYER, such as `uct:100`.
-      games: of the match, even.
-      opening_plies: of random moves that games begin with.
-      num_simulations: of the player's search; 0 for the best move of the network alone.
+      games: number of games, even.
+      opening_plies: number of random plies at the beginning of a game.
+      num_simulations: simulations of the player's search; 0 for the best move of the network alone.
     """
 
     opponent: str
@@ -95,10 +98,10 @@ class Score:
     def __post_init__(self) -> None:
         _check_match(self)
 
-    def check(self, game: Game) -> None:
+    def check(self, game: AnyGame) -> None:
         _check_opponent(self.opponent, game)
 
-    def prepare(self, game: Game) -> Measure:
+    def prepare(self, game: AnyGame) -> Measure:
         opponent = load_player(self.opponent, game)
 
         def measure(folder: Path, seed: int) -> float:
@@ -111,13 +114,13 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Elo:
-    """A rating among fixed opponents, whose matches with each other are played once and rated with the player's.
+    """A rating among fixed opponents. Their matches with each other are played once.
 
     Attributes:
       opponents: PLAYERs, such as `random` and `uct:100`; the first one is rated 0.
-      games: of each match, even.
-      opening_plies: of random moves that games begin with.
-      num_simulations: of the player's search; 0 for the best move of the network alone.
+      games: number of games of each match, even.
+      opening_plies: number of random plies at the beginning of a game.
+      num_simulations: simulations of the player's search; 0 for the best move of the network alone.
     """
 
     opponents: tuple[str, ...]
@@ -132,21 +135,22 @@ class Elo:
         if not self.opponents or len(set(self.opponents)) < len(self.opponents):
             raise InputError(f"opponents must be one or more different PLAYERs, got {list(self.opponents)}")
 
-    def check(self, game: Game) -> None:
+    def check(self, game: AnyGame) -> None:
         for opponent in self.opponents:
             _check_opponent(opponent, game)
 
-    def prepare(self, game: Game) -> Measure:
+    def prepare(self, game: AnyGame) -> Measure:
         opponents = [dataclasses.replace(load_player(spec, game), name=spec) for spec in self.opponents]
-        how: dict[str, Any] = {"opening_plies": self.opening_plies}
-        # The same in every worker, so that all runs are rated on one scale.
-        among = play_round_robin(game, opponents, self.games, jax.random.key(0), **how) if opponents[1:] else []
+        plies = self.opening_plies
+        # The same key in every worker, so that all runs are rated on one scale.
+        key = jax.random.key(0)
+        among = play_round_robin(game, opponents, self.games, key, opening_plies=plies) if opponents[1:] else []
 
         def measure(folder: Path, seed: int) -> float:
             player = _player(folder, game, self.num_simulations)
             keys = jax.random.split(jax.random.key(seed), len(opponents))
             own = [
-                play_match(game, player, opponent, self.games, key, **how)
+                play_match(game, player, opponent, self.games, key, opening_plies=plies)
                 for opponent, key in zip(opponents, keys, strict=True)
             ]
             ratings = rate(pairings_of([*among, *own]), anchor=opponents[0].name, resamples=1)
@@ -155,22 +159,22 @@ class Elo:
         return measure
 
 
-OBJECTIVES: dict[str, type] = {"mistakes": Mistakes, "score": Score, "elo": Elo}
+OBJECTIVES: dict[str, type[Mistakes | Score | Elo]] = {"mistakes": Mistakes, "score": Score, "elo": Elo}
 
 
-def _player(folder: Path, game: Game, num_simulations: int) -> Player:
-    """The newest checkpoint of a run; without a search it takes the best move of its network."""
+def _player(folder: Path, game: AnyGame, num_simulations: int) -> Player:
+    """The newest checkpoint of a run; without simulations, the best move of its network."""
     if not num_simulations:
         return load_player(str(folder), game, level="medium")
     return load_player(str(folder), game, num_simulations=num_simulations)
 
 
-def _check_opponent(spec: str, game: Game) -> None:
+def _check_opponent(spec: str, game: AnyGame) -> None:
     own = game_of(spec)
     if own is None:
-        num_simulations_of(spec)  # refuses an unknown one
+        num_simulations_of(spec)  # raises if it is unknown
     elif own != game:
-        raise InputError(f"opponent {spec} plays {own}, the study is of {game}")
+        raise InputError(f"opponent {spec} plays {own}, and the study is of {game}")
 
 
 def _check_match(objective: Score | Elo) -> None:

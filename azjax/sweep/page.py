@@ -1,25 +1,29 @@
-"""A sweep on a page: one HTML file that needs nothing else."""
+"""The page of a sweep: one self-contained HTML file."""
 
 import importlib.resources
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optuna
 
-from azjax.core.errors import InputError
+from azjax.core.errors import FileError, InputError
 from azjax.games.registry import options_of
 from azjax.report.intervals import Interval, number
 from azjax.report.learning_curve import figure_of_size, tidy
 from azjax.report.page import svg_text
+from azjax.sweep.points import Point
 from azjax.sweep.study import Choices, Range, Study
 from azjax.sweep.summary import best_first, counts, failures
-from azjax.sweep.trials import Point, Trials
+from azjax.sweep.trials import Trials
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAGE = "sweep.html"
-_COLOURS = ("#2a6fbb", "#c8553d", "#5b8c5a", "#e0a458", "#7a5195")
+_COLORS = ("#2a6fbb", "#c8553d", "#5b8c5a", "#e0a458", "#7a5195")
 _GREY = "#9aa0a6"
 
 
@@ -27,15 +31,15 @@ def write_page(trials: Trials, folder: Path) -> Path:
     """Writes `sweep.html` into the folder of the study.
 
     Args:
-      trials: of the study.
-      folder: of the study.
+      trials: the trials of the study.
+      folder: the folder of the study.
 
     Returns:
       the path of the file.
 
     Raises:
-      ValueError: no trial was done to the end yet, or Matplotlib or Jinja is not installed.
-      OSError: it could not be written.
+      InputError: no trial is complete yet, or Matplotlib or Jinja is not installed.
+      FileError: the file cannot be written.
     """
     try:
         import jinja2
@@ -64,24 +68,28 @@ def write_page(trials: Trials, folder: Path) -> Path:
         failures=failures(points),
         pictures=pictures,
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / PAGE).write_text(page, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / PAGE).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{folder / PAGE} cannot be written: {error.strerror}") from error
     return folder / PAGE
 
 
 def importances_of(trials: Trials) -> dict[str, float]:
-    """Share of each setting in how much the objective varies, by PED-ANOVA (Watanabe et al. 2023); they sum to 1.
+    """The share of each setting in the variance of the objective, by PED-ANOVA (Watanabe et al. 2023); they sum to 1.
 
-    Empty where too few points were tried to the end.
+    Empty if too few points are complete.
     """
     study = trials.optuna_study
     if len({trial.value for trial in study.get_trials(states=[optuna.trial.TrialState.COMPLETE])}) < 2:
         return {}
-    return optuna.importance.get_param_importances(study)
+    importances: dict[str, float] = optuna.importance.get_param_importances(study)
+    return importances
 
 
 def facts(study: Study, points: Sequence[Point]) -> dict[str, str]:
-    """What was searched, and how far it is."""
+    """The main facts of the study, by name."""
     budget, options = study.budget, ", ".join(f"{name}={value}" for name, value in options_of(study.game).items())
     return {
         "game": study.game.name + (f" ({options})" if options else ""),
@@ -98,17 +106,17 @@ def _row(study: Study, point: Point) -> list[str]:
     return [str(point.number), str(Interval.of(point.values[-1])), seeds, *settings]
 
 
-def _curves(study: Study, best: Sequence[Point]) -> Any:
-    """The objective by what was spent: means over seeds, and their intervals as bands."""
+def _curves(study: Study, best: Sequence[Point]) -> "Figure":
+    """The objective by the spent budget: means over seeds, and their intervals as bands."""
     figure = figure_of_size(8, 4)
     panel = figure.subplots()
     spent = [study.budget.spent(rung) for rung in range(1, study.budget.rungs + 1)]
-    for point, colour in zip(best, _COLOURS, strict=False):
+    for point, color in zip(best, _COLORS, strict=False):
         intervals = [Interval.of(by_seed) for by_seed in point.values]
         means, low, high = np.array([(each.mean, each.low, each.high) for each in intervals]).T
-        panel.plot(spent, means, color=colour, marker="o", markersize=3, label=f"trial {point.number}")
+        panel.plot(spent, means, color=color, marker="o", markersize=3, label=f"trial {point.number}")
         if not math.isnan(low[0]):
-            panel.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
+            panel.fill_between(spent, low, high, color=color, alpha=0.15, linewidth=0)
     panel.set_ylabel(study.objective.unit)
     panel.xaxis.set_major_formatter("{x:,.0f}")
     panel.legend(frameon=False, fontsize=8)
@@ -116,18 +124,18 @@ def _curves(study: Study, best: Sequence[Point]) -> Any:
     return figure
 
 
-def _importances(importances: dict[str, float]) -> Any:
+def _importances(importances: dict[str, float]) -> "Figure":
     figure = figure_of_size(6, 0.6 + 0.35 * len(importances))
     panel = figure.subplots()
     names = list(importances)[::-1]
-    panel.barh(names, [importances[name] for name in names], color=_COLOURS[0])
+    panel.barh(names, [importances[name] for name in names], color=_COLORS[0])
     panel.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    tidy(panel, "share of what the objective varies")
+    tidy(panel, "share of the variance of the objective")
     return figure
 
 
-def _slices(study: Study, best: Sequence[Point]) -> Any:
-    """The objective by each setting alone, a point each with its interval."""
+def _slices(study: Study, best: Sequence[Point]) -> "Figure":
+    """The objective by each setting, with its interval."""
     columns = min(3, len(study.search))
     rows = -(-len(study.search) // columns)
     figure = figure_of_size(3.6 * columns, 2.9 * rows)
@@ -136,8 +144,8 @@ def _slices(study: Study, best: Sequence[Point]) -> Any:
     means = [each.mean for each in intervals]
     around = None if math.isnan(intervals[0].low) else [each.high - each.mean for each in intervals]
     for panel, (name, values) in zip(panels, study.search.items(), strict=False):
-        places = [_place(values, point.params[name]) for point in best]
-        panel.errorbar(places, means, around, fmt="o", color=_COLOURS[0], ecolor=_GREY, elinewidth=0.8, markersize=4)
+        positions = [_axis_position(values, point.params[name]) for point in best]
+        panel.errorbar(positions, means, around, fmt="o", color=_COLORS[0], ecolor=_GREY, elinewidth=0.8, markersize=4)
         if isinstance(values, Choices):
             panel.set_xticks(range(len(values.choices)), [number(value) for value in values.choices])
             panel.set_xlim(-0.5, len(values.choices) - 0.5)
@@ -151,8 +159,8 @@ def _slices(study: Study, best: Sequence[Point]) -> Any:
     return figure
 
 
-def _parallel(study: Study, best: Sequence[Point]) -> Any:
-    """A line a point through all settings to the objective; the better, the darker."""
+def _parallel(study: Study, best: Sequence[Point]) -> "Figure":
+    """One line for each point through all settings to the objective; better points are darker."""
     figure = figure_of_size(max(6, 1.7 * (len(study.search) + 1)), 3.8)
     panel = figure.subplots()
     means = np.array([np.mean(point.values[-1]) for point in best])
@@ -163,12 +171,12 @@ def _parallel(study: Study, best: Sequence[Point]) -> Any:
     lines = np.stack([*columns, (means - means.min()) / span], axis=1)
     for rank in reversed(range(len(best))):
         darkness = 1 - rank / len(best)
-        panel.plot(lines[rank], color=_COLOURS[0], alpha=0.15 + 0.85 * darkness**2, linewidth=0.6 + 1.4 * darkness)
-    for place, values in enumerate(study.search.values()):
+        panel.plot(lines[rank], color=_COLORS[0], alpha=0.15 + 0.85 * darkness**2, linewidth=0.6 + 1.4 * darkness)
+    for column, values in enumerate(study.search.values()):
         marks = values.choices if isinstance(values, Choices) else [values.low, values.high]
         for mark in marks:
             panel.annotate(
-                number(mark), (place, _share(values, mark)), xytext=(3, 2), textcoords="offset points", size=7
+                number(mark), (column, _share(values, mark)), xytext=(3, 2), textcoords="offset points", size=7
             )
     for share, mean in ((0, means.min()), (1, means.max())):
         panel.annotate(number(float(mean)), (len(columns), share), xytext=(3, 2), textcoords="offset points", size=7)
@@ -180,21 +188,21 @@ def _parallel(study: Study, best: Sequence[Point]) -> Any:
     return figure
 
 
-def _place(values: Range | Choices, value: Any) -> float:
-    """Where a value stands on an axis of its own."""
+def _axis_position(values: Range | Choices, value: Any) -> float:
+    """The position of a value on the axis of its setting."""
     if isinstance(values, Choices):
         return float(values.choices.index(value))
     return math.log10(value) if values.log else float(value)
 
 
 def _share(values: Range | Choices, value: Any) -> float:
-    """Where a value stands between the ends, 0..1."""
+    """The position of a value between the ends of its axis, 0..1."""
     ends = (values.choices[0], values.choices[-1]) if isinstance(values, Choices) else (values.low, values.high)
-    low, high = (_place(values, end) for end in ends)
-    return (_place(values, value) - low) / (high - low)
+    low, high = (_axis_position(values, end) for end in ends)
+    return (_axis_position(values, value) - low) / (high - low)
 
 
 def _decades(values: Range) -> tuple[list[float], list[str]]:
-    """Ticks of a logarithmic axis: its ends and what lies between them geometrically."""
+    """Ticks of a logarithmic axis: its ends and their geometric mean."""
     marks = np.geomspace(values.low, values.high, 3)
     return [math.log10(mark) for mark in marks], [f"{mark:.2g}" for mark in marks]

@@ -1,4 +1,4 @@
-"""The workers of a sweep on this machine, and the bar over its trials."""
+"""The workers of a sweep on this machine, and its progress bar."""
 
 import contextlib
 import math
@@ -9,28 +9,30 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from azjax.core.errors import FileError, RunError
 from azjax.report.intervals import Interval, number
+from azjax.sweep.points import Point
 from azjax.sweep.study import Study
 from azjax.sweep.summary import best_first, failures
-from azjax.sweep.trials import Point, Trials
+from azjax.sweep.trials import Trials
 from azjax.sweep.worker import stop_signals, work
 
 _POLL_SECONDS = 0.5
 
 
 def worker_command(path: str | Path, folder: Path, storage: str, lease: float) -> list[str]:
-    """The command of a worker, from wherever it is started.
+    """The command of a worker; it works from any folder.
 
     Args:
-      path: of STUDY.toml.
-      folder: of the study.
+      path: path of STUDY.toml.
+      folder: folder of the study.
       storage: path of a journal file, or address of a database.
-      lease: seconds.
+      lease: see `Trials`.
     """
     where = storage if "://" in storage else str(Path(storage).absolute())
     command = [sys.executable, "-m", "azjax", "sweep", str(Path(path).absolute())]
@@ -41,17 +43,21 @@ def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int
     """Works on a study until it is over.
 
     Args:
-      trials: of the study.
-      folder: of the study.
-      command: that makes one worker of a process of its own.
-      workers: on this machine; a single one works in this process.
-      console: where the bar is drawn.
+      trials: the trials of the study.
+      folder: the folder of the study.
+      command: the command of a worker.
+      workers: number of workers; a single one works in this process.
+      console: where the progress bar is shown.
 
     Raises:
-      Stopped: by Ctrl-C or SIGTERM; all workers have saved and given back.
-      RuntimeError: all workers have ended and the study is not over, or no trial was done to the end.
+      Stopped: by Ctrl-C or SIGTERM; all workers have saved and released their points.
+      RunError: all workers have ended and the study is not over, or no trial is complete.
+      FileError: a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror}") from error
     with _Bar(trials.study, console) as bar:
         bar.show(trials.points())
         if workers == 1:
@@ -60,19 +66,19 @@ def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int
             _supervise(trials, command, workers, bar)
     points = trials.points()
     if not best_first(trials.study, points):
-        raise RuntimeError(f"no trial of {trials.study.name} was done to the end; {'; '.join(failures(points)[:1])}")
+        raise RunError("; ".join([f"no trial of {trials.study.name} is complete", *failures(points)[:1]]))
 
 
 def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar") -> None:
-    """Starts the workers, and waits for them; signals are passed on."""
-    with stop_signals(), tempfile.TemporaryDirectory() as told:
-        paths = [Path(told) / str(number) for number in range(workers)]
-        processes: list[subprocess.Popen] = []
+    """Starts the workers, waits for them, and passes signals on to them."""
+    with stop_signals(), tempfile.TemporaryDirectory() as temporary:
+        paths = [Path(temporary) / str(number) for number in range(workers)]
+        processes: list[subprocess.Popen[bytes]] = []
         try:
             for number, path in enumerate(paths):
                 with path.open("w") as file:
-                    # In a session of its own, since Ctrl-C goes to all processes of a terminal, and a second signal
-                    # is not waited for.
+                    # A new session, since the terminal sends Ctrl-C to all processes of its session, and a worker
+                    # ends at once by the second signal.
                     process = subprocess.Popen(
                         command,
                         stdout=subprocess.DEVNULL,
@@ -93,18 +99,18 @@ def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar"
             bar.show(trials.points())
             raise
         problems = [
-            f"a worker ended with code {process.returncode}: {path.read_text().strip() or 'it told nothing'}"
+            f"a worker ended with code {process.returncode}: {path.read_text().strip() or 'without a message'}"
             for process, path in zip(processes, paths, strict=True)
             if process.returncode
         ]
     if not trials.is_over():
-        raise RuntimeError("; ".join([*dict.fromkeys(problems), "the same command goes on with the study"]))
+        raise RunError("; ".join([*dict.fromkeys(problems), "the same command goes on with the study"]))
     for problem in dict.fromkeys(problems):
         print(f"azjax: {problem}", file=sys.stderr)
 
 
 def _give_cores(process: int, number: int, workers: int) -> None:
-    """Keeps a worker to its share of the cores: two that both start threads for all of them take 1.5 times as long."""
+    """Restricts a worker to its share of the cores: two workers that both use all cores take 1.5 times as long."""
     if hasattr(os, "sched_setaffinity"):  # Linux
         cores = sorted(os.sched_getaffinity(0))[number::workers]
         with contextlib.suppress(ProcessLookupError):
@@ -112,40 +118,42 @@ def _give_cores(process: int, number: int, workers: int) -> None:
 
 
 class _Bar:
-    """How far a study is: trials that are over, how many run, the best so far, the rate and the time left."""
+    """The progress of a study: finished and running trials, the best one, the rate and the time left."""
 
     def __init__(self, study: Study, console: Console):
         self._study = study
-        self._began, self._over_before = time.monotonic(), -1
+        self._began, self._over_at_start = time.monotonic(), -1
         self._progress = Progress(
             BarColumn(12),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
             console=console,
             speed_estimate_period=86_400,  # trials take minutes and hours
         )
-        self._task = self._progress.add_task("", total=study.trials * study.budget.rungs, told="")
+        self._task = self._progress.add_task("", total=study.trials * study.budget.rungs, status="")
 
     def __enter__(self) -> "_Bar":
         self._progress.start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._progress.stop()
 
     def show(self, points: Sequence[Point]) -> None:
-        """Draws it anew."""
+        """Updates the bar."""
         rungs = self._study.budget.rungs
         over = sum(point.is_over for point in points)
-        if self._over_before < 0:
-            self._over_before = over
-        told = [f"{over}/{self._study.trials} trials", f"{sum(point.state == 'running' for point in points)} running"]
-        if over > self._over_before:
+        if self._over_at_start < 0:
+            self._over_at_start = over
+        status = [f"{over}/{self._study.trials} trials", f"{sum(point.state == 'running' for point in points)} running"]
+        if over > self._over_at_start:
             hours = (time.monotonic() - self._began) / 3600
-            told.append(f"{(over - self._over_before) / hours:.3g} an hour")
+            status.append(f"{(over - self._over_at_start) / hours:.3g} an hour")
         if best := best_first(self._study, points):
             interval = Interval.of(best[0].values[-1])
             around = "" if math.isnan(interval.high) else f" ± {number(interval.high - interval.mean)}"
-            told.append(f"best {number(interval.mean)}{around}")
+            status.append(f"best {number(interval.mean)}{around}")
         done = sum(rungs if point.is_over else len(point.values) for point in points)
-        self._progress.update(self._task, completed=done, told=", ".join(told))
+        self._progress.update(self._task, completed=done, status=", ".join(status))

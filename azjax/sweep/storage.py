@@ -1,49 +1,54 @@
-"""Where a study is kept: in a journal file that all workers can reach, or in a database."""
+"""The storage of a study: a journal file that all workers can reach, or a database."""
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import optuna
 import sqlalchemy.exc
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
-from azjax.core.errors import InputError
+from azjax.core.errors import FileError, InputError
 
 JOURNAL = "journal.log"
 
 
 def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages.BaseStorage:
-    """Opens a storage, and makes it where there is none.
+    """Opens a storage, or makes it if there is none.
 
     Args:
-      storage: path of a journal file, or the address of a database, such as postgresql+psycopg://USER@HOST/NAME.
-      must_exist: make no journal file.
+      storage: path of a journal file, or address of a database, such as postgresql+psycopg://USER@HOST/NAME.
+      must_exist: whether a missing journal file is an error.
 
     Raises:
-      ValueError: there is no such file, or it is an address of SQLite, or of a database that cannot be talked to.
+      FileError: the journal file is missing, or it cannot be made.
+      InputError: the address is of SQLite, or of a database that cannot be reached.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if "://" not in str(storage):
-        # The lock is a link to the path, which is looked up from where the link lies.
+        # Absolute, since the lock is a symbolic link to it.
         path = Path(storage).absolute()
         if must_exist and not path.exists():
-            raise InputError(f"there is no sweep yet: {storage} is missing")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return optuna.storages.JournalStorage(JournalFileBackend(str(path), _WriterLock(path)))
+            raise FileError(f"there is no sweep yet: {storage} is missing")
+        with _file_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return optuna.storages.JournalStorage(_Journal(path))
     kind = str(storage).partition(":")[0]
     if kind.startswith("sqlite"):
-        raise InputError("SQLite fails where several workers begin at once; give the path of a journal file instead")
+        raise InputError("SQLite fails when several workers begin at once; give the path of a journal file instead")
     try:
         return _database(str(storage))
     except ImportError as error:
         raise InputError(f"{kind} needs a driver, such as that of: pip install 'psycopg[binary]'") from error
-    except Exception as error:  # the driver's own kinds; the address is not told, since it may hold a password
+    except Exception as error:  # each driver has its own types; the address may hold a password, so it is not shown
         raise InputError(f"cannot connect to the {kind} storage: {_first_line(error)}") from error
 
 
 def _database(address: str) -> optuna.storages.BaseStorage:
-    """Of workers that find an empty database at the same time, one makes the tables and the others fail; once."""
+    """If several workers make the tables of an empty database at once, all but one fail; they try once more."""
     try:
         return optuna.storages.get_storage(address)
     except (sqlalchemy.exc.IntegrityError, sqlalchemy.exc.ProgrammingError):
@@ -51,8 +56,20 @@ def _database(address: str) -> optuna.storages.BaseStorage:
         return optuna.storages.get_storage(address)
 
 
+class _Journal(JournalFileBackend):
+    """A journal file whose errors are `FileError`."""
+
+    def __init__(self, path: Path):
+        super().__init__(str(path), _WriterLock(path))
+        self._path = path
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        with _file_errors(self._path):
+            super().append_logs(logs)
+
+
 class _WriterLock(JournalFileSymlinkLock):
-    """Lets one worker write. It takes away half a row that a full disk or a machine that went down has left."""
+    """Lets one worker write, after it has removed an incomplete row that a full disk or a crash has left."""
 
     def __init__(self, path: Path):
         super().__init__(str(path))
@@ -61,14 +78,14 @@ class _WriterLock(JournalFileSymlinkLock):
     def acquire(self) -> bool:
         super().acquire()
         try:
-            _cut_half_row(self._path)
+            _remove_incomplete_row(self._path)
         except BaseException:
             self.release()
             raise
         return True
 
 
-def _cut_half_row(path: Path) -> None:
+def _remove_incomplete_row(path: Path) -> None:
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         if not end:
@@ -77,6 +94,14 @@ def _cut_half_row(path: Path) -> None:
         if file.read(1) != b"\n":
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
+
+
+@contextlib.contextmanager
+def _file_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
 
 
 def _first_line(error: Exception) -> str:

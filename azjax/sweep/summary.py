@@ -1,4 +1,4 @@
-"""What a sweep found, told with its spread over seeds."""
+"""The results of a sweep, with their spread over seeds."""
 
 from collections.abc import Sequence
 
@@ -12,25 +12,25 @@ from azjax.sweep.trials import Point
 
 
 def best_first(study: Study, points: Sequence[Point]) -> list[Point]:
-    """The points that were tried to the end, by their mean over seeds."""
+    """The complete points, from the best mean over seeds to the worst."""
     sign = 1 if study.objective.direction == "minimize" else -1
     complete = [point for point in points if point.state == "complete"]
     return sorted(complete, key=lambda point: sign * float(np.mean(point.values[-1])))
 
 
 def counts(points: Sequence[Point]) -> str:
-    """How many points there are in each state, in words."""
+    """The number of points in each state, in words."""
     states = [point.state for point in points]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
 
 
 def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
-    """A row for each of the best points: the objective's mean and interval over seeds, and the settings.
+    """A table of the best points: mean and interval of the objective over seeds, and the settings.
 
     Args:
-      study: what was searched.
-      points: as they stand.
-      most: rows.
+      study: the study.
+      points: its points.
+      most: largest number of rows.
     """
     table = Table(title=f"{study.name}: best trials", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for heading in ("trial", f"{study.objective.unit}, mean (95%)"):
@@ -43,5 +43,5 @@ def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
 
 
 def failures(points: Sequence[Point]) -> list[str]:
-    """A line for each point that failed."""
+    """A line for each failed point."""
     return [f"trial {point.number} failed: {point.reason}" for point in points if point.state == "failed"]

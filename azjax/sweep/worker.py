@@ -1,4 +1,4 @@
-"""A worker of a sweep: it claims a point, trains its runs rung by rung, measures them and tells."""
+"""A worker of a sweep: it claims a point, trains its runs rung by rung, measures them and reports."""
 
 import contextlib
 import dataclasses
@@ -11,19 +11,20 @@ from types import FrameType
 
 import jax
 
-from azjax.runs import RunError, SettingsError, train_population
-from azjax.runs.population import TRACED
+from azjax.core.errors import FileError, InputError, RunError, SettingsError
+from azjax.runs import train_population
+from azjax.runs.population import HYPER_FIELDS
 from azjax.sweep.objective import Measure
-from azjax.sweep.trials import Attempt, LostTrial, Trials
+from azjax.sweep.trials import Attempt, LeaseExpired, Trials
 
 _POLL_SECONDS = 1.0
 
 
 class Stopped(BaseException):
-    """Ctrl-C or SIGTERM ended the work; what was trained is saved, and its trial is given back.
+    """Ctrl-C or SIGTERM ended the work. The runs are saved, and their points released for other attempts.
 
     Attributes:
-      signal: which one.
+      signal: the signal.
     """
 
     def __init__(self, number: signal.Signals):
@@ -34,25 +35,26 @@ class Stopped(BaseException):
 def work(
     trials: Trials, folder: Path, on_change: Callable[[], None] = lambda: None, points_at_once: int | None = None
 ) -> None:
-    """Tries points until the study is over, also those that other workers leave behind.
+    """Tries points until the study is over, including points that other workers have released.
 
-    The runs of a point, which differ in their seeds, are one population; so are those of several points where all that
-    is searched are numbers of `azjax.training.Hyper`.
+    The runs of a point, which differ in their seeds, are trained as one population. If all searched settings are fields
+    of `azjax.training.Hyper`, the runs of several points are.
 
     Args:
-      trials: of the study.
-      folder: of the study; the runs of point 12 go to `trial_00012/seed_0`, ...
-      on_change: called when a trial has begun, come to its next rung or ended.
-      points_at_once: how many points make a population, if they can; 1 on CPU and 8 elsewhere if None.
+      trials: the trials of the study.
+      folder: the folder of the study; the runs of point 12 go to `trial_00012/seed_0`, ...
+      on_change: called when a trial has begun, reached its next rung or ended.
+      points_at_once: number of points in a population, if possible; 1 on CPU and 8 elsewhere if None.
 
     Raises:
-      Stopped: by a signal, which is served after the iteration under way.
-      ValueError: the objective cannot be measured.
-      RunError: what is no fault of a point's settings, as a full disk.
+      Stopped: after a signal, at the end of the current iteration.
+      InputError: the objective cannot be measured.
+      RunError: an error that the settings of a point have not caused.
+      FileError: for example, the disk is full.
     """
     study = trials.study
     at_once = (1 if jax.default_backend() == "cpu" else 8) if points_at_once is None else points_at_once
-    at_once = at_once if study.search.keys() <= TRACED else 1
+    at_once = at_once if study.search.keys() <= HYPER_FIELDS else 1
     with stop_signals() as check:
         if trials.is_over():
             return
@@ -68,19 +70,18 @@ def work(
                     continue
                 with contextlib.ExitStack() as leases:
                     for attempt in attempts:
-                        leases.enter_context(trials.held(attempt))
-                    _Work(trials, folder, measure, check, on_change).try_all(attempts)
+                        leases.enter_context(trials.keep_lease(attempt))
+                    _Worker(trials, folder, measure, check, on_change).try_all(attempts)
                 on_change()
-            except (Stopped, RunError):
-                # Those that are over stay so.
+            except (Stopped, RunError, FileError):
                 for attempt in attempts:
-                    trials.give_back(attempt)
+                    trials.release(attempt)
                 raise
 
 
 @dataclasses.dataclass(frozen=True)
-class _Work:
-    """What is done with points that were claimed; attributes as the arguments of `work`."""
+class _Worker:
+    """Tries the points that were claimed; the attributes are the arguments of `work`."""
 
     trials: Trials
     folder: Path
@@ -89,35 +90,30 @@ class _Work:
     on_change: Callable[[], None]
 
     def try_all(self, attempts: list[Attempt]) -> None:
-        """Trains the runs of all attempts, rung by rung, until each is finished, pruned, failed or lost.
-
-        Raises:
-          RunError: what is no fault of the settings.
-          Stopped: a signal came.
-        """
+        """Trains the runs of all attempts, rung by rung, until each is finished, pruned, failed or lost; see `work`."""
         going = [attempt for attempt in attempts if self._fits(attempt) and not self._is_done(attempt)]
         while going:
-            due = self._together(going)
+            due = self._trainable_together(going)
             try:
-                worth = self._train(due)
-            except (ValueError, SettingsError) as error:
+                values = self._train(due)
+            except (InputError, SettingsError) as error:
                 if len(due) > 1:
-                    # It may be one of them, or too many of them.
+                    # One of them may be the cause, or their number.
                     for attempt in due:
                         self.try_all([attempt])
                 else:
                     self._fail(due[0], str(error))
                 staying = []
             else:
-                pairs = zip(due, worth, strict=True)
+                pairs = zip(due, values, strict=True)
                 staying = [attempt for attempt, by_seed in pairs if not self._is_done(attempt, by_seed)]
             going = [attempt for attempt in going if attempt not in due] + staying
             self.on_change()
 
-    def _together(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Those that are trained in one population with the first: runs of as many iterations, at the same one now."""
+    def _trainable_together(self, attempts: list[Attempt]) -> list[Attempt]:
+        """The attempts that can be trained in one population with the first: at the same iteration, with equal lengths."""
         first = attempts[0]
-        if first.is_retry:  # killed anywhere
+        if first.is_retry:  # its runs may be at different iterations
             return [first]
         iterations = self._iterations(first)
         return [
@@ -129,25 +125,25 @@ class _Work:
         ]
 
     def _iterations(self, attempt: Attempt) -> int:
-        """Of the runs of an attempt, up to its next rung."""
+        """The iterations of the runs of an attempt up to its next rung."""
         study = self.trials.study
         return study.budget.iterations(study.config(attempt.params), len(attempt.values) + 1)
 
     def _fits(self, attempt: Attempt) -> bool:
-        """Whether the settings can be those of a run; fails the attempt where they cannot."""
+        """Whether the settings make a valid configuration; fails the attempt if they do not."""
         try:
             self._iterations(attempt)
             return True
-        except ValueError as error:
+        except InputError as error:
             self._fail(attempt, str(error))
             return False
 
     def _fail(self, attempt: Attempt, reason: str) -> None:
-        with contextlib.suppress(LostTrial):
+        with contextlib.suppress(LeaseExpired):
             self.trials.fail(attempt, reason)
 
     def _train(self, attempts: list[Attempt]) -> list[list[float]]:
-        """Trains the runs of all of them up to their next rung; what each attempt is worth, by seed."""
+        """Trains the runs of the attempts up to their next rung; returns the objective of each attempt, by seed."""
         study = self.trials.study
         configs, folders = [], []
         for attempt in attempts:
@@ -159,27 +155,27 @@ class _Work:
         if results[0].stopped_by is not None:
             raise Stopped(results[0].stopped_by)
         self.check()
-        worth = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
-        return [worth[begin : begin + study.seeds] for begin in range(0, len(worth), study.seeds)]
+        values = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
+        return [values[first : first + study.seeds] for first in range(0, len(values), study.seeds)]
 
     def _is_done(self, attempt: Attempt, by_seed: list[float] | None = None) -> bool:
-        """Reports what was found at a rung, if anything, and ends the attempt where it is pruned or at its last one."""
+        """Reports the objective at a rung, if given, and ends the attempt if it is pruned or was at its last rung."""
         try:
             pruned = by_seed is not None and self.trials.report(attempt, by_seed)
             done = pruned or len(attempt.values) >= self.trials.study.budget.rungs
             if done:
                 self.trials.finish(attempt, pruned=pruned)
             return done
-        except LostTrial:
+        except LeaseExpired:
             return True
 
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[Callable[[], None]]:
-    """Makes `Stopped` of signals, wherever they come; the second one acts as before.
+    """Raises `Stopped` when a signal arrives; the second signal acts as usual.
 
     Yields:
-      what raises it for a signal that `train` was asked to stop by when it had just ended.
+      a function that raises `Stopped` if a signal arrived so late in `train` that it ended without noticing.
     """
     stopping = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in (*stopping, signal.SIGUSR2)}
@@ -204,12 +200,12 @@ def stop_signals() -> Iterator[Callable[[], None]]:
                 if number in stopping:
                     raise Stopped(signal.Signals(number))
 
-    # Every signal is written there, whoever listens to it.
+    # Python writes every signal there, whatever its handler.
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
         for number in stopping:
             signal.signal(number, stop)
-        # What SLURM sends for submitit before a job's time is over.
+        # SLURM sends it for submitit before the time of a job is over.
         signal.signal(signal.SIGUSR2, terminate)
         yield check
     finally:
