@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Int, Int32
 from azjax.core.bits import WORD, Word, nth_bit
 
 Bits: TypeAlias = tuple[Word, ...]
+Condition: TypeAlias = Bool[Array | np.ndarray | np.bool_, "..."]
 
 
 def num_words(num_bits: int) -> int:
@@ -70,12 +71,12 @@ def toggle(left: Bits, right: Bits) -> Bits:
     return tuple(a ^ b for a, b in zip(left, right, strict=True))
 
 
-def choose(condition: Bool[Array, "..."], left: Bits, right: Bits) -> Bits:
+def choose(condition: Condition, left: Bits, right: Bits) -> Bits:
     """`left` where the condition holds, `right` elsewhere."""
     return tuple(jnp.where(condition, a, b) for a, b in zip(left, right, strict=True))
 
 
-def only_if(condition: Bool[Array, "..."], bits: Bits) -> Bits:
+def only_if(condition: Condition, bits: Bits) -> Bits:
     """`bits` where the condition holds, the empty set elsewhere."""
     return tuple(jnp.where(condition, word, jnp.uint32(0)) for word in bits)
 
@@ -120,7 +121,8 @@ def has(bits: Bits, bit: Int[Array | np.ndarray, "..."]) -> Bool[Array, "..."]:
     word = jnp.zeros(jnp.shape(bit), jnp.uint32)
     for index, candidate in enumerate(bits):
         word = jnp.where(bit >> 5 == index, candidate, word)
-    return (word >> (bit & (WORD - 1)).astype(np.uint32)) & jnp.uint32(1) == 1
+    lowest: Array = (word >> (bit & (WORD - 1)).astype(np.uint32)) & jnp.uint32(1)
+    return lowest == 1
 
 
 def count(bits: Bits) -> Int32[Array, "..."]:

@@ -1,6 +1,7 @@
 """Operations on uint32 words: counting and finding bits, scaling random bits, and the hash of positions."""
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from azjax.core.xla import materialize
 WORD = 32
 """Bits of a word."""
 
-Word = UInt32[Array | np.ndarray | np.uint32, "..."]
+Word: TypeAlias = UInt32[Array | np.ndarray | np.uint32, "..."]
 """A word, or an array of words. Constants are NumPy scalars; on the host, states have NumPy leaves."""
 
 
@@ -59,8 +60,9 @@ def compact(mask: Bool[Array, "A"], size: int) -> tuple[Int32[Array, "{size}"], 
 def scale_bits(bits: UInt32[Array, ""], limit: Int32[Array, ""]) -> Int32[Array, ""]:
     """floor(bits * limit / 2^32), for a limit below 2^16: random bits become an integer in 0..limit-1."""
     factor = limit.astype(jnp.uint32)
-    low = (bits & jnp.uint32(0xFFFF)) * factor
-    return ((bits >> 16) * factor + (low >> 16) >> 16).astype(jnp.int32)
+    low: Array = (bits & jnp.uint32(0xFFFF)) * factor
+    high: Array = (bits >> 16) * factor
+    return (high + (low >> 16) >> 16).astype(jnp.int32)
 
 
 def hash_words(words: Iterable[Word]) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:

@@ -1,24 +1,45 @@
-"""`check_game`: the laws of the contract, tested on any game. For the project's own tests and for users' games.
+"""`check_game`: tests the laws of the contract, and of the protocols that a game fulfills, on positions of random games.
 
 Axis letters: `B` states, `A` actions, `K` slots, `S` symmetries.
 """
 
 import copy
 import functools
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, SupportsIndex, TypeVar
+from xml.etree import ElementTree
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, PRNGKeyArray
 
-from azjax.games.game import Game, random_legal_action
+from azjax.games.game import AnyGame, Game, S, State, random_legal_action
+from azjax.games.protocols import (
+    BoardGame,
+    DrawableGame,
+    EditableGame,
+    NumberedGame,
+    RepetitionGame,
+    TextGame,
+    action_from_text,
+    is_numbered,
+    legal_actions,
+    next_game,
+    without_history,
+)
+from azjax.games.registry import available, make, options_of
 
-_TEXT_STATES = 40  # text runs on the host, one state at a time
+_HOST_STATES = 40  # laws of host functions are tested on so many states, one at a time
+_DRAWN_STATES = 4
+_T = TypeVar("_T")
 
 
-def check_game(game: Game, *, num_games: int = 32, seed: int = 0) -> None:
-    """Plays random games and holds every law of `azjax.games.Game` against the positions met.
+def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0) -> None:
+    """Plays random games and tests every law of `azjax.games.Game` on the positions met.
+
+    The laws of the protocols in `azjax.games.protocols` are tested for those that the game fulfills.
 
     Args:
       game: the game to test.
@@ -34,18 +55,26 @@ def check_game(game: Game, *, num_games: int = 32, seed: int = 0) -> None:
     _check_steps(game, states, jax.random.key(seed))
     _check_symmetries(game, states, jax.random.key(seed))
     _check_single_calls(game, states)
-    _check_text(game, states, np.random.default_rng(seed))
+    if isinstance(game, NumberedGame) and is_numbered(game):
+        _check_numbers(game, states)
+    if isinstance(game, RepetitionGame):
+        _check_repetition(game, states, jax.random.key(seed))
+    _check_on_host(game, states, np.random.default_rng(seed))
 
 
-def _check_facts(game: Game) -> None:
+def _check_facts(game: AnyGame) -> None:
     _hold(copy.deepcopy(game) == game, "a game equals its copy")
     _hold(hash(copy.deepcopy(game)) == hash(game), "equal games have one hash")
     _hold(isinstance(game.name, str) and bool(game.name), "name is a string", game.name)
+    if game.name in available():
+        again = make(game.name, **options_of(game))
+        _hold(type(again) is not type(game) or again == game, "make(name, **options_of(game)) == game", again)
     _hold(game.num_actions >= 1, "num_actions is at least 1", game.num_actions)
     _hold(1 <= game.max_legal_actions <= game.num_actions, "1 <= max_legal_actions <= num_actions")
     _hold(game.max_plies >= 1, "max_plies is at least 1", game.max_plies)
     start = game.init(jax.random.key(0))
-    chex.assert_shape(start.rewards, (2,))
+    _hold(isinstance(start, State), "a state has current_player, terminated and rewards", start)
+    _hold(start.rewards.shape == (2,), "rewards has a number for each player", start)
     _hold(int(start.current_player) == 0, "player 0 moves first", start)
     _hold(not bool(start.terminated), "the start is not the end", start)
     _hold(bool(jnp.all(start.rewards == 0)), "the start has no rewards", start)
@@ -53,13 +82,13 @@ def _check_facts(game: Game) -> None:
     _hold(jax.tree.all(jax.tree.map(np.array_equal, start, again)), "the same key starts the same game", start)
 
 
-def _random_positions(game: Game, num_games: int, seed: int) -> Any:
-    """All positions [B, ...] of random games, the finished ones once each, after `max_plies` and dtype checks."""
+def _random_positions(game: Game[S], num_games: int, seed: int) -> S:
+    """All positions [B, ...] of random games, the finished ones once each, after checks of length and dtypes."""
     init_key, play_key = jax.random.split(jax.random.key(seed))
     traces = []
 
     @jax.jit
-    def play_ply(key: chex.PRNGKey, states: Any) -> Any:
+    def play_ply(key: PRNGKeyArray, states: S) -> S:
         traces.append(1)
         actions = jax.vmap(functools.partial(random_legal_action, game))(jax.random.split(key, num_games), states)
         return jax.vmap(game.step)(states, actions)
@@ -67,7 +96,7 @@ def _random_positions(game: Game, num_games: int, seed: int) -> Any:
     starts = jax.jit(jax.vmap(game.init))(jax.random.split(init_key, num_games))
     play_ply(play_key, play_ply(play_key, starts))
     traces_when_fed_back = len(traces)
-    # Kept on the host, where a new shape costs no compilation.
+    # On the host, where a new shape costs no compilation.
     states = jax.device_get(starts)
     seen = [states]
     for ply in range(game.max_plies):
@@ -84,12 +113,13 @@ def _random_positions(game: Game, num_games: int, seed: int) -> Any:
         "step is traced once when its own result is fed back (a leaf without a dtype of its own is weakly typed)",
     )
     _hold(states.terminated.all(), f"a game ends within max_plies = {game.max_plies}", _at(states, 0))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
+    positions: S = jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
+    return positions
 
 
-def _check_positions(game: Game, states: Any) -> None:
+def _check_positions(game: AnyGame, states: State) -> None:
     num_states = len(states.terminated)
-    masks = np.asarray(jax.jit(jax.vmap(game.legal_action_mask))(states))
+    masks = _on_batch(game.legal_action_mask, states)
     _hold(masks.shape == (num_states, game.num_actions) and masks.dtype == bool, "legal_action_mask is bool [A]")
     over = np.asarray(states.terminated)
     count = masks.sum(axis=1)
@@ -97,7 +127,7 @@ def _check_positions(game: Game, states: Any) -> None:
     _hold_each(~over | (count == 0), "no action is legal after the end", states)
     _hold_each(over | (count > 0), "a running game has a legal action", states)
 
-    actions, valid = (np.asarray(x) for x in jax.jit(jax.vmap(game.legal_slots))(states))
+    actions, valid = _on_batch(game.legal_slots, states)
     _hold(actions.shape == valid.shape == (num_states, game.max_legal_actions), "legal_slots is [K] twice")
     _hold_each(
         np.where(valid, (actions >= 0) & (actions < game.num_actions), True).all(1), "slots hold actions", states
@@ -106,8 +136,8 @@ def _check_positions(game: Game, states: Any) -> None:
     np.add.at(counted, (np.arange(num_states)[:, None], np.clip(actions, 0, game.num_actions - 1)), valid)
     _hold_each((counted == masks).all(1), "the valid slots are exactly the legal actions", states)
     if game.max_legal_actions == game.num_actions:
-        in_place = (actions == np.arange(game.num_actions)) | ~valid
-        _hold_each(in_place.all(1), "where K == A, slot a is action a", states)
+        in_order = (actions == np.arange(game.num_actions)) | ~valid
+        _hold_each(in_order.all(1), "where K == A, slot a is action a", states)
 
     bits = jax.random.bits(jax.random.key(0), (num_states,))
     drawn = np.asarray(jax.jit(jax.vmap(game.sample_legal_action))(states, bits))
@@ -115,7 +145,7 @@ def _check_positions(game: Game, states: Any) -> None:
     drawn_legal = masks[np.arange(num_states), np.where(in_range, drawn, 0)] & in_range
     _hold_each(np.where(over, drawn == 0, drawn_legal), "sample_legal_action draws a legal action, or 0", states)
 
-    observations = np.asarray(jax.jit(jax.vmap(game.observe))(states))
+    observations = _on_batch(game.observe, states)
     _hold(observations.shape == (num_states, *game.observation_shape), "observe has observation_shape")
     _hold(observations.dtype == np.float32, "observe is float32", observations.dtype)
     finite = np.isfinite(observations.reshape(num_states, -1)).all(1)
@@ -126,12 +156,12 @@ def _check_positions(game: Game, states: Any) -> None:
     _hold_each((player == 0) | (player == 1), "current_player is 0 or 1", states)
 
 
-def _check_steps(game: Game, states: Any, key: chex.PRNGKey) -> None:
+def _check_steps(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
     """A legal action changes the position; an illegal one, and any after the end, does not."""
     step = jax.jit(jax.vmap(game.step))
-    masks = np.asarray(jax.jit(jax.vmap(game.legal_action_mask))(states))
+    masks = _on_batch(game.legal_action_mask, states)
     draws = np.asarray(jax.random.uniform(key, masks.shape))
-    over = states.terminated
+    over = np.asarray(states.terminated)
 
     legal = np.argmax(np.where(masks, draws, -1), axis=1).astype(np.int32)
     changed = ~_same_position(step(states, legal), states)
@@ -152,12 +182,12 @@ def _check_steps(game: Game, states: Any, key: chex.PRNGKey) -> None:
         _hold_each(kept | ~over, "any action after the end changes nothing, with zero rewards", states)
 
 
-def _check_symmetries(game: Game, states: Any, key: chex.PRNGKey) -> None:
+def _check_symmetries(game: Game[S], states: S, key: PRNGKeyArray) -> None:
     """Permute, then step = step, then permute; mask, player and result go with the symmetry."""
-    states = jax.vmap(game.without_history)(states)
+    states = jax.vmap(functools.partial(without_history, game))(states)
 
     @jax.jit
-    def turn_and_step(states: Any) -> tuple:
+    def turn_and_step(states: S) -> tuple[Any, ...]:
         masks = jax.vmap(game.legal_action_mask)(states)
         actions = jnp.argmax(jnp.where(masks, jax.random.uniform(key, masks.shape), -1), axis=1).astype(jnp.int32)
         turned, permutation = jax.vmap(game.symmetries)(states)
@@ -180,10 +210,10 @@ def _check_symmetries(game: Game, states: Any, key: chex.PRNGKey) -> None:
         _hold_each(same | states.terminated, "permute, then step = step, then permute", states)
 
 
-def _check_single_calls(game: Game, states: Any) -> None:
-    """Without vmap the answers are the same."""
+def _check_single_calls(game: Game[S], states: S) -> None:
+    """Without vmap the results are the same."""
 
-    def ask(state: Any) -> dict[str, Any]:
+    def call_all(state: S) -> dict[str, Any]:
         mask = game.legal_action_mask(state)
         stepped = game.step(state, jnp.argmax(mask).astype(jnp.int32))
         return {
@@ -194,45 +224,120 @@ def _check_single_calls(game: Game, states: Any) -> None:
             "observe": game.observe(state),
         }
 
-    single, batched = jax.jit(ask), jax.device_get(jax.jit(jax.vmap(ask))(states))
+    single, batched = jax.jit(call_all), _on_batch(call_all, states)
     for index in np.linspace(0, len(states.terminated) - 1, 4).astype(int):
         state = _at(states, index)
-        for name, answer in single(state).items():
+        for name, result in single(state).items():
             # Observations may differ in the last bit: another program may round at other places.
             close = functools.partial(np.allclose, rtol=1e-6, atol=1e-6) if name == "observe" else np.array_equal
-            same = jax.tree.all(jax.tree.map(close, answer, _at(batched[name], index)))
+            same = jax.tree.all(jax.tree.map(close, result, _at(batched[name], index)))
             _hold(same, f"a single call of {name} agrees with vmap", state)
 
 
-def _check_text(game: Game, states: Any, rng: np.random.Generator) -> None:
-    try:
-        game.to_text(_at(states, 0))
-    except NotImplementedError:
+def _check_numbers(game: NumberedGame[S], states: S) -> None:
+    numbers = _on_batch(game.position_number, states)
+    _hold(numbers.dtype == np.uint32, "position_number is uint32", numbers.dtype)
+    _hold_each(numbers < game.num_position_numbers, "position numbers are below num_position_numbers", states)
+    again = jax.device_get(jax.jit(jax.vmap(game.from_position_number))(numbers))
+    _hold_each(
+        states.terminated | _same_position(again, states), "from_position_number(position_number(state)) is state", states
+    )
+    _hold_each((again.rewards == 0).all(1), "from_position_number has zero rewards", states)
+
+
+def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
+    """`step` with history = `step` without it, then `repeated` if the new position has occurred."""
+    if game.earlier_positions(_at(states, 0)) is None:
         return
+
+    @jax.jit
+    @jax.vmap
+    def step_twice(state: S, draw: Any) -> tuple[Any, ...]:
+        alone, action = game.without_history(state), game.sample_legal_action(state, draw)
+        following = game.step(alone, action)
+        occurred = game.earlier_positions(state).contains(game.position_key(following))
+        ended = game.repeated(following)
+        following = jax.tree.map(lambda end, go_on: jnp.where(occurred, end, go_on), ended, following)
+        stepped = game.without_history(game.step(state, action))
+        known = game.earlier_positions(state).contains(game.position_key(state))
+        same_key = jnp.all(game.position_key(alone) == game.position_key(state))
+        fresh = game.without_history(game.init(key))
+        renewed = game.without_history(next_game(game, key, state))
+        expected = jax.tree.map(lambda new, old: jnp.where(state.terminated, new, old), fresh, alone)
+        return following, stepped, known, same_key, renewed, expected
+
+    draws = jax.random.bits(key, states.terminated.shape)
+    following, stepped, known, same_key, renewed, expected = jax.device_get(step_twice(states, draws))
+    over = states.terminated
+    same = _same_position(following, stepped) & (following.rewards == stepped.rewards).all(1)
+    _hold_each(over | same, "step with history = step without it, then repeated where the position occurred", states)
+    _hold_each(over | known, "earlier_positions has the position itself", states)
+    _hold_each(same_key, "position_key does not depend on the history", states)
+    _hold_each(_same_position(renewed, expected), "next_game starts another game after the end, and not before", states)
+    _hold(game.with_max_plies(1).max_plies == 1, "with_max_plies sets max_plies")
+
+
+def _check_on_host(game: AnyGame, states: State, rng: np.random.Generator) -> None:
     num_states = len(states.terminated)
-    for index in rng.choice(num_states, min(_TEXT_STATES, num_states), replace=False):
+    for number, index in enumerate(rng.choice(num_states, min(_HOST_STATES, num_states), replace=False)):
         state = _at(states, index)
-        text = game.to_text(state)
-        again = game.from_text(text)
-        _hold(game.to_text(again) == text, "to_text(from_text(text)) == text", text)
-        # A draw may come from what the text does not tell, such as a repetition.
-        told = bool(again.terminated) or bool(np.any(np.asarray(state.rewards) != 0))
-        _hold(not told or bool(again.terminated) == bool(state.terminated), "from_text finds the end", text)
-        same_result = not (told and bool(state.terminated)) or np.array_equal(again.rewards, state.rewards)
-        _hold(same_result, "from_text finds the result", text)
-        _hold(
-            bool(again.terminated) or int(again.current_player) == int(state.current_player),
-            "from_text finds the player to move",
-            text,
-        )
-        actions = np.flatnonzero(game.legal_action_mask(state))
-        for action in rng.permutation(actions)[:3]:
-            move = game.action_to_text(state, int(action))
-            _hold(game.action_from_text(state, move) == action, "a move's text is read back", f"{text} {move}")
+        actions = legal_actions(game, state)
+        if isinstance(game, TextGame):
+            _check_text(game, state, rng.permutation(actions)[:3].tolist())
+        if isinstance(game, BoardGame):
+            _check_squares(game, state, actions)
+        if isinstance(game, EditableGame) and isinstance(game, TextGame):
+            _check_editing(game, state, rng)
+        if isinstance(game, DrawableGame) and number < _DRAWN_STATES:
+            _check_picture(game, state)
 
 
-def _same_position(left: Any, right: Any) -> np.ndarray:
-    """bool [B]: equal in every leaf but the rewards."""
+def _check_text(game: Any, state: State, actions: list[int]) -> None:
+    text = game.to_text(state)
+    again = game.from_text(text)
+    _hold(game.to_text(again) == text, "to_text(from_text(text)) == text", text)
+    # A draw may follow from what the text does not have, such as a repetition.
+    decided = bool(again.terminated) or bool(np.any(np.asarray(state.rewards) != 0))
+    _hold(not decided or bool(again.terminated) == bool(state.terminated), "from_text finds the end", text)
+    same_result = not (decided and bool(state.terminated)) or np.array_equal(again.rewards, state.rewards)
+    _hold(same_result, "from_text finds the result", text)
+    same_player = int(again.current_player) == int(state.current_player)
+    _hold(bool(again.terminated) or same_player, "from_text finds the player to move", text)
+    for action in actions:
+        move = game.action_to_text(state, action)
+        _hold(action_from_text(game, state, move) == action, "a move's text is read back", f"{text} {move}")
+
+
+def _check_squares(game: Any, state: State, actions: list[int]) -> None:
+    squares = [game.action_squares(state, action) for action in actions]
+    on_board = all(0 <= square < math.prod(game.observation_shape[:2]) for clicks in squares for square in clicks)
+    _hold(on_board, "action_squares are on the board", (state, squares))
+    _hold(len({*squares}) == len(actions), "no two legal actions have the same squares", (state, squares))
+
+
+def _check_editing(game: Any, state: State, rng: np.random.Generator) -> None:
+    square = int(rng.integers(math.prod(game.observation_shape[:2])))
+    piece = int(rng.integers(len(game.piece_names)))
+    once = game.with_piece(state, square, piece)
+    twice = game.with_piece(once, square, piece)
+    _hold(game.to_text(once) == game.to_text(twice), "placing a piece twice is the same as once", (state, square, piece))
+
+
+def _check_picture(game: Any, state: State) -> None:
+    picture = game.svg(state)
+    try:
+        ElementTree.fromstring(picture)
+    except ElementTree.ParseError as error:
+        raise AssertionError(f"broken law: svg is well-formed XML; {error}; at {state}") from error
+
+
+def _on_batch(function: Callable[..., Any], states: State) -> Any:
+    """The results of a function of one state on a batch, as NumPy arrays."""
+    return jax.device_get(jax.jit(jax.vmap(function))(states))
+
+
+def _same_position(left: State, right: State) -> Bool[np.ndarray, "B"]:
+    """Whether states are equal in every leaf but the rewards."""
     equal = np.ones(len(left.terminated), bool)
     for (path, a), (_, b) in zip(
         jax.tree_util.tree_leaves_with_path(left), jax.tree_util.tree_leaves_with_path(right), strict=True
@@ -242,16 +347,17 @@ def _same_position(left: Any, right: Any) -> np.ndarray:
     return equal
 
 
-def _at(states: Any, index: int) -> Any:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), states)
+def _at(states: _T, index: SupportsIndex) -> _T:
+    state: _T = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), states)
+    return state
 
 
-def _hold(law_holds: bool, law: str, shown: Any = None) -> None:
+def _hold(law_holds: bool | np.bool_, law: str, shown: Any = None) -> None:
     if not law_holds:
         raise AssertionError(f"broken law: {law}" + ("" if shown is None else f"; at {shown}"))
 
 
-def _hold_each(holds: Any, law: str, states: Any) -> None:
+def _hold_each(holds: Any, law: str, states: State) -> None:
     broken = np.flatnonzero(~np.asarray(holds))
     if len(broken):
         _hold(False, law, jax.tree.map(lambda leaf: np.asarray(leaf[broken[0]]), states))

@@ -1,21 +1,21 @@
 """Connect Four: an m,n,k game with gravity, 7 columns, 6 rows, four in a row.
 
 An action is a column, 0 to 6 from the left; the stone falls onto the others. Text: six rows from the top, `/`
-between, `X` player 0, `O` player 1, `_` empty. Moves are written as the column 1 to 7, and a string of them from the
-start, such as `4453` (the notation of the published solvers and test sets), is read as a position too.
+between, `X` player 0, `O` player 1, `_` empty. A move is the column 1 to 7. A position may also be written as the
+moves from the start, such as `4453` (the notation of the published solvers and test sets).
 """
 
 import dataclasses
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Int, Int32, UInt32
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, both, only_if, shift, single, union, without
-from azjax.core.bits import scale_bits
+from azjax.core.bits import nth_bit, scale_bits
 from azjax.core.errors import InputError
 from azjax.games.mnk import Mnk, MnkState
 from azjax.games.registry import register
@@ -23,16 +23,16 @@ from azjax.games.registry import register
 
 @dataclasses.dataclass(frozen=True)
 class ConnectFour(Mnk):
-    """The rules; the board and its lines are those of `Mnk`."""
+    """Connect Four; the board and its lines are those of `Mnk`."""
 
     @property
     def num_actions(self) -> int:
         return self.columns
 
-    def step(self, state: MnkState, action: chex.Array) -> MnkState:
+    def step(self, state: MnkState, action: Int[ArrayLike, ""]) -> MnkState:
         action = jnp.asarray(action, jnp.int32)
         column = only_if((action >= 0) & (action < self.columns), single(action, self._num_words))
-        # Twice the height at each turn.
+        # Each turn doubles the height.
         height = 1
         while height < self.rows:
             column, height = union(column, shift(column, height * self._stride)), 2 * height
@@ -40,20 +40,20 @@ class ConnectFour(Mnk):
         lowest = without(free, shift(free, -self._stride))
         return self._place(state, both(column, lowest))
 
-    def legal_action_mask(self, state: MnkState) -> chex.Array:
+    def legal_action_mask(self, state: MnkState) -> Bool[Array, "A"]:
         return bitboard.unpack([self._free(state)], self._bits[: self.columns])[:, 0]
 
-    def sample_legal_action(self, state: MnkState, bits: chex.Array) -> chex.Array:
+    def sample_legal_action(self, state: MnkState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         open_columns = both(self._free(state), self._top)
-        action = bitboard.nth_bit(open_columns[0], scale_bits(bits, bitboard.count(open_columns)))
+        action = nth_bit(open_columns[0], scale_bits(bits, bitboard.count(open_columns)))
         return jnp.where(state.terminated, 0, action)
 
     @functools.cached_property
     def _top(self) -> Bits:
-        """The cells of the top row, which lie in the first word."""
+        """The cells of the top row, which are all in the first word."""
         return bitboard.constant(range(self.columns), self._num_words)
 
-    def symmetries(self, state: MnkState) -> tuple[MnkState, chex.Array]:
+    def symmetries(self, state: MnkState) -> tuple[MnkState, Int32[Array, "2 A"]]:
         cells = np.arange(self.num_cells).reshape(self.rows, self.columns)
         images = np.stack([cells, cells[:, ::-1]]).reshape(2, self.num_cells)
         turned = [self._unpack(self._words(stones))[images] for stones in state.stones]
@@ -81,18 +81,19 @@ class ConnectFour(Mnk):
                     )
         return super().from_text("".join(rows))
 
-    def _uncovered(self, text: str) -> np.ndarray:
+    def _uncovered(self, text: str) -> Bool[np.ndarray, "cells"]:
         occupied = super()._uncovered(text)
-        above = np.concatenate([np.zeros(self.columns, bool), occupied[: -self.columns]])
-        return occupied & ~above
+        covered: Bool[np.ndarray, "cells"] = np.concatenate([np.zeros(self.columns, bool), occupied[: -self.columns]])
+        uncovered: Bool[np.ndarray, "cells"] = occupied & ~covered
+        return uncovered
 
     def _after_moves(self, moves: str) -> MnkState:
         state = self.init(jax.random.key(0))
-        for place, move in enumerate(moves, start=1):
+        for index, move in enumerate(moves, start=1):
             column = int(move) - self.first_cell
             if not (0 <= column < self.columns and self.legal_action_mask(state)[column]):
                 over = "the game is over" if state.terminated else f"no stone can go into column {move}"
-                raise InputError(f"{self.name}: character {place} of {moves!r}: {over}")
+                raise InputError(f"{self.name}: character {index} of {moves!r}: {over}")
             state = self.step(state, jnp.int32(column))
         return dataclasses.replace(state, rewards=jnp.where(state.terminated, state.rewards, 0.0))
 

@@ -11,12 +11,12 @@ import dataclasses
 import functools
 import string
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, union, without
@@ -24,7 +24,7 @@ from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
-from azjax.games.game import Game
+from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import BoardGame, EditableGame, TextGame, square_name
 from azjax.games.registry import register
 
@@ -34,17 +34,18 @@ _SYMBOLS = "_XO"
 
 @pytree_dataclass
 class MnkState:
-    """Attributes: see `azjax.games.game.State`; `W` words hold one player's stones.
+    """A position.
 
-    stones: by player: the words, each uint32 []; where there are more than two, one array of them, uint32 [W], since a
-      search stores every array of a state for itself.
+    Attributes:
+      stones: of each player, one array a word. More than two words are one array `[W]`, since a search stores each
+        array of a state separately.
     """
 
-    game: Game = static_field(kw_only=True, repr=False)
+    game: "Mnk" = static_field(kw_only=True, repr=False)
     stones: tuple[Bits, Bits]
-    current_player: chex.Array
-    terminated: chex.Array
-    rewards: chex.Array
+    current_player: Int32[Array, "*B"]
+    terminated: Bool[Array, "*B"]
+    rewards: Float32[Array, "*B 2"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
       rows: n, 1..26.
       in_a_row: k, 1..max(m, n).
       name: the registered name.
-      first_cell: number of the first cell where moves are given as plain numbers.
+      first_cell: the number of the first cell where moves are plain numbers.
     """
 
     columns: int
@@ -108,8 +109,8 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
         return self.columns + 1
 
     @functools.cached_property
-    def _bits(self) -> np.ndarray:
-        """int [cells]: the bit of each cell."""
+    def _bits(self) -> Int[np.ndarray, "cells"]:
+        """The bit of each cell."""
         return np.array([r * self._stride + c for r in range(self.rows) for c in range(self.columns)])
 
     @functools.cached_property
@@ -117,7 +118,7 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
         """All cells."""
         return bitboard.constant(self._bits.tolist(), self._num_words)
 
-    def init(self, key: chex.PRNGKey) -> MnkState:
+    def init(self, key: PRNGKeyArray) -> MnkState:
         del key
         empty = self._stored(bitboard.empty(self._num_words))
         return MnkState(
@@ -128,18 +129,17 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
             rewards=jnp.zeros(2, jnp.float32),
         )
 
-    def step(self, state: MnkState, action: chex.Array) -> MnkState:
+    def step(self, state: MnkState, action: Int[ArrayLike, ""]) -> MnkState:
         return self._place(state, self._stone(jnp.asarray(action, jnp.int32)))
 
     def _place(self, state: MnkState, stone: Bits) -> MnkState:
-        """The mover's stone on the board; nothing happens where it stands on another one or on no cell."""
+        """The mover puts a stone on the board; nothing changes if the cell is occupied or off the board."""
         first, second = (self._words(stones) for stones in state.stones)
         mover, occupied = state.current_player, union(first, second)
         legal = ~state.terminated & any_of(both(stone, without(self._board, occupied)))
         won = self._has_line(union(choose(mover == 0, first, second), stone))
         stone, won = materialize((only_if(legal, stone), legal & won))
         full = ~any_of(without(self._board, union(occupied, stone)))
-        sign = 1.0 - 2.0 * jnp.abs(jnp.arange(2) - mover).astype(jnp.float32)
         return MnkState(
             game=self,
             stones=(
@@ -148,13 +148,13 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
             ),
             current_player=jnp.where(any_of(stone), 1 - mover, mover),
             terminated=state.terminated | won | full,
-            rewards=jnp.where(won, sign, 0.0),
+            rewards=rewards_of_winner(won, mover),
         )
 
-    def legal_action_mask(self, state: MnkState) -> chex.Array:
+    def legal_action_mask(self, state: MnkState) -> Bool[Array, "A"]:
         return self._unpack(self._free(state))
 
-    def sample_legal_action(self, state: MnkState, bits: chex.Array) -> chex.Array:
+    def sample_legal_action(self, state: MnkState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         free = self._free(state)
         bit = bitboard.nth(free, scale_bits(bits, bitboard.count(free)))
         return jnp.where(state.terminated, 0, bit - bit // self._stride)
@@ -164,28 +164,29 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
         occupied = union(*(self._words(stones) for stones in state.stones))
         return only_if(~state.terminated, without(self._board, occupied))
 
-    def observe(self, state: MnkState) -> chex.Array:
+    def observe(self, state: MnkState) -> Float32[Array, "rows columns 2"]:
         first, second = (self._words(stones) for stones in state.stones)
         moves_first = state.current_player == 0
         own, other = choose(moves_first, first, second), choose(moves_first, second, first)
         planes = bitboard.unpack([own, other], self._bits)
         return planes.reshape(self.observation_shape).astype(jnp.float32)
 
-    def symmetries(self, state: MnkState) -> tuple[MnkState, chex.Array]:
+    def symmetries(self, state: MnkState) -> tuple[MnkState, Int32[Array, "S A"]]:
         permutation, inverse = self._symmetry_tables
         # Cell j of the turned board shows the cell that was moved there.
         turned = [self._unpack(self._words(stones))[inverse] for stones in state.stones]
         return self._images(state, turned), jnp.asarray(permutation)
 
-    def _images(self, state: MnkState, cells: Sequence[chex.Array]) -> MnkState:
-        """States [S, ...] like `state` but for the stones, bool [S, cells] of each player."""
+    def _images(self, state: MnkState, cells: Sequence[Bool[Array, "S cells"]]) -> MnkState:
+        """States [S, ...]: `state` with the stones of each player on these cells."""
         first, second = (jax.vmap(lambda board: self._stored(self._pack(board)))(board) for board in cells)
         images = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(cells[0]), *jnp.shape(leaf))), state)
-        return dataclasses.replace(images, stones=(first, second))
+        turned: MnkState = dataclasses.replace(images, stones=(first, second))
+        return turned
 
     @functools.cached_property
-    def _symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [S, A] twice: where each cell goes, and which cell comes from where."""
+    def _symmetry_tables(self) -> tuple[Int[np.ndarray, "S cells"], Int[np.ndarray, "S cells"]]:
+        """For each symmetry, where each cell goes, and which cell comes from where."""
         cells = np.arange(self.num_cells, dtype=np.int32).reshape(self.rows, self.columns)
         turned = [cells, cells[::-1], cells[:, ::-1], cells[::-1, ::-1]]
         if self.rows == self.columns:
@@ -196,26 +197,27 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
     # Bits.
 
     def _words(self, stones: Bits) -> Bits:
-        """One player's stones as they are stored -> the words."""
-        return stones if self._num_words <= 2 else tuple(stones[0][word] for word in range(self._num_words))
+        """The words of one player's stones as a state stores them."""
+        if self._num_words <= 2:
+            return stones
+        (words,) = stones
+        return tuple(jnp.asarray(words)[word] for word in range(self._num_words))
 
     def _stored(self, board: Bits) -> Bits:
         return board if self._num_words <= 2 else (jnp.stack(board),)
 
-    def _stone(self, cell: chex.Array) -> Bits:
-        """The board with one stone; off the board where there is no such cell."""
+    def _stone(self, cell: Int32[Array, ""]) -> Bits:
+        """The board with one stone; not on the board if there is no such cell."""
         return single(cell + cell // self.columns, self._num_words)
 
-    def _unpack(self, board: Bits) -> chex.Array:
-        """bool [cells]."""
+    def _unpack(self, board: Bits) -> Bool[Array, "cells"]:
         return bitboard.unpack([board], self._bits)[:, 0]
 
-    def _pack(self, cells: Any) -> Bits:
-        """The board of bool [cells]."""
+    def _pack(self, cells: Bool[Array | np.ndarray, "cells"]) -> Bits:
         return bitboard.pack(cells, self._bits, self._num_words)
 
-    def _has_line(self, board: Bits) -> chex.Array:
-        """bool []: `in_a_row` stones stand in a line."""
+    def _has_line(self, board: Bits) -> Bool[Array, ""]:
+        """Whether `in_a_row` stones are in a line."""
         found = []
         for step in (1, self._stride, self._stride + 1, self._stride - 1):
             run, length = board, 1
@@ -260,11 +262,11 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
             rewards=jnp.asarray(rewards),
         )
 
-    def _uncovered(self, text: str) -> np.ndarray:
-        """bool [cells]: a stone there can have been the last one played."""
+    def _uncovered(self, text: str) -> Bool[np.ndarray, "cells"]:
+        """The cells whose stone may have been played last."""
         return np.array([symbol != "_" for symbol in text])
 
-    def _one_stone_made_all_lines(self, board: Bits, uncovered: np.ndarray) -> bool:
+    def _one_stone_made_all_lines(self, board: Bits, uncovered: Bool[np.ndarray, "cells"]) -> bool:
         cells = np.flatnonzero(np.asarray(self._unpack(board)) & uncovered)
         return any(not bool(self._has_line(without(board, self._stone(jnp.int32(cell))))) for cell in cells)
 
@@ -294,8 +296,8 @@ class Mnk(Game[MnkState], TextGame[MnkState], BoardGame[MnkState], EditableGame[
         del state
         return (int(action),)
 
-    def owners(self, state: MnkState) -> np.ndarray:
-        """int [rows, columns]; 0 empty, 1 X, 2 O."""
+    def owners(self, state: MnkState) -> Int[np.ndarray, "rows columns"]:
+        """0 empty, 1 X, 2 O."""
         owners = [_SYMBOLS.index(symbol) for symbol in self.to_text(state) if symbol in _SYMBOLS]
         return np.array(owners).reshape(self.rows, self.columns)
 

@@ -1,8 +1,8 @@
 """Games of the library pgx (https://github.com/sotetsuk/pgx, extra `interop`): `make("pgx:go_9x9")`.
 
-Those that fit are the ones with two players and neither chance nor hidden information. What differs is mapped: player 0
-is the one who moves first (pgx draws who that is), an illegal action changes nothing (pgx ends the game), and no
-action is legal after the end (pgx allows them all). These games have no text and no symmetries.
+These are the games with two players and neither chance nor hidden information. Differences are mapped: player 0 is the
+one who moves first (pgx draws which player that is), an illegal action changes nothing (pgx ends the game), and no
+action is legal after the end (pgx allows all). These games have no text and no symmetries.
 """
 
 import dataclasses
@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
@@ -35,7 +35,7 @@ _MAX_PLIES = {
     "tic_tac_toe": 9,
 }
 
-# Where far fewer actions are legal than there are; chess: no reachable position has more than 218 moves.
+# If far fewer than all actions are legal. Chess: no reachable position has more than 218 moves.
 _MAX_LEGAL_ACTIONS = {"chess": 218}
 
 _ONE_PLAYER, _HIDDEN = "it has one player", "its players hold cards that the other does not see"
@@ -57,17 +57,18 @@ _MISFITS = {
 
 @pytree_dataclass
 class PgxState:
-    """Attributes: see `azjax.games.State`.
+    """A position.
 
-    position: pgx's state without what is stored here or can be computed from it (those fields are None). The legal
-      actions stay: pgx has no function that finds them again.
+    Attributes:
+      position: pgx's state without the fields below and those that can be computed from it, which are None. The mask
+        of legal actions stays: pgx has no function that computes it.
     """
 
-    game: Game = static_field(kw_only=True, repr=False)
+    game: "Pgx" = static_field(kw_only=True, repr=False)
     position: Any
-    current_player: chex.Array
-    terminated: chex.Array
-    rewards: chex.Array
+    current_player: Int32[Array, "*B"]
+    terminated: Bool[Array, "*B"]
+    rewards: Float32[Array, "*B 2"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,13 +99,14 @@ class Pgx(Game[PgxState], DrawableGame[PgxState]):
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        return _start(self.env_id).observation.shape
+        shape: tuple[int, ...] = _start(self.env_id).observation.shape
+        return shape
 
-    def init(self, key: chex.PRNGKey) -> PgxState:
+    def init(self, key: PRNGKeyArray) -> PgxState:
         del key
         return self._ours(_start(self.env_id))
 
-    def step(self, state: PgxState, action: chex.Array) -> PgxState:
+    def step(self, state: PgxState, action: Int[ArrayLike, ""]) -> PgxState:
         action = jnp.asarray(action, jnp.int32)
         in_range = (action >= 0) & (action < self.num_actions)
         action = jnp.where(in_range, action, 0)
@@ -112,19 +114,24 @@ class Pgx(Game[PgxState], DrawableGame[PgxState]):
         with jax.numpy_rank_promotion("allow"):
             following = self._ours(_environment(self.env_id).step(_theirs(state), action))
         unchanged = dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
-        return jax.tree.map(lambda new, old: jnp.where(legal, new, old), following, unchanged)
+        stepped: PgxState = jax.tree.map(lambda new, old: jnp.where(legal, new, old), following, unchanged)
+        return stepped
 
-    def legal_action_mask(self, state: PgxState) -> chex.Array:
-        return state.position.legal_action_mask & ~state.terminated
+    def legal_action_mask(self, state: PgxState) -> Bool[Array, "A"]:
+        mask: Array = state.position.legal_action_mask & ~state.terminated
+        return jnp.asarray(mask)
 
-    def observe(self, state: PgxState) -> chex.Array:
+    def observe(self, state: PgxState) -> Float32[Array, "..."]:
         with jax.numpy_rank_promotion("allow"):
             return _environment(self.env_id).observe(_theirs(state)).astype(jnp.float32)
 
-    def svg(self, state: PgxState, *, policy: Any = None, last_action: int | None = None) -> str:
+    def svg(
+        self, state: PgxState, *, policy: Float[Array | np.ndarray, "A"] | None = None, last_action: int | None = None
+    ) -> str:
         """pgx's own picture, which shows neither `policy` nor `last_action`."""
         del policy, last_action
-        return _theirs(state).to_svg()
+        picture: str = _theirs(state).to_svg()
+        return picture
 
     def _ours(self, theirs: Any) -> PgxState:
         # Some leaves of pgx are Python numbers; each keeps the type that it starts with.
@@ -149,9 +156,9 @@ def _theirs(state: PgxState) -> Any:
 class _Environment(NamedTuple):
     """The functions of pgx that are used, compiled: hundreds of single operations would be slow."""
 
-    init: Callable[[chex.PRNGKey], Any]
-    step: Callable[[Any, chex.Array], Any]
-    observe: Callable[[Any], chex.Array]
+    init: Callable[[PRNGKeyArray], Any]
+    step: Callable[[Any, Array], Any]
+    observe: Callable[[Any], Array]
 
 
 @functools.cache
@@ -166,7 +173,7 @@ def _environment(env_id: str) -> _Environment:
 
 @functools.cache
 def _start(env_id: str) -> Any:
-    """pgx's start, on the host, where its player 0 moves first; that is all that pgx's key decides."""
+    """pgx's start, on the host, with its player 0 to move first; pgx's key decides nothing else."""
     environment = _environment(env_id)
     with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):
         starts = (environment.init(jax.random.key(seed)) for seed in range(64))
@@ -179,7 +186,7 @@ def pgx_game(env_id: str) -> Pgx:
     """The game of pgx with that name.
 
     Raises:
-      ValueError: an unknown game, one that does not fit, or pgx is not installed.
+      InputError: an unknown game, one that does not fit, or pgx is not installed.
     """
     choices = ", ".join(_MAX_PLIES)
     if env_id in _MISFITS:

@@ -1,7 +1,7 @@
-"""The board of tafl games: where the pieces stand, and how they may move.
+"""The board of tafl games: the pieces on it, and how they may move.
 
-Pieces move like rooks. Nobody lands on the castle (the centre), which may be slid over when it is empty; the king
-alone enters a corner. Action = square * D + direction * (size - 1) + distance - 1 with D = 4 * (size - 1) and
+Pieces move like rooks. No piece stops on the castle (the center), but all may cross it when it is empty; the king alone
+enters a corner. Action = square * D + direction * (size - 1) + distance - 1 with D = 4 * (size - 1) and
 square = size * row + column; directions are 0 down, 1 up, 2 right, 3 left.
 
 Axis letters: `A` actions, `K` slots of the table of legal actions.
@@ -9,25 +9,32 @@ Axis letters: `A` actions, `K` slots of the table of legal actions.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import string
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Int, Int32, UInt32
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
-from azjax.core.bits import scale_bits
+from azjax.core.bits import WORD, nth_bit, scale_bits
+from azjax.core.errors import InputError
 from azjax.core.xla import batch_last, materialize
+
+SYMBOLS = ".tTK"
+"""The characters of an empty square, an attacker, a defender and the king."""
+
+_Flags = Bool[Array | np.ndarray | np.bool_, "..."]
 
 
 class Board(NamedTuple):
-    """Who stands where; sets of squares."""
+    """Sets of squares; the king is none of the defenders."""
 
     attackers: Bits
-    defenders: Bits  # without the king
+    defenders: Bits
     king: Bits
 
     @property
@@ -37,7 +44,7 @@ class Board(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """A square board of odd size; `attacking`, bool [], tells which side moves.
+    """A square board of odd size. `attacking` tells whether the attackers are to move.
 
     Attributes:
       size: squares of a side.
@@ -63,12 +70,12 @@ class Grid:
         return self.stride, -self.stride, 1, -1
 
     @functools.cached_property
-    def bits(self) -> np.ndarray:
-        """int [size, size]: the bit of each square."""
+    def bits(self) -> Int[np.ndarray, "size size"]:
+        """The bit of each square."""
         side = np.arange(self.size)
         return side[:, None] * self.stride + side
 
-    def constant(self, squares: Any) -> Bits:
+    def constant(self, squares: Iterable[tuple[int, ...]]) -> Bits:
         return bitboard.constant((self.bits[square] for square in squares), self.words)
 
     @functools.cached_property
@@ -91,7 +98,37 @@ class Grid:
             [(middle, middle), *((middle + r, middle + c) for r, c in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
         )
 
-    def read_move(self, board: Board, attacking: chex.Array, action: chex.Array) -> tuple[Bits, Bits, chex.Array]:
+    def read_rows(self, text: str, game: str) -> Int[np.ndarray, "size size"]:
+        """The cells of the rows of a text: 0 empty, 1 attacker, 2 defender, 3 king.
+
+        Raises:
+          InputError: malformed rows, told with the name of the `game`; the position may be impossible.
+        """
+        rows = text.split("/")
+        if len(rows) != self.size:
+            raise InputError(f"{game}: a position has {self.size} rows with / between, got {len(rows)}: {text!r}")
+        cells = np.zeros((self.size, self.size), int)
+        index = 0
+        for number, row in enumerate(rows, start=1):
+            column = 0
+            for symbol in row:
+                index += 1
+                if symbol in SYMBOLS[1:]:
+                    if column < self.size:
+                        cells[number - 1, column] = SYMBOLS.index(symbol)
+                    column += 1
+                elif symbol in string.digits[1:]:
+                    column += int(symbol)
+                else:
+                    raise InputError(
+                        f"{game}: character {index} of {text!r} is {symbol!r}; allowed: t, T, K and 1..{self.size}"
+                    )
+            if column != self.size:
+                raise InputError(f"{game}: row {number} of {text!r} has {column} squares instead of {self.size}")
+            index += 1
+        return cells
+
+    def read_move(self, board: Board, attacking: _Flags, action: Int32[Array, ""]) -> tuple[Bits, Bits, Bool[Array, ""]]:
         """The squares, one bit each, that an action leaves and reaches, and whether it is legal."""
         reach, size, words = self.reach, self.size, self.words
         in_range = (action >= 0) & (action < self.size**2 * 4 * reach)
@@ -120,8 +157,8 @@ class Grid:
         legal = any_of(both(source, own)) & ~any_of(both(path, board.occupied)) & allowed
         return source, target, legal & in_range & on_board
 
-    def can_move(self, board: Board, attacking: chex.Array) -> chex.Array:
-        """bool []: the side to move has a legal action."""
+    def can_move(self, board: Board, attacking: _Flags) -> Bool[Array, ""]:
+        """Whether the side to move has a legal action."""
         pawns = choose(attacking, board.attackers, board.defenders)
         king = only_if(~attacking, board.king)
         free = without(self.all, board.occupied)
@@ -134,7 +171,7 @@ class Grid:
             found.append(union(without(union(pawn_to, king_to), self.castle), over))
         return any_of(union(*found))
 
-    def destinations(self, board: Board, attacking: chex.Array) -> tuple[Bits, list[Bits]]:
+    def destinations(self, board: Board, attacking: _Flags) -> tuple[Bits, list[Bits]]:
         """The mover's pieces, and the squares that some of them may go to, by direction."""
         free = without(self.all, board.occupied)
         pawns = choose(attacking, board.attackers, board.defenders)
@@ -149,31 +186,31 @@ class Grid:
         ]
         return union(pawns, king), [without(squares, self.castle) for squares in reached]
 
-    def sample(self, board: Board, attacking: chex.Array, bits: chex.Array) -> chex.Array:
-        """int32 []: a legal action drawn by uint32 [] of random bits; 0 where there is none."""
+    def sample(self, board: Board, attacking: _Flags, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        """A legal action drawn uniformly by random `bits`; 0 if there is none."""
         own, destinations = self.destinations(board, attacking)
         words = [word for squares in destinations for word in squares]
         counts = [jax.lax.population_count(word).astype(jnp.int32) for word in words]
         total = sum(counts[1:], start=counts[0])
-        # In a direction a square is reached by one piece alone, so that a move is a direction and a square.
+        # In each direction one piece alone reaches a square, so a move is a direction and a square.
         index = scale_bits(bits, total)
         chosen, base, step, direction = words[0], jnp.int32(0), jnp.int32(0), jnp.int32(0)
         before = jnp.int32(0)
         skipped = jnp.int32(0)
-        for place, (word, count) in enumerate(zip(words, counts, strict=True)):
+        for number, (word, count) in enumerate(zip(words, counts, strict=True)):
             here = index >= before
-            way, number = divmod(place, self.words)
+            way, index_of_word = divmod(number, self.words)
             chosen = jnp.where(here, word, chosen)
-            base = jnp.where(here, number * bitboard.WORD, base)
+            base = jnp.where(here, index_of_word * WORD, base)
             step = jnp.where(here, self.steps[way], step)
             direction = jnp.where(here, way, direction)
             skipped = jnp.where(here, before, skipped)
             before = before + count
-        target = base + bitboard.nth_bit(chosen, index - skipped)
+        target = base + nth_bit(chosen, index - skipped)
         distance, source = jnp.int32(self.reach), target
         for steps_back in range(self.reach, 0, -1):
             bit = target - step * steps_back
-            # Nearer pieces overrule farther ones.
+            # Nearer pieces override farther ones.
             found = bitboard.has(own, bit)
             distance = jnp.where(found, steps_back, distance)
             source = jnp.where(found, bit, source)
@@ -181,33 +218,35 @@ class Grid:
         action = square * (4 * self.reach) + direction * self.reach + distance - 1
         return jnp.where(total > 0, action, 0)
 
-    def ways(self, occupied: Bits, row: chex.Array, column: chex.Array) -> tuple[chex.Array, chex.Array]:
-        """What the squares [n] of these rows and columns, int32 [n], have free around them.
+    def ways(
+        self, occupied: Bits, row: Int32[Array | np.ndarray, "..."], column: Int32[Array | np.ndarray, "..."]
+    ) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
+        """How far the squares of these rows and columns are free around them.
 
         Returns:
-          uint32 [n] twice: down and up, then right and left; bit d - 1 is set where the d squares next to it are
-          free, and bit size - 2 + d in the second direction.
+          words for down and up, and for right and left: bit d - 1 is set if the d squares next to it in the first
+          direction are free, and bit size - 2 + d for the second direction.
         """
         size = self.size
 
-        def free(line: Sequence[chex.Array], place: chex.Array) -> chex.Array:
-            bits = jnp.uint32(1 << size)
+        def free(line: Sequence[Array], index: Int[Array | np.ndarray, "..."]) -> Array:
+            bits: Array = jnp.uint32(1 << size)
             for number, there in enumerate(line):
                 bits = bits | jnp.where(there, np.uint32(1 << number), np.uint32(0))
-            beyond = bits >> (place + 1).astype(jnp.uint32)
+            beyond = bits >> (index + 1).astype(jnp.uint32)
             # The bits below the lowest one.
             return (beyond & (np.uint32(0) - beyond)) - np.uint32(1)
 
-        def both_ways(line: list[chex.Array], place: chex.Array) -> chex.Array:
-            return free(line, place) | free(line[::-1], self.reach - place) << np.uint32(self.reach)
+        def both_ways(line: list[Array], index: Int[Array | np.ndarray, "..."]) -> Array:
+            return free(line, index) | free(line[::-1], self.reach - index) << np.uint32(self.reach)
 
         in_column = [bitboard.has(occupied, number * self.stride + column) for number in range(size)]
         in_row = [bitboard.has(occupied, row * self.stride + number) for number in range(size)]
         return both_ways(in_column, row), both_ways(in_row, column)
 
     @functools.cached_property
-    def landings(self) -> np.ndarray:
-        """uint32 [2, 2, squares]: of a pawn and of a king, the `_ways` that end where they may stand."""
+    def landings(self) -> UInt32[np.ndarray, "2 2 squares"]:
+        """The `ways` of a pawn and of a king that end where they may stand."""
         size, reach, middle = self.size, self.reach, self.size // 2
         landings = np.zeros((2, 2, size * size), np.uint32)
         for row, column, direction, distance in np.ndindex(size, size, 4, reach):
@@ -220,8 +259,8 @@ class Grid:
                     landings[0, direction // 2, row * size + column] |= way
         return landings
 
-    def mask(self, board: Board, attacking: chex.Array) -> chex.Array:
-        """bool [A]: the legal actions."""
+    def mask(self, board: Board, attacking: _Flags) -> Bool[Array, "A"]:
+        """The legal actions."""
         size, reach = self.size, self.reach
         row, column = (x.ravel().astype(np.int32) for x in np.indices((size, size)))
         pawns = choose(attacking, board.attackers, board.defenders)
@@ -239,15 +278,20 @@ class Grid:
         chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
         return materialize(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
 
-    def slots(self, board: Board, attacking: chex.Array, most_pieces: int) -> tuple[chex.Array, chex.Array]:
-        """The legal actions int32 [K] and which slots hold one, bool [K].
+    def slots(
+        self, board: Board, attacking: _Flags, most_pieces: int
+    ) -> tuple[Int32[Array, "K"], Bool[Array, "K"]]:
+        """The compact table of legal actions.
 
         A slot is a column or a row, one of the other squares of it, and the piece (`most_pieces`) that goes there.
         """
-        return batch_last(functools.partial(self._slots, most_pieces=most_pieces))(board, attacking)
+        table: tuple[Array, Array] = batch_last(functools.partial(self._slots, most_pieces=most_pieces))(board, attacking)
+        return table
 
-    def _slots(self, board: Board, attacking: chex.Array, most_pieces: int) -> tuple[chex.Array, chex.Array]:
-        """`slots` [K, ...] of boards whose words are [...]."""
+    def _slots(
+        self, board: Board, attacking: _Flags, most_pieces: int
+    ) -> tuple[Int32[Array, "K ..."], Bool[Array, "K ..."]]:
+        """`slots` of boards whose words have more axes, which come last in the result."""
         size, reach, batch = self.size, self.reach, attacking.shape
 
         def axis(numbers: np.ndarray) -> np.ndarray:  # before those of the batch
@@ -273,13 +317,13 @@ class Grid:
         way = jnp.where(slot < forward, slot, slot - forward + reach)
         valid = (ways[:, None] >> way.astype(jnp.uint32)) & np.uint32(1) == 1
         action = (row * size + column) * (4 * reach) + jnp.where(vertical, way, way + 2 * reach)
-        # Apart from the reshaping, which costs divisions for each element where it is fused with something.
+        # Before the reshape, which takes divisions for each element if it is fused with something.
         valid, action = materialize((valid, jnp.where(valid, action, 0)))
         return action.reshape(-1, *batch), valid.reshape(-1, *batch)
 
     @functools.cached_property
-    def symmetry_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [8, A] where each action goes, and int32 [8, squares] which square comes from where."""
+    def symmetry_tables(self) -> tuple[Int32[np.ndarray, "8 A"], Int32[np.ndarray, "8 squares"]]:
+        """For each symmetry, where each action goes, and which square comes from where."""
         size, reach = self.size, self.reach
         squares = np.arange(size * size, dtype=np.int32).reshape(size, size)
         permutations, inverses = [], []
@@ -298,18 +342,18 @@ class Grid:
         return np.stack(permutations).astype(np.int32), np.stack(inverses)
 
 
-def divide(number: chex.Array, by: int) -> tuple[chex.Array, chex.Array]:
-    """Quotient and rest, int32 [...], of int32 [...] numbers that are not negative."""
+def divide(number: Int32[Array, "..."], by: int) -> tuple[Int32[Array, "..."], Int32[Array, "..."]]:
+    """Quotient and remainder of numbers that are not negative."""
     quotient = (number.astype(jnp.uint32) // np.uint32(by)).astype(jnp.int32)
     return quotient, number - quotient * by
 
 
-def _shift_less_than_word(bits: Bits, distance: chex.Array) -> Bits:
-    """Every bit moved up by int32 [] `distance`, 0..31."""
+def _shift_less_than_word(bits: Bits, distance: Int32[Array, ""]) -> Bits:
+    """Every bit moved up by `distance`, 0..31."""
     distance = distance.astype(jnp.uint32)
     carried = tuple(
         # In two steps, since a shift by a whole word is not defined.
-        (word >> np.uint32(1)) >> (np.uint32(bitboard.WORD - 1) - distance)
+        (word >> np.uint32(1)) >> (np.uint32(WORD - 1) - distance)
         for word in bits
     )
     return tuple(

@@ -5,12 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import pytest
-from oracles.table_game import TableGame
+from benchmarks.rules.table_game import TableGame
 
 import azjax.games
 from azjax.games import check_game
 from azjax.games.mnk import Mnk
 from azjax.games.santorini import Santorini
+from azjax.games.tafl import Tafl, TaflRules
 
 
 @pytest.mark.parametrize("name", azjax.games.available())
@@ -166,6 +167,26 @@ class RewardsChangeTheirType(Mnk):
         return dataclasses.replace(following, rewards=following.rewards.astype(jnp.int32))
 
 
+class SquaresAreOffTheBoard(Mnk):
+    def action_squares(self, state, action):
+        return (int(action) + 9,)
+
+
+class EveryMoveIsTheSameClick(Mnk):
+    def action_squares(self, state, action):
+        return (0,)
+
+
+class PiecesAreToggled(Mnk):
+    def with_piece(self, state, square, piece):
+        return super().with_piece(state, square, 0 if self.owners(state).flat[square] else 1)
+
+
+class PictureIsNotClosed(Mnk):
+    def svg(self, state, *, policy=None, last_action=None):
+        return "<svg>"
+
+
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
@@ -191,8 +212,42 @@ class RewardsChangeTheirType(Mnk):
         (StartIsWeaklyTyped, "step is traced once when its own result is fed back"),
         (TextForgetsTheWinner, "from_text finds the result"),
         (RewardsChangeTheirType, "step keeps every shape and dtype"),
+        (SquaresAreOffTheBoard, "action_squares are on the board"),
+        (EveryMoveIsTheSameClick, "no two legal actions have the same squares"),
+        (PiecesAreToggled, "placing a piece twice is the same as once"),
+        (PictureIsNotClosed, "svg is well-formed XML"),
     ],
 )
 def test_a_broken_law_is_named(broken, law):
     with pytest.raises(AssertionError, match=law):
         check_game(broken(3, 3, 3), num_games=16)
+
+
+class PositionNumbersAreShifted(Santorini):
+    def position_number(self, state):
+        return super().position_number(state) + jnp.uint32(self.num_squares)
+
+
+class EveryPositionHasOccurred(Tafl):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, terminated=following.terminated | (following.past is not None))
+
+
+class KeyDependsOnTheHistory(Tafl):
+    def position_key(self, state):
+        return super().position_key(state) + jnp.uint32(state.past is None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "law"),
+    [
+        (PositionNumbersAreShifted(2, 1), r"from_position_number\(position_number\(state\)\) is state"),
+        (EveryPositionHasOccurred(TaflRules(max_plies=20)), "step with history = step without it"),
+        (KeyDependsOnTheHistory(TaflRules(max_plies=20)), "position_key does not depend on the history"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_broken_law_of_a_protocol_is_named(broken, law):
+    with pytest.raises(AssertionError, match=law):
+        check_game(broken, num_games=4)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from azjax.games.game import random_legal_action
+from azjax.games.protocols import next_game
 from azjax.games.registry import make
 
 PLIES, GAMES = 400, 256  # 102,400 in all
@@ -32,7 +33,7 @@ def random_plies(name):
             "terminated": following.terminated,
             "rewards": following.rewards,
         }
-        return jax.vmap(game.next_game, (None, 0))(key, following), ply
+        return jax.vmap(functools.partial(next_game, game), (None, 0))(key, following), ply
 
     keys = jax.random.split(jax.random.key(0), PLIES)
     starts = jax.vmap(game.init)(jax.random.split(keys[0], GAMES))

@@ -1,16 +1,16 @@
 import dataclasses
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import azjax.games
-from azjax.core.pytree import pytree_dataclass
+from azjax.core.pytree import pytree_dataclass, select_rows
 from azjax.games import Game, random_legal_action
-from azjax.games.protocols import action_from_text, legal_texts
+from azjax.games.game import reward_of_mover
+from azjax.games.protocols import action_from_text, action_to_text, legal_texts, text_game
 from azjax.games.registry import options_of
 
 NUM_ACTIONS = 12
@@ -18,12 +18,10 @@ NUM_ACTIONS = 12
 
 @pytree_dataclass
 class MaskState:
-    """legal: bool [A]; the rest as in `azjax.games.State`."""
-
-    legal: chex.Array
-    current_player: chex.Array
-    terminated: chex.Array
-    rewards: chex.Array
+    legal: jax.Array  # bool [A]
+    current_player: jax.Array
+    terminated: jax.Array
+    rewards: jax.Array
 
 
 def state_with(legal):
@@ -192,16 +190,30 @@ def test_the_default_symmetry_is_the_identity_alone():
 
 def test_without_a_notation_moves_are_plain_numbers():
     game, state = MaskGame(5), state_with([1, 11])
-    assert game.action_to_text(state, 11) == "11"
+    assert action_to_text(game, state, 11) == "11"
     assert action_from_text(game, state, " 11 ") == 11
     assert legal_texts(game, state) == ["1", "11"]
-    assert game.action_squares(state, 11) == (11,)
     with pytest.raises(ValueError, match="'2' is not a legal move here; legal: 1, 11"):
         action_from_text(game, state, "2")
 
 
-def test_without_a_notation_positions_have_no_text():
-    with pytest.raises(NotImplementedError, match="mask has no text notation"):
-        MaskGame(5).to_text(state_with([1]))
-    with pytest.raises(NotImplementedError, match="mask has no text notation"):
-        MaskGame(5).from_text("1")
+def test_without_a_notation_a_text_is_refused_with_the_name_of_the_game():
+    with pytest.raises(ValueError, match="mask has no text notation"):
+        text_game(MaskGame(5))
+    assert text_game(azjax.games.make("tictactoe")) == azjax.games.make("tictactoe")
+
+
+def test_rows_are_selected_in_every_leaf():
+    new, old = ({"flat": jnp.full(3, n), "board": jnp.full((3, 2, 2), n)} for n in (1, 0))
+    chosen = select_rows(jnp.array([True, False, True]), new, old)
+    assert chosen["flat"].tolist() == [1, 0, 1]
+    assert chosen["board"].sum(axis=(1, 2)).tolist() == [4, 0, 4]
+
+
+def test_the_reward_of_a_step_is_that_of_the_player_who_made_it():
+    state = jax.tree.map(lambda *leaves: jnp.stack(leaves), state_with([1]), state_with([2]))
+    state = dataclasses.replace(state, current_player=jnp.array([0, 1], jnp.int32))
+    following = dataclasses.replace(state, rewards=jnp.array([[1.0, -1.0], [1.0, -1.0]]))
+    assert reward_of_mover(state, following).tolist() == [1, -1]
+    children = dataclasses.replace(state, rewards=jnp.array([[[1.0, -1.0], [0, 0]], [[1.0, -1.0], [-1.0, 1.0]]]))
+    assert reward_of_mover(state, children).tolist() == [[1, 0], [-1, 1]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.mnk import MnkRules
+from benchmarks.rules.mnk import MnkRules
 
 import azjax.games
 from azjax.games.game import Game
@@ -344,7 +344,7 @@ def test_two_lines_completed_by_one_stone_are_a_win():
 @pytest.mark.parametrize(("move", "action"), [("a1", 6), ("a3", 0), ("c3", 2), ("b2", 4), ("c1", 8), (" B2 ", 4)])
 def test_squares_are_a_letter_from_the_left_and_a_number_from_the_bottom(move, action):
     state = play(TICTACTOE, [])
-    assert TICTACTOE.action_from_text(state, move) == action
+    assert action_from_text(TICTACTOE, state, move) == action
     assert TICTACTOE.action_to_text(state, action) == move.strip().lower()
 
 
@@ -358,26 +358,26 @@ def test_squares_of_a_large_board():
 
 def test_tictactoe_takes_plain_numbers_from_1_to_9():
     state = play(TICTACTOE, [])
-    assert [TICTACTOE.action_from_text(state, str(number)) for number in range(1, 10)] == list(range(9))
+    assert [action_from_text(TICTACTOE, state, str(number)) for number in range(1, 10)] == list(range(9))
 
 
 def test_connect2_and_mnk_take_plain_numbers_from_0():
-    assert [CONNECT2.action_from_text(play(CONNECT2, []), str(number)) for number in range(4)] == [0, 1, 2, 3]
-    assert Mnk(7, 4, 3).action_from_text(play(Mnk(7, 4, 3), []), "27") == 27
+    assert [action_from_text(CONNECT2, play(CONNECT2, []), str(number)) for number in range(4)] == [0, 1, 2, 3]
+    assert action_from_text(Mnk(7, 4, 3), play(Mnk(7, 4, 3), []), "27") == 27
 
 
 @pytest.mark.parametrize("move", ["0", "10", "5", "b2", "d1", "a4", "a0", "-1", "", "b", "22", "pass", "\u0662"])
 def test_a_move_that_is_not_legal_is_refused_by_its_own_text(move):
     state = play(TICTACTOE, [4])
     with pytest.raises(ValueError, match="not a legal move") as refusal:
-        TICTACTOE.action_from_text(state, move)
+        action_from_text(TICTACTOE, state, move)
     assert repr(move) in str(refusal.value)
     assert "a3, b3, c3, a2, c2, a1, b1, c1" in str(refusal.value)
 
 
 def test_no_move_is_legal_after_the_end():
     with pytest.raises(ValueError, match="not a legal move"):
-        TICTACTOE.action_from_text(TICTACTOE.from_text("XXXOO____"), "a1")
+        action_from_text(TICTACTOE, TICTACTOE.from_text("XXXOO____"), "a1")
 
 
 def test_the_board_is_drawn_with_its_coordinates():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles.tafl import (
+from benchmarks.rules.tafl import (
     DEFAULT,
     SEED000,
     SIZE,

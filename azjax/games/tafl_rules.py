@@ -1,0 +1,374 @@
+"""The rules of tafl as array functions; see `tafl.py`, and `tafl_board.py` for the moves.
+
+Axis letters: `A` actions, `K` slots of the table of legal actions.
+"""
+
+import dataclasses
+import functools
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
+
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
+from azjax.core.bits import hash_words
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.xla import materialize
+from azjax.games.game import Game
+from azjax.games.protocols import RepetitionGame
+from azjax.games.repetition import History, new_history
+from azjax.games.tafl_board import Board, Grid
+
+BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
+
+
+@dataclasses.dataclass(frozen=True)
+class TaflRules:
+    """What tafl players disagree on.
+
+    The first of these decides the result: king captured, king on a corner, then the last four fields.
+
+    Attributes:
+      capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
+        hostile square, all at once. "trapped": after a move the mover, then the piece above, below, to the left and
+        to the right of it, of either side and each on the board as it then is, is removed if both its neighbours on
+        a line are bad: an enemy stands there, or the square is hostile, but not both.
+      king: "by_castle": he is captured by four on the castle, by the three others beside it, by two elsewhere.
+        "by_two": by two everywhere, as a pawn.
+      castle_hostile: "when_empty": the empty castle closes a line as an enemy does. "never": it does not. Empty
+        corners always do.
+      attackers_gone: "defenders_win", or "ignored".
+      repetition: "draw": when a position (board and side to move) comes the second time in a game; or "never".
+      no_moves: a side to move that has none: "draw", or "loss" for it.
+      max_plies: the game is drawn after so many plies, 1 to 65535.
+    """
+
+    capture: Literal["active", "trapped"] = "active"
+    king: Literal["by_castle", "by_two"] = "by_castle"
+    castle_hostile: Literal["when_empty", "never"] = "when_empty"
+    attackers_gone: Literal["defenders_win", "ignored"] = "defenders_win"
+    repetition: Literal["draw", "never"] = "draw"
+    no_moves: Literal["draw", "loss"] = "draw"
+    max_plies: int = 512
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, allowed = getattr(self, field.name), get_args(field.type)
+            if allowed and value not in allowed:
+                raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
+        if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
+            raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
+
+
+@pytree_dataclass
+class TaflState:
+    """A position.
+
+    Attributes:
+      board: the pieces.
+      earlier: the boards before it, newest first, as the observation shows them; empty before the start.
+      ply: moves since the start, or since `from_text`.
+      key: the halves of the position's key; None if the rules ignore repetition.
+      past: the positions since the last capture; None in a position without history.
+    """
+
+    game: "PlainTafl" = static_field(kw_only=True, repr=False)
+    board: Board
+    earlier: tuple[Board, ...]
+    ply: Int32[Array, "*B"]
+    key: tuple[UInt32[Array, "*B"], UInt32[Array, "*B"]] | None
+    past: History | None
+    current_player: Int32[Array, "*B"]
+    terminated: Bool[Array, "*B"]
+    rewards: Float32[Array, "*B 2"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
+    """Tafl as array functions: the contract of a game, and repetition.
+
+    Repetition is found by a 64-bit hash of board and side to move. Two positions that differ share it with odds of
+    2^-64, and positions are compared with those since the last capture: over a million games of 150 plies, even if
+    none had a capture (11,175 pairs a game), the odds of one wrong draw are 6e-10.
+
+    Attributes:
+      rules: see `TaflRules`.
+      history: boards in an observation, at least 1.
+      start: the rows of the start position; square, of odd size.
+      name: the registered name.
+    """
+
+    rules: TaflRules = TaflRules()
+    history: int = 3
+    start: str = BRANDUB_START
+    name: str = "brandub"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.history, int) and self.history >= 1):
+            raise InputError(f"{self.name}: history must be at least 1, got {self.history!r}")
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The board and the moves on it."""
+        return Grid(self.size)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Squares of a side."""
+        return self.start.count("/") + 1
+
+    @property
+    def num_actions(self) -> int:
+        return self.size**2 * 4 * self.grid.reach
+
+    @functools.cached_property
+    def _most_pieces(self) -> int:
+        """P: pieces are captured and never return."""
+        return max(self.start.count("t"), self.start.count("T") + 1)
+
+    @property
+    def max_legal_actions(self) -> int:
+        # On an empty board each piece has size - 1 squares in its row and as many in its column.
+        return self._most_pieces * 2 * self.grid.reach
+
+    @property
+    def max_plies(self) -> int:
+        return self.rules.max_plies
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return (self.size, self.size, 4 * self.history + 1)
+
+    # Play.
+
+    def init(self, key: PRNGKeyArray) -> TaflState:
+        del key
+        return self._first(self.grid.read_rows(self.start, self.name), jnp.int32(0))
+
+    def _first(self, cells: Int[np.ndarray, "size size"], player: Int32[Array, ""]) -> TaflState:
+        """An unfinished position with an empty history."""
+        sets = [bitboard.constant(self.grid.bits[cells == piece].tolist(), self.grid.words) for piece in (1, 2, 3)]
+        board = Board(*(tuple(jnp.asarray(word) for word in words) for words in sets))
+        nowhere = Board(*(bitboard.empty(self.grid.words) for _ in range(3)))
+        repeats, key = self.rules.repetition == "draw", self._key(board, player)
+        return TaflState(
+            game=self,
+            board=board,
+            earlier=(nowhere,) * (self.history - 1),
+            ply=jnp.int32(0),
+            key=key if repeats else None,
+            past=new_history(self.max_plies, jnp.stack(key)) if repeats else None,
+            current_player=player,
+            terminated=jnp.bool_(False),
+            rewards=jnp.zeros(2, jnp.float32),
+        )
+
+    def step(self, state: TaflState, action: Int[ArrayLike, ""]) -> TaflState:
+        attacking = state.current_player == 0
+        source, target, legal = self.grid.read_move(state.board, attacking, jnp.asarray(action, jnp.int32))
+        legal &= ~state.terminated
+        legal, source, target = materialize((legal, only_if(legal, source), only_if(legal, target)))
+        moved = self._move(state.board, union(source, target), attacking)
+        capture = self._capture_active if self.rules.capture == "active" else self._capture_trapped
+        board = capture(moved, target, attacking)
+        captured = any_of(toggle(board.occupied, moved.occupied))
+        captured, board = materialize((captured, board))
+
+        player = jnp.where(legal, 1 - state.current_player, state.current_player)
+        ply = state.ply + legal.astype(jnp.int32)
+        past, repeats = state.past, jnp.bool_(False)
+        key = None if state.key is None else self._key(board, player)
+        if past is not None and key is not None:
+            # A captured piece does not return, and so no position before a capture.
+            repeats, past = past.restart(jnp.stack(key), captured).visit(jnp.stack(key), legal & ~captured)
+            repeats &= legal & ~captured
+
+        attackers_win = ~any_of(board.king)
+        defenders_win = any_of(both(board.king, self.grid.corners))
+        if self.rules.attackers_gone == "defenders_win":
+            defenders_win |= ~any_of(board.attackers) & ~attackers_win
+        stuck, repeats = materialize((~self.grid.can_move(board, player == 0), repeats))
+        drawn = repeats | (ply >= self.max_plies)
+        if self.rules.no_moves == "loss":
+            decided = attackers_win | defenders_win | repeats
+            attackers_win |= ~decided & stuck & (player == 1)
+            defenders_win |= ~decided & stuck & (player == 0)
+        else:
+            drawn |= stuck
+        ended = materialize(state.terminated | (legal & (attackers_win | defenders_win | drawn)))
+        result = jnp.where(attackers_win, 1.0, 0.0) - jnp.where(defenders_win, 1.0, 0.0)
+        rewards = jnp.where(legal, result, 0.0) * np.array([1.0, -1.0], np.float32)
+        return TaflState(
+            game=self,
+            board=board,
+            earlier=jax.tree.map(
+                lambda new, old: jnp.where(legal, new, old),
+                (state.board, *state.earlier)[: len(state.earlier)],
+                state.earlier,
+            ),
+            ply=ply,
+            key=key,
+            past=past,
+            current_player=player,
+            terminated=ended,
+            rewards=rewards.astype(jnp.float32) + 0.0,
+        )
+
+    def _move(self, board: Board, change: Bits, attacking: Bool[Array, ""]) -> Board:
+        """The board after the piece on one of the two squares of `change` went to the other."""
+        is_king = any_of(both(change, board.king))
+        return Board(
+            attackers=toggle(board.attackers, only_if(attacking, change)),
+            defenders=toggle(board.defenders, only_if(~attacking & ~is_king, change)),
+            king=toggle(board.king, only_if(~attacking & is_king, change)),
+        )
+
+    def _hostile(self, board: Board) -> Bits:
+        """The corners, and the castle unless the king is on it."""
+        if self.rules.castle_hostile == "never":
+            return self.grid.corners
+        return union(self.grid.corners, without(self.grid.castle, board.king))
+
+    def _near(self, board: Board) -> Bits:
+        """The king where he is captured by all his neighbours, on the castle or beside it; otherwise nothing."""
+        if self.rules.king == "by_two":
+            return bitboard.empty(self.grid.words)
+        return both(board.king, self.grid.by_the_castle)
+
+    def _surrounded(self, near: Bits, closed: Bits) -> Bool[Array, ""]:
+        """Whether `closed` has every neighbor of the king `near` the castle, but the castle itself."""
+        neighbours = union(*(shift(near, step) for step in self.grid.steps))
+        return any_of(near) & ~any_of(without(without(neighbours, closed), self.grid.castle))
+
+    def _capture_active(self, board: Board, target: Bits, attacking: Bool[Array, ""]) -> Board:
+        near = self._near(board)
+        prey = choose(attacking, union(board.defenders, without(board.king, near)), board.attackers)
+        own = choose(attacking, board.attackers, union(board.defenders, board.king))
+        closers = union(own, without(self._hostile(board), board.occupied))
+        captured = bitboard.empty(self.grid.words)
+        for step in self.grid.steps:
+            closed = both(shift(both(shift(target, step), prey), step), closers)
+            captured = union(captured, shift(closed, -step))
+        beside = any_of(both(union(*(shift(near, step) for step in self.grid.steps)), target))
+        taken = only_if(attacking & beside & self._surrounded(near, board.attackers), near)
+        lost = materialize(union(captured, taken))
+        return Board(*(without(pieces, lost) for pieces in board))
+
+    def _capture_trapped(self, board: Board, target: Bits, attacking: Bool[Array, ""]) -> Board:
+        del attacking
+        down, up, right, left = self.grid.steps
+        for step in (0, up, down, left, right):
+            square = both(shift(target, step), self.grid.all)
+            attacker, is_king = any_of(both(square, board.attackers)), any_of(both(square, board.king))
+            enemies = choose(
+                attacker,
+                union(board.defenders, board.king),
+                only_if(any_of(both(square, board.occupied)), board.attackers),
+            )
+            bad = toggle(enemies, self._hostile(board))
+            down_bad, up_bad, right_bad, left_bad = (any_of(both(shift(square, step), bad)) for step in self.grid.steps)
+            near = self._near(board)
+            surrounded = self._surrounded(near, bad)
+            on_a_line = (down_bad & up_bad) | (right_bad & left_bad)
+            captured = jnp.where(is_king & any_of(near), surrounded, on_a_line)
+            board = Board(*(without(pieces, only_if(captured, square)) for pieces in board))
+        return board
+
+    # Repetition.
+
+    def _key(self, board: Board, player: Int32[Array, "..."]) -> tuple[UInt32[Array, ""], UInt32[Array, ""]]:
+        words = [word for pieces in board for word in pieces]
+        return hash_words([*words, player.astype(jnp.uint32)])
+
+    def position_key(self, state: TaflState) -> UInt32[Array, "2"]:
+        return jnp.stack(self._key(state.board, state.current_player) if state.key is None else state.key)
+
+    def without_history(self, state: TaflState) -> TaflState:
+        return dataclasses.replace(state, past=None)
+
+    def earlier_positions(self, state: TaflState) -> History | None:
+        return state.past
+
+    def repeated(self, state: TaflState) -> TaflState:
+        return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
+
+    def with_max_plies(self, max_plies: int) -> "PlainTafl":
+        return dataclasses.replace(self, rules=dataclasses.replace(self.rules, max_plies=max_plies))
+
+    def next_game(self, key: PRNGKeyArray, state: TaflState) -> TaflState:
+        fresh, past = self.init(key), state.past
+        following = jax.tree.map(
+            lambda new, old: jnp.where(state.terminated, new, old),
+            self.without_history(fresh),
+            self.without_history(state),
+        )
+        if past is not None:
+            past = past.restart(self.position_key(fresh), state.terminated)
+        renewed: TaflState = dataclasses.replace(following, past=past)
+        return renewed
+
+    # Legal actions. After the end there are none, of a board without pieces.
+
+    def _in_play(self, state: TaflState) -> tuple[Board, Bool[Array | np.ndarray | np.bool_, ""]]:
+        return Board(*(only_if(~state.terminated, pieces) for pieces in state.board)), state.current_player == 0
+
+    def sample_legal_action(self, state: TaflState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        return self.grid.sample(*self._in_play(state), bits)
+
+    def legal_action_mask(self, state: TaflState) -> Bool[Array, "A"]:
+        return self.grid.mask(*self._in_play(state))
+
+    def legal_slots(self, state: TaflState) -> tuple[Int32[Array, "K"], Bool[Array, "K"]]:
+        return self.grid.slots(*self._in_play(state), self._most_pieces)
+
+    # Views.
+
+    def cells(self, state: TaflState) -> Int32[Array, "squares"]:
+        """0 empty, 1 attacker, 2 defender, 3 king, row-major from the top left."""
+        pieces = bitboard.unpack(state.board, self.grid.bits.ravel())
+        return jnp.sum(pieces * np.array([[1, 2, 3]], np.int32), axis=1, dtype=jnp.int32)
+
+    def observe(self, state: TaflState) -> Float32[Array, "size size planes"]:
+        """For each board, newest first: mover's pawns, mover's king, other's pawns, other's king; last, 1 for attackers.
+
+        Older boards are from the view of the present mover (Silver et al. 2017, Methods, "Neural network
+        architecture").
+        """
+        attacking = state.current_player == 0
+        nobody = bitboard.empty(self.grid.words)
+        planes = []
+        for board in (state.board, *state.earlier):
+            planes += [
+                choose(attacking, board.attackers, board.defenders),
+                choose(attacking, nobody, board.king),
+                choose(attacking, board.defenders, board.attackers),
+                choose(attacking, board.king, nobody),
+            ]
+        planes.append(only_if(attacking, self.grid.all))
+        views = materialize(bitboard.unpack(planes, self.grid.bits.ravel()))
+        return views.reshape(self.observation_shape).astype(jnp.float32)
+
+    def symmetries(self, state: TaflState) -> tuple[TaflState, Int32[Array, "8 A"]]:
+        permutation, inverse = self.grid.symmetry_tables
+        flat = self.grid.bits.ravel()
+
+        def turn(bits: Bits) -> Bits:
+            squares = bitboard.unpack((bits,), flat)[:, 0]
+            return jax.vmap(lambda cells: bitboard.pack(cells, flat, self.grid.words))(squares[inverse])
+
+        def turn_board(board: Board) -> Board:
+            return Board(*(turn(pieces) for pieces in board))
+
+        images = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (8, *leaf.shape)), state)
+        board = turn_board(state.board)
+        images = dataclasses.replace(
+            images,
+            board=board,
+            earlier=tuple(turn_board(earlier) for earlier in state.earlier),
+            key=None if state.key is None else jax.vmap(self._key)(board, images.current_player),
+        )
+        return images, jnp.asarray(permutation)
