@@ -1,37 +1,82 @@
-import functools
+"""Whole games as animations and as slides."""
+
 import html.parser
 import re
 import xml.etree.ElementTree as ElementTree
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
+from random_play import OPTIONS, random_game
 
 import azjax.games
-from azjax.evaluation.host_step import step_one
+from azjax.games.protocols import action_from_text
+from azjax.render import animate, slideshow, svg
 from azjax.render.drawing import LAYERS
-from azjax.render.picture import svg
-from azjax.render.slides import slideshow
 
-GAMES = {
-    "tictactoe": {},
-    "mnk": {"columns": 15, "rows": 15, "in_a_row": 5},
-    "connect_four": {},
-    "santorini": {"size": 5, "workers": 2},
-    "brandub": {},
-}
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-@functools.cache
-def random_game(name, plies=30):
-    """(the game, states, actions) of at most so many random plies."""
-    game, generator = azjax.games.make(name, **GAMES[name]), np.random.default_rng(3)
-    states, actions = [game.init(jax.random.key(0))], []
-    while len(actions) < plies and not states[-1].terminated:
-        actions.append(int(generator.choice(np.flatnonzero(game.legal_action_mask(states[-1])))))
-        states.append(step_one(game, states[-1], actions[-1]))
-    return game, states, actions
+def label(picture):
+    return ElementTree.fromstring(picture).attrib["aria-label"]
+
+
+def pieces(picture):
+    return ElementTree.fromstring(picture).findall(f"{SVG}g[@class='pieces']/*")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_animation_is_smaller_than_its_frames_and_ends_on_the_last_position(name):
+    game, states, actions = random_game(name)
+    animation = animate(game, states, actions)
+    assert animation == animate(game, states, actions)
+    frames = [svg(game, states[0]), *(svg(game, s, last_action=a) for s, a in zip(states[1:], actions, strict=True))]
+    if len(actions) > 10:
+        assert len(animation) < sum(map(len, frames)) / 4
+    root = ElementTree.fromstring(animation)
+    assert root.attrib["viewBox"] == ElementTree.fromstring(frames[-1]).attrib["viewBox"]
+    assert "prefers-reduced-motion" in animation
+    assert f"A game of {len(actions)} plies" in label(animation)
+    seen = {
+        (ElementTree.tostring(child).split(b">", 1)[1], child.attrib["transform"])
+        for child in pieces(animation)
+        if child.attrib.get("opacity") != "0"
+    }
+    assert seen == {(ElementTree.tostring(c).split(b">", 1)[1], c.attrib["transform"]) for c in pieces(frames[-1])}
+
+
+def test_an_animation_defines_the_keyframes_that_it_uses():
+    animation = animate(*random_game("connect_four"))
+    named = set(re.findall(r"animation-name:([\w-]+)", animation))
+    assert named == set(re.findall(r"@keyframes ([\w-]+)", animation))
+
+
+def test_a_moving_piece_is_one_shape_and_a_captured_one_fades():
+    game = azjax.games.make("brandub")
+    states = [game.from_text("3t3/7/3T3/t2K3/1T5/7/2t4 a")]
+    actions = []
+    for move in ("a4-a3", "d5-d6", "c1-c3"):
+        actions.append(action_from_text(game, states[-1], move))
+        states.append(game.step(states[-1], jnp.int32(actions[-1])))
+    assert [len(pieces(svg(game, state))) for state in states] == [6, 6, 6, 5]
+    animation = animate(game, states, actions)
+    assert len(pieces(animation)) == 6
+    (captured,) = [piece for piece in pieces(animation) if piece.attrib.get("opacity") == "0"]
+    assert captured.attrib["transform"] == "translate(150 450)"
+
+
+def test_an_animation_takes_a_second_per_ply_and_rests_for_three_plies():
+    game, states, actions = random_game("connect2")
+    assert f"animation:{len(actions) + 3}s " in animate(game, states, actions)
+    assert f"animation:{(len(actions) + 3) / 2:g}s " in animate(game, states, actions, seconds_per_ply=0.5)
+
+
+def test_an_animation_needs_one_state_more_than_actions_and_a_positive_time():
+    game, states, actions = random_game("connect2")
+    with pytest.raises(ValueError, match=f"{len(actions)} actions has {len(actions) + 1} states, got {len(actions)}"):
+        animate(game, states[1:], actions)
+    with pytest.raises(ValueError, match="seconds_per_ply must be positive, got 0"):
+        animate(game, states, actions, seconds_per_ply=0.0)
 
 
 def board_of(page):
@@ -39,7 +84,7 @@ def board_of(page):
 
 
 def shown_at(board, ply):
-    """The shapes that are seen at a ply, each with its place, sorted; as the script of the page finds them."""
+    """The visible shapes of a slide with their places, sorted, as the script of the page computes them."""
     seen = []
     for group in board.iter():
         for shape in group if group.attrib.get("class") in LAYERS else ():
@@ -51,14 +96,14 @@ def shown_at(board, ply):
                 change = [now.split() for now in changes.split(";") if int(now.split()[0]) <= ply][-1]
                 place, gone = " ".join(change[1:3]), len(change) == 4
             shape.attrib.pop("data-from", None)
-            above_the_board = place.endswith(" -100")  # where discs wait until they fall
+            above_the_board = place.endswith(" -100")  # where discs wait before they fall
             if not gone and not above_the_board:
                 seen.append((ElementTree.tostring(shape), "" if place == "0 0" else place))
     return sorted(seen)
 
 
 class Wellformed(html.parser.HTMLParser):
-    """Counts elements, and holds that each ends where it must."""
+    """Counts elements and asserts that each is closed."""
 
     def __init__(self, page):
         super().__init__()
@@ -78,21 +123,21 @@ class Wellformed(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_every_ply_shows_the_shapes_of_its_picture(name):
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_slide_shows_the_shapes_of_its_picture(name):
     game, states, actions = random_game(name)
     page = slideshow(game, states, actions, title="a game")
     board = board_of(page)
     for ply, (state, action) in enumerate(zip(states, [None, *actions], strict=True)):
         picture = ElementTree.fromstring(svg(game, state, last_action=action))
-        # The same shape twice at one place is seen once.
+        # Two equal shapes at one place look like one.
         assert set(shown_at(board, ply)) == set(shown_at(picture, 0))
     moves = [game.action_to_text(state, action) for state, action in zip(states, actions, strict=False)]
     assert re.findall(r'data-label="[^"]+">([^<]*)</button>', page) == ["start", *moves]
     assert f'max="{len(actions)}" value="{len(actions)}"' in page
 
 
-def test_it_loads_nothing_has_no_ids_and_is_small():
+def test_slides_load_nothing_have_no_ids_and_are_small():
     game, states, actions = random_game("brandub", plies=100)
     page = slideshow(game, states, actions, title="a game")
     assert len(actions) == 100
@@ -101,7 +146,7 @@ def test_it_loads_nothing_has_no_ids_and_is_small():
     assert not re.search(r"\b(src|href|id|on\w+)=|url\(|@import|fetch\(|import\(", page)
 
 
-def test_words_are_written_as_text():
+def test_a_title_of_slides_is_escaped():
     game, states, actions = random_game("tictactoe")
     title = "</p><script>alert(1)</script> \"a\" & 'b' <!--MOVES-->"
     page = slideshow(game, states, actions, title=title)
@@ -111,7 +156,7 @@ def test_words_are_written_as_text():
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &quot;a&quot; &amp; &#x27;b&#x27;" in page
 
 
-def test_without_a_script_the_last_position_is_seen_and_nothing_to_press():
+def test_without_scripts_slides_show_the_last_position_and_no_controls():
     game, states, actions = random_game("connect_four")
     page = slideshow(game, states, actions, title="a game")
     board, last = board_of(page), ElementTree.fromstring(svg(game, states[-1], last_action=actions[-1]))
@@ -125,14 +170,14 @@ def test_without_a_script_the_last_position_is_seen_and_nothing_to_press():
     assert page.count('<li><button type="button" disabled ') == page.count("<li>")
 
 
-def test_a_game_that_did_not_begin_has_one_position():
+def test_a_game_without_moves_has_one_slide():
     game = azjax.games.make("connect2")
-    page = slideshow(game, [game.init(None)], [], title="nothing yet")
+    page = slideshow(game, [game.init(jax.random.key(0))], [], title="nothing yet")
     assert Wellformed(page).count["li"] == 1
     assert 'max="0"' in page
 
 
-def test_pictures_of_another_library_are_shown_whole():
+def test_slides_of_pgx_games_show_its_pictures():
     pytest.importorskip("pgx")
     game = azjax.games.make("pgx:tic_tac_toe")
     states = [game.init(jax.random.key(0))]
@@ -142,7 +187,7 @@ def test_pictures_of_another_library_are_shown_whole():
     assert len(board.findall(".//*[@data-changes]")) == 3
 
 
-def test_states_and_actions_must_fit():
+def test_slides_need_one_state_more_than_actions():
     game, states, actions = random_game("tictactoe")
     with pytest.raises(ValueError, match=rf"has {len(states)} states, got {len(states) - 1}"):
         slideshow(game, states[:-1], actions, title="a game")
