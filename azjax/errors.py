@@ -1,10 +1,9 @@
-"""How commands end when something goes wrong: with one line that tells what, an exit code, and no traceback."""
+"""How commands end after an error: one line and an exit code where users can act, a traceback for a bug."""
 
 import contextlib
 import logging
 import os
 import sys
-import tempfile
 import threading
 import traceback
 import warnings
@@ -14,38 +13,45 @@ from typing import Any, NoReturn
 
 import jax
 
+from azjax.core.errors import AzjaxError, InputError
+
 
 @contextlib.contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Tells errors and warnings to standard error; errors end the process with 2 for bad input, 1 for the rest."""
+def errors_in_one_line() -> Iterator[None]:
+    """Prints errors and warnings for users as one line on standard error.
+
+    The exit code is 2 for an `InputError`, 1 for any other `AzjaxError` and for an error of the operating system, and
+    130 after Ctrl-C. Every other exception is a bug: it keeps its traceback, and the exit code is 1.
+    """
     try:
         with warnings.catch_warnings():
-            # Those meant for users are told as errors are, without the place in the code.
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _tell  # type: ignore[assignment]
+            warnings.showwarning = _print_warning
             yield
-    except ValueError as error:
+    except InputError as error:
         _fail(str(error), 2)
-    except (RuntimeError, OSError) as error:
+    except AzjaxError as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
-    except Exception as error:  # a bug, or memory that ran out
-        number, path = tempfile.mkstemp(prefix="azjax-", suffix=".txt", text=True)
-        with open(number, "w") as file:
-            file.write(traceback.format_exc())
-        _fail(f"{type(error).__name__}: {error} ({path} tells where)", 1)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # such as a full disk
+            _fail(": ".join(map(str, filter(None, (error.filename, error.strerror)))), 1)
+        if jax.distributed.is_initialized():
+            traceback.print_exc()
+            _exit(1)
+        raise
 
 
 def silence_threads() -> None:
-    """Those of Orbax show or log the tracebacks of errors that it raises too, and of what follows from them."""
+    """Keeps tracebacks of other threads off the terminal: Orbax prints or logs each error that it also raises."""
 
-    def show(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if threading.current_thread() is threading.main_thread():
-            sys.__excepthook__(kind, error, place)
+            sys.__excepthook__(kind, error, trace)
 
-    def show_unraisable(error: Any) -> None:
-        if error.object is not None:  # else it is of a callback of TensorStore, whose event loop is gone
+    def show_unraisable(error: "sys.UnraisableHookArgs") -> None:
+        if error.object is not None:  # otherwise a callback of TensorStore whose event loop is closed
             sys.__unraisablehook__(error)
 
     for name in ("absl", "asyncio"):
@@ -55,13 +61,22 @@ def silence_threads() -> None:
 
 def _fail(message: str, code: int) -> NoReturn:
     try:
-        _tell(message)
+        _print_line(message)
     finally:
-        if jax.distributed.is_initialized():
-            # At exit JAX would wait for the other processes.
-            os._exit(code)
+        _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
+    if jax.distributed.is_initialized():
+        # A normal exit would wait for the other processes.
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
-def _tell(message: Warning | str, *_: Any) -> None:
-    print(f"azjax: {' '.join(str(message).split())}", file=sys.stderr)
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _print_line(str(message))
+
+
+def _print_line(message: str) -> None:
+    print(f"azjax: {' '.join(message.split())}", file=sys.stderr)

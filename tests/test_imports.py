@@ -25,7 +25,7 @@ LAYERS: list[list[str]] = [
     ["agents", "render"],
     ["report"],
     ["sweep"],
-    ["play", "benchmark", "options", "errors", "cli", "__main__"],
+    ["play", "benchmark", "commands", "errors", "cli", "__main__"],
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 CONTRACT = ("azjax.games.game", "azjax.games.protocols", "azjax.games.repetition")

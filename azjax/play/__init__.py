@@ -1,4 +1,4 @@
-"""Where people and programs meet agents."""
+"""Games against agents: in the terminal, on a page, and as engines of other programs."""
 
 from azjax.play.terminal import play_in_terminal
 

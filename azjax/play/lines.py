@@ -1,60 +1,60 @@
-"""A conversation in lines of text: one that is told, and answers."""
+"""Engines that converse in lines of text."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TextIO, runtime_checkable
 
 from azjax.core.errors import InputError
 
-LONGEST = 4096  # characters of a line
-_MOST_DIGITS = 9
+MAX_LINE = 4096  # characters
+_MAX_DIGITS = 9
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Who answers lines, one at a time.
+    """A program that answers one line at a time.
 
     Attributes:
-      greeting: what is said before the first line.
-      has_ended: whether it was told to leave.
+      greeting: written before the first answer.
+      has_ended: whether a line asked the engine to quit.
     """
 
     greeting: str
     has_ended: bool
 
     def answer(self, line: str) -> str:
-        """What is written for a line: whole lines, or nothing."""
+        """The response to a line: whole lines, or nothing."""
 
 
 def serve(engine: Engine, lines: Iterable[str], output: TextIO) -> None:
-    """Answers lines until the engine is told to leave, or their end."""
-    _say(engine.greeting, output)
+    """Answers lines until the engine has ended or no line is left."""
+    _write(engine.greeting, output)
     for line in lines:
-        _say(engine.answer(line), output)
+        _write(engine.answer(line), output)
         if engine.has_ended:
             return
 
 
 def read_lines(stream: TextIO) -> Iterator[str]:
-    """The lines of a stream; of one that is too long only the beginning, which is longer than `LONGEST` still."""
-    while line := stream.readline(LONGEST + 2):
+    """The lines of a stream. A line above `MAX_LINE` is cut, and stays too long for the engine to accept."""
+    while line := stream.readline(MAX_LINE + 2):
         rest = line
         while rest and not rest.endswith("\n"):
-            rest = stream.readline(LONGEST)
+            rest = stream.readline(MAX_LINE)
         yield line.rstrip("\n")
 
 
 def whole_number(word: str) -> int:
-    """The number 0..999,999,999 that a word is.
+    """Parses a number 0..999,999,999.
 
     Raises:
-      ValueError: it is none.
+      InputError: the word is no such number.
     """
-    if not (word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS):
+    if not (word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS):
         raise InputError(f"syntax error: {word[:40]!r} is no whole number")
     return int(word)
 
 
-def _say(text: str, output: TextIO) -> None:
+def _write(text: str, output: TextIO) -> None:
     if text:
         output.write(text)
         output.flush()

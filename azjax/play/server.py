@@ -1,7 +1,7 @@
-"""The page on which people play: a server of one static page and of what it asks for.
+"""The server of the page: one static file, and JSON answers to its questions.
 
-The page keeps the game, which is a start and actions, and sends it with every question; the server keeps no games. It
-answers in JSON, and searches in lines of JSON while they go on.
+The page keeps the game, and sends it with every question; the server keeps no games. A search is answered in lines of
+JSON while it runs.
 """
 
 import asyncio
@@ -11,32 +11,31 @@ import ipaddress
 import json
 import queue
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from importlib import resources
-from typing import Any
 
-import jax
 import uvicorn
 from rich.console import Console
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from azjax.agents import Mind
+from azjax.agents import SearchSpec
 from azjax.core.errors import FileError, InputError
 from azjax.evaluation import Player, optimal_player, solve
-from azjax.games.game import Game
-from azjax.games.protocols import player_names
-from azjax.play.table import Table, game_of, given_away
-from azjax.play.thinking import MAX_SIMULATIONS, Thinker, Thought
-from azjax.render.picture import svg
+from azjax.games.game import AnyGame, State
+from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, SearchUpdate
+from azjax.play.session import Json, PlaySession, parse_game, value_lost
 
 MAX_BODY = 64 * 1024  # bytes
-MAX_SESSIONS = 32  # searches at once
-_MAX_STATES = 20_000  # of games that are solved while the page gets ready
+MAX_SEARCHES = 32  # of all visitors, running and waiting
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_MAX_STATES = 20_000  # a game with more is not solved before the page opens
+_MAX_SECONDS = 1e9
+_TOO_MANY: Json = {"error": "closed: too many people search at once"}
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -46,28 +45,10 @@ _HEADERS = {
 }
 
 
-class _Sessions:
-    """The searches that go on, oldest first; one too many ends the oldest."""
-
-    def __init__(self) -> None:
-        self._ends: collections.OrderedDict[object, Callable[[], None]] = collections.OrderedDict()
-
-    @contextlib.contextmanager
-    def one_more(self, end: Callable[[], None]) -> Any:
-        while len(self._ends) >= MAX_SESSIONS:
-            self._ends.popitem(last=False)[1]()
-        name = object()
-        self._ends[name] = end
-        try:
-            yield
-        finally:
-            self._ends.pop(name, None)
-
-
 def serve(
-    game: Game,
+    game: AnyGame,
     name: str,
-    mind: Mind,
+    spec: SearchSpec,
     players: Mapping[str, Player],
     *,
     num_simulations: int,
@@ -78,23 +59,18 @@ def serve(
     """Serves the page until Ctrl-C.
 
     Args:
-      game: what is played; it draws itself.
-      name: of the agent, for people.
-      mind: what searches ask.
-      players: who moves at once, by level.
-      num_simulations: of searches, unless the page is asked for others.
+      game: the game.
+      name: name of the agent, for people.
+      spec: evaluator and parameters of the searches.
+      players: players that choose a move at once, by level.
+      num_simulations: the page's first choice.
       host: the address.
-      port: 0 for any that is free.
-      console: told where the page is.
+      port: 0 for any free one.
+      console: prints the address of the page.
 
     Raises:
-      ValueError: the game has no picture.
-      OSError: the address is taken, or not this machine's.
+      FileError: the address is taken, or not an address of this machine.
     """
-    try:
-        svg(game, game.init(jax.random.key(0)))
-    except NotImplementedError as error:
-        raise InputError(f"the page draws the board, and {error}") from None
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -102,177 +78,174 @@ def serve(
         except OSError as error:
             raise FileError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
         with console.status("compiling the search"):
-            most = max(MAX_SIMULATIONS, num_simulations)
-            thinker = Thinker(game, mind.evaluator, mind.params, c_puct=mind.c_puct, max_simulations=most)
-            thinker.start()
-            table = Table(game, name, thinker, players, _solved(game), num_simulations)
-            _warm_up(table)
+            limit = max(MAX_SIMULATIONS, num_simulations)
+            pool = SearchPool(game, spec.evaluator, spec.params, c_puct=spec.c_puct, max_simulations=limit)
+            pool.start()
+            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations)
+            _warm_up(session)
         shown = f"[{host}]" if ":" in host else host
-        listening.listen()  # before it is told, so that nobody is refused
+        listening.listen()  # before the address is printed, so that no visitor is refused
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
-        # Whoever listens on all addresses is reached by numbers, which no foreign name stands for.
-        hosts = ("127.0.0.1", "localhost", "[::1]", shown)
-        app = make_app(table, hosts, any_number=host in ("0.0.0.0", "::"))
+        # A server on all addresses is reached by numbers, which no foreign host name resolves to.
+        app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
         config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
-        thinker.close()
+        pool.close()
 
 
-def _warm_up(table: Table) -> None:
-    """Asks everything once, so that all is compiled when the first person does."""
-    thoughts = queue.SimpleQueue[Thought]()
-    state = table.running(None, ())
-    table.position({})
-    table.thinker.search(state, thoughts.put, num_simulations=1)
-    table.thought(state, (), thoughts.get())
-    for level in table.players:
-        table.judged({"level": level})
-
-
-def _solved(game: Game) -> Player | None:
-    """Best play, where the game is soon solved."""
-    try:
-        return optimal_player(solve(game, max_states=_MAX_STATES))
-    except ValueError:
-        return None
-
-
-def make_app(
-    table: Table, hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]"), *, any_number: bool = False
-) -> ASGIApp:
-    """The server.
+def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_number: bool = False) -> ASGIApp:
+    """The server as an ASGI application.
 
     Args:
-      table: what is played.
-      hosts: names under which it may be reached.
-      any_number: and under every numeric address.
+      session: answers the questions.
+      hosts: names of the server.
+      any_number: whether every numeric address is a name of the server too.
     """
     page = resources.files("azjax.play").joinpath("page.html").read_text(encoding="utf-8")
-    sessions = _Sessions()
+    searches = _OpenSearches()
 
     async def show_page(request: Request) -> Response:
         del request
         return HTMLResponse(page, headers=_HEADERS)
 
-    async def show_game(request: Request) -> Response:
+    async def describe(request: Request) -> Response:
         del request
-        game = table.game
-        return _json(
-            {
-                "game": game.name,
-                "agent": table.name,
-                "players": player_names(game),
-                "levels": table.levels,
-                "most": table.thinker.max_simulations,
-                "simulations": table.num_simulations,
-                "pieces": game.piece_names,
-                "exact": table.exact is not None,
-            }
-        )
+        return _json(session.describe())
 
-    def answer(question: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Request], Any]:
+    def answer(method: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            return _json(await run_in_threadpool(question, await _body(request)))
+            return _json(await run_in_threadpool(method, await _body(request)))
 
         return respond
 
     async def think(request: Request) -> Response:
-        asked = await _body(request)
-        if table.level_of(asked) in table.players:
-            return _lines(_once(await run_in_threadpool(table.judged, asked)))
-        start, actions = game_of(asked)
-        state = await run_in_threadpool(table.running, start, actions)
-        thoughts, ask = _searches(table, asked)
-        search = ask(state)
+        question = await _body(request)
+        if session.level(question) in session.players:
+            return _stream(_once(await run_in_threadpool(session.choose_move, question)))
+        start, actions = parse_game(question)
+        state = await run_in_threadpool(session.running_state, start, actions)
+        updates, request_search = _searches(session, question)
+        search = request_search(state)
 
-        async def lines() -> AsyncIterator[str]:
-            with sessions.one_more(lambda: thoughts.put_nowait(None)):
+        async def lines() -> AsyncIterator[Json]:
+            with searches.add(lambda: updates.put_nowait(None)):
                 try:
-                    while (thought := await thoughts.get()) is not None:
-                        yield _line(await run_in_threadpool(table.thought, state, actions, thought))
-                        if thought.is_last:
+                    while (update := await updates.get()) is not None:
+                        yield await run_in_threadpool(session.show_update, state, actions, update)
+                        if update.is_last:
                             return
-                    yield _line({"error": "closed: too many people search at once"})
+                    yield _TOO_MANY
                 finally:
                     search.cancel()
 
-        return _lines(lines())
+        return _stream(lines())
 
-    async def analyse(request: Request) -> Response:
-        asked = await _body(request)
-        start, actions = game_of(asked)
-        states = await run_in_threadpool(table.states, start, actions)
-        thoughts, ask = _searches(table, asked)
+    async def analyze(request: Request) -> Response:
+        question = await _body(request)
+        states = await run_in_threadpool(session.states, *parse_game(question))
+        updates, request_search = _searches(session, question)
 
-        async def lines() -> AsyncIterator[str]:
+        async def value_of(state: State) -> float | None:
+            """The value for the player to move; None if this search was closed."""
+            if state.terminated:
+                return 0.0
+            if session.exact is not None:
+                return await run_in_threadpool(session.exact_value, state)
+            search = request_search(state)
+            try:
+                while (update := await updates.get()) is not None and not update.is_last:
+                    pass
+            finally:
+                search.cancel()
+            return None if update is None else update.value
+
+        async def lines() -> AsyncIterator[Json]:
             before = 0.0
-            with sessions.one_more(lambda: thoughts.put_nowait(None)):
+            with searches.add(lambda: updates.put_nowait(None)):
                 for ply, state in enumerate(states):
-                    value = 0.0
-                    if not state.terminated:
-                        if table.exact is not None:
-                            value = await run_in_threadpool(table.exact_value, state)
-                        else:
-                            search = ask(state)
-                            try:
-                                while (thought := await thoughts.get()) is not None and not thought.is_last:
-                                    pass
-                            finally:
-                                search.cancel()
-                            if thought is None:
-                                yield _line({"error": "closed: too many people search at once"})
-                                return
-                            value = thought.value
+                    if (value := await value_of(state)) is None:
+                        yield _TOO_MANY
+                        return
                     if ply:
-                        loss = given_away(states[ply - 1], state, before, value)
-                        yield _line({"ply": ply - 1, "value": before, "loss": loss})
+                        loss = value_lost(states[ply - 1], state, before, value)
+                        yield {"ply": ply - 1, "value": before, "loss": loss}
                     before = value
 
-        return _lines(lines())
+        return _stream(lines())
 
-    routes = [Route("/", show_page), Route("/game", show_game)]
     questions = {
-        "position": answer(table.position),
-        "setup": answer(table.set_up),
-        "edit": answer(table.edited),
-        "record": answer(table.record),
-        "load": answer(table.load),
+        "position": answer(session.position),
+        "setup": answer(session.set_up),
+        "edit": answer(session.edit),
+        "record": answer(session.record),
+        "load": answer(session.load),
         "think": think,
-        "analyse": analyse,
+        "analyse": analyze,
     }
+    routes = [Route("/", show_page), Route("/game", describe)]
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]
-    return _Guard(
-        Starlette(routes=routes, exception_handlers={ValueError: _refuse, Exception: _fail}), hosts, any_number
-    )
+    handlers = {InputError: _refuse, Exception: _fail}
+    return _Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, any_number)
+
+
+def _optimal_player(game: AnyGame) -> Player | None:
+    """The optimal player of a small game."""
+    try:
+        return optimal_player(solve(game, max_states=_MAX_STATES))
+    except InputError:
+        return None
+
+
+def _warm_up(session: PlaySession) -> None:
+    """Compiles everything by asking each question once."""
+    updates = queue.SimpleQueue[SearchUpdate]()
+    state = session.running_state(None, ())
+    session.position({})
+    session.pool.search(state, updates.put, num_simulations=1)
+    session.show_update(state, (), updates.get())
+    for level in session.players:
+        session.choose_move({"level": level})
+
+
+class _OpenSearches:
+    """The searches in progress, oldest first. One above `MAX_SEARCHES` closes the oldest."""
+
+    def __init__(self) -> None:
+        self._close: collections.OrderedDict[object, Callable[[], None]] = collections.OrderedDict()
+
+    @contextlib.contextmanager
+    def add(self, close: Callable[[], None]) -> Iterator[None]:
+        while len(self._close) >= MAX_SEARCHES:
+            self._close.popitem(last=False)[1]()
+        name = object()
+        self._close[name] = close
+        try:
+            yield
+        finally:
+            self._close.pop(name, None)
 
 
 class _Guard:
-    """Turns away who calls from another place: a foreign Host (DNS rebinding) or Origin, and what is no JSON."""
+    """Refuses requests from other sites (a foreign Host, as in DNS rebinding, or Origin) and bodies that are not JSON."""
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...], any_number: bool) -> None:
         self._app, self._hosts, self._any_number = app, hosts, any_number
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope)
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        refusal = None
-        name = _name_of(host)
-        if not (name in self._hosts or (self._any_number and _is_number(name))):
-            refusal = _json({"error": f"unknown host {host[:100]!r}"}, 400)
-        elif origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            refusal = _json({"error": f"foreign origin {origin[:100]!r}"}, 403)
-        elif request.method == "POST" and request.headers.get("content-type", "").split(";")[0] != "application/json":
-            refusal = _json({"error": "the body must be application/json"}, 415)
+        refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
         await (self._app if refusal is None else refusal)(scope, receive, send)
 
-
-def _name_of(host: str) -> str:
-    """Without the port."""
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
+    def _refusal(self, request: Request) -> Response | None:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if not (name in self._hosts or (self._any_number and _is_number(name))):
+            return _json({"error": f"unknown host {host[:100]!r}"}, 400)
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return _json({"error": f"foreign origin {origin[:100]!r}"}, 403)
+        if request.method == "POST" and request.headers.get("content-type", "").split(";")[0] != "application/json":
+            return _json({"error": "the body must be application/json"}, 415)
+        return None
 
 
 def _is_number(name: str) -> bool:
@@ -283,68 +256,68 @@ def _is_number(name: str) -> bool:
     return True
 
 
-async def _body(request: Request) -> dict[str, Any]:
+class _BodyTooLargeError(InputError):
+    """A body above `MAX_BODY`."""
+
+
+async def _body(request: Request) -> Json:
     """The question.
 
     Raises:
-      ValueError: no JSON object.
-      _TooLargeError: more than `MAX_BODY` bytes.
+      InputError: the body is not a JSON object, or above `MAX_BODY`.
     """
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY:
-            raise _TooLargeError(f"the body may have {MAX_BODY:,} bytes")
+            raise _BodyTooLargeError(f"the body may have {MAX_BODY:,} bytes")
     try:
-        asked = json.loads(body)
+        question = json.loads(body)
     except (ValueError, RecursionError):
         raise InputError("the body is no JSON") from None
-    if not isinstance(asked, dict):
+    if not isinstance(question, dict):
         raise InputError("the body must be a JSON object")
-    return asked
+    return question
 
 
-class _TooLargeError(ValueError):
-    """A body beyond `MAX_BODY`."""
+_Updates = asyncio.Queue[SearchUpdate | None]
 
 
-def _searches(table: Table, asked: dict[str, Any]) -> tuple[asyncio.Queue, Callable[[Any], Any]]:
-    """A queue of thoughts, and what asks for a search of a state whose thoughts go there."""
-    loop, thoughts = asyncio.get_running_loop(), asyncio.Queue[Thought | None]()
-    num_simulations, seconds = asked.get("simulations", table.thinker.max_simulations), asked.get("seconds")
+def _searches(session: PlaySession, question: Json) -> tuple["_Updates", Callable[[State], SearchRequest]]:
+    """A queue of updates, and a function that requests a search whose updates go there."""
+    loop, updates = asyncio.get_running_loop(), _Updates()
+    num_simulations = question.get("simulations", session.pool.max_simulations)
+    seconds = question.get("seconds")
     if type(num_simulations) is not int or not isinstance(seconds, int | float | None):
         raise InputError("simulations and seconds must be numbers")
+    limit = float("inf") if seconds is None else float(min(seconds, _MAX_SECONDS))
 
-    def tell(thought: Thought) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(thoughts.put_nowait, thought)
+    def report(update: SearchUpdate) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(updates.put_nowait, update)
 
-    def ask(state: Any) -> Any:
-        limit = float("inf") if seconds is None else float(seconds)
-        return table.thinker.search(state, tell, num_simulations=num_simulations, seconds=limit)
+    def request_search(state: State) -> SearchRequest:
+        return session.pool.search(state, report, num_simulations=num_simulations, seconds=limit)
 
-    return thoughts, ask
-
-
-async def _once(told: dict[str, Any]) -> AsyncIterator[str]:
-    yield _line(told)
+    return updates, request_search
 
 
-def _line(told: dict[str, Any]) -> str:
-    return json.dumps(told) + "\n"
+async def _once(answer: Json) -> AsyncIterator[Json]:
+    yield answer
 
 
-def _lines(lines: AsyncIterator[str]) -> Response:
+def _stream(answers: AsyncIterator[Json]) -> Response:
+    lines = (json.dumps(answer) + "\n" async for answer in answers)
     return StreamingResponse(lines, media_type="application/x-ndjson", headers=_HEADERS)
 
 
-def _json(told: dict[str, Any], status: int = 200) -> Response:
-    return JSONResponse(told, status, headers=_HEADERS)
+def _json(answer: Json, status: int = 200) -> Response:
+    return Response(json.dumps(answer), status, headers=_HEADERS, media_type="application/json")
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     del request
-    return _json({"error": str(error)}, 413 if isinstance(error, _TooLargeError) else 400)
+    return _json({"error": str(error)}, 413 if isinstance(error, _BodyTooLargeError) else 400)
 
 
 async def _fail(request: Request, error: Exception) -> Response:

@@ -136,7 +136,7 @@ TRANSCRIPT = """\
 =
 
 > time_left green 9 2
-? syntax error: time_left COLOUR TIME STONES
+? syntax error: time_left COLOR TIME STONES
 
 > time_settings 1 2
 ? syntax error: time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES
@@ -253,7 +253,7 @@ def _fuzz(best, count):
     source = random.Random(0)
     engine = GtpEngine(OngoingGame(GAME, best))
     words = [
-        *engine._verbs,
+        *engine._commands,
         "b",
         "w",
         "white",

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from azjax.evaluation import ExternalPlayer, Judgement, Player, play_match, random_player, search_player
-from azjax.evaluation.protocols import BRANDUB_RULES
+from azjax.evaluation import ExternalPlayer, MoveChoice, Player, play_match, random_player, search_player
+from azjax.evaluation.engine_protocols import BRANDUB_RULES
 from azjax.games.game import Game
 from azjax.games.protocols import legal_texts
 from azjax.games.registry import make
@@ -89,11 +89,11 @@ error 0 unknown command 'castle'
 class _First:
     game: Game
 
-    def __call__(self, params: Any, key: jax.Array, states: Any) -> Judgement:
+    def __call__(self, params: Any, key: jax.Array, states: Any) -> MoveChoice:
         del params, key
         first = jnp.argmax(jax.vmap(self.game.legal_action_mask)(states), axis=1)
         chosen = jax.nn.one_hot(first, self.game.num_actions)
-        return Judgement(chosen, jnp.full(states.terminated.shape, jnp.nan), chosen)
+        return MoveChoice(chosen, jnp.full(states.terminated.shape, jnp.nan), chosen)
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_other_games_and_rules_are_refused(name, options):
 
 def _fuzz(engine, count):
     source = random.Random(0)
-    words = [*engine._verbs, "attackers", "defenders", "d7-e7", "d5-e5|e7-d7", "17", "0", "-1", "x" * 5000, "é", "\0"]
+    words = [*engine._commands, "attackers", "defenders", "d7-e7", "d5-e5|e7-d7", "17", "0", "-1", "x" * 5000, "é", "\0"]
     words += [START, "/7/7/7/7/4t2/7/2K4/", "/7/", "/7/7/7/7/7/7/K6/", "1000*", "30", *BRANDUB_RULES.split()]
     heads = ["error 0 ", "error -1 ", "move ", "analysis "]
     for number in range(count):

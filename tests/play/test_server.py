@@ -1,4 +1,4 @@
-"""The server of the page, asked as the page asks it, and as nobody should."""
+"""The server of the page, with questions of the page and with malformed ones."""
 
 import gc
 import json
@@ -13,15 +13,16 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from azjax.agents import load_mind
+from azjax.agents import load_search_spec
 from azjax.evaluation import GameRecord, optimal_player, random_player, solve
 from azjax.games.game import Game
 from azjax.games.protocols import action_from_text
 from azjax.games.registry import make
 from azjax.play import server
+from azjax.play.search_pool import SearchPool
 from azjax.play.server import MAX_BODY, make_app, serve
-from azjax.play.table import Table
-from azjax.play.thinking import Thinker
+from azjax.play.session import PlaySession
+from azjax.render import svg
 from azjax.search import evaluators
 
 GAME = make("tictactoe")
@@ -29,17 +30,17 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 @pytest.fixture(scope="module")
-def table():
-    thinker = Thinker(GAME, evaluators.rollout(GAME), max_simulations=64)
-    thinker.start()
+def session():
+    pool = SearchPool(GAME, evaluators.rollout(GAME), max_simulations=64)
+    pool.start()
     exact = optimal_player(solve(GAME))
-    yield Table(GAME, "somebody", thinker, {"easy": random_player(GAME)}, exact)
-    thinker.close()
+    yield PlaySession(GAME, "agent", pool, {"easy": random_player(GAME)}, exact)
+    pool.close()
 
 
 @pytest.fixture
-def client(table):
-    with TestClient(make_app(table), base_url=ADDRESS, raise_server_exceptions=False) as client:
+def client(session):
+    with TestClient(make_app(session), base_url=ADDRESS, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -57,7 +58,7 @@ def lines(response):
     return [json.loads(line) for line in response.text.splitlines()]
 
 
-def test_the_page_asks_nobody_else(client):
+def test_the_page_loads_nothing_from_other_sites(client):
     response = client.get("/")
     assert response.status_code == 200
     assert "default-src 'none'" in response.headers["content-security-policy"]
@@ -65,81 +66,82 @@ def test_the_page_asks_nobody_else(client):
         assert outside not in response.text
 
 
-def test_the_game_is_told(client):
-    told = client.get("/game").json()
-    assert told == {
+def test_the_game_is_described(client):
+    answer = client.get("/game").json()
+    assert answer == {
         "game": "tictactoe",
-        "agent": "somebody",
+        "agent": "agent",
         "players": ["X", "O"],
         "levels": ["easy", "search"],
         "most": 64,
         "simulations": 64,
+        "board": True,
+        "text": True,
         "pieces": ["nothing", "X", "O"],
         "exact": True,
     }
 
 
-def test_a_position_is_told(client):
-    told = client.post("/position", json={"actions": actions("b2 a1")}).json()
-    assert told["text"] == "____X_O__"
-    assert told["moves"] == ["b2", "a1"]
-    assert told["movers"] == [0, 1, 0]
-    assert not told["over"]
-    assert [each["move"] for each in told["legal"]] == ["a3", "b3", "c3", "a2", "c2", "b1", "c1"]
-    assert told["legal"][0] == {"action": 0, "move": "a3", "squares": [0]}
-    assert told["svg"].startswith("<svg")
-    assert 'data-columns="3"' in told["svg"]
+def test_a_position_is_described(client):
+    answer = client.post("/position", json={"actions": actions("b2 a1")}).json()
+    assert answer["text"] == "____X_O__"
+    assert answer["moves"] == ["b2", "a1"]
+    assert answer["movers"] == [0, 1, 0]
+    assert not answer["over"]
+    assert [each["move"] for each in answer["legal"]] == ["a3", "b3", "c3", "a2", "c2", "b1", "c1"]
+    assert answer["legal"][0] == {"action": 0, "move": "a3", "squares": [0]}
+    assert answer["svg"].startswith("<svg")
+    assert 'data-columns="3"' in answer["svg"]
     over = client.post("/position", json={"actions": actions("b2 a1 c1 a2 a3")}).json()
     assert (over["over"], over["legal"], over["rewards"]) == (True, [], [1, -1])
 
 
 def test_the_moves_of_a_board_are_those_of_its_notation(client):
     """`a1` is at the bottom left, whatever the numbers of the squares are."""
-    told = client.post("/position", json={}).json()
-    svg = told["svg"]
-    assert 'data-rows="3"' in svg
-    for each in told["legal"]:
+    answer = client.post("/position", json={}).json()
+    assert 'data-rows="3"' in answer["svg"]
+    for each in answer["legal"]:
         row, column = divmod(each["squares"][0], 3)
         assert each["move"] == GAME.action_to_text(None, each["action"])
         assert each["action"] == 3 * row + column
 
 
-def test_a_search_is_told_as_it_goes_on(client):
-    told = lines(client.post("/think", json={"actions": actions("b2"), "level": "search", "simulations": 64}))
-    assert told[-1]["last"]
-    assert told[-1]["simulations"] == 64
-    assert sum(each["share"] for each in told[-1]["policy"]) == pytest.approx(1, abs=1e-5)
-    assert told[-1]["tree"]["visits"] == 65
-    assert told[-1]["variation"][0] == told[-1]["policy"][0]["move"]
-    assert [each["simulations"] for each in told] == sorted(each["simulations"] for each in told)
+def test_a_search_sends_updates_while_it_runs(client):
+    answer = lines(client.post("/think", json={"actions": actions("b2"), "level": "search", "simulations": 64}))
+    assert answer[-1]["last"]
+    assert answer[-1]["simulations"] == 64
+    assert sum(each["share"] for each in answer[-1]["policy"]) == pytest.approx(1, abs=1e-5)
+    assert answer[-1]["tree"]["visits"] == 65
+    assert answer[-1]["variation"][0] == answer[-1]["policy"][0]["move"]
+    assert [each["simulations"] for each in answer] == sorted(each["simulations"] for each in answer)
 
 
-def test_who_moves_at_once_is_told_in_one_line(client):
-    (told,) = lines(client.post("/think", json={"actions": [], "level": "easy"}))
-    assert told["value"] is None  # random play expects nothing
-    assert 0 <= told["action"] < 9
+def test_a_player_without_search_answers_in_one_line(client):
+    (answer,) = lines(client.post("/think", json={"actions": [], "level": "easy"}))
+    assert answer["value"] is None  # random play expects nothing
+    assert 0 <= answer["action"] < 9
 
 
-def test_what_each_move_of_a_solved_game_gave_away_is_exact(client):
+def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
     """O answers the middle with an edge, which loses; X makes two threats at once."""
-    told = lines(client.post("/analyse", json={"actions": actions("b2 b1 a1 c3 a3"), "simulations": 16}))
-    assert [each["value"] for each in told] == [0, 0, 1, -1, 1]
-    assert [each["loss"] for each in told] == [0, 1, 0, 0, 0]
+    answer = lines(client.post("/analyze", json={"actions": actions("b2 b1 a1 c3 a3"), "simulations": 16}))
+    assert [each["value"] for each in answer] == [0, 0, 1, -1, 1]
+    assert [each["loss"] for each in answer] == [0, 1, 0, 0, 0]
 
 
-def test_a_position_is_set_up_piece_by_piece_and_tells_what_is_wrong_meanwhile(client):
+def test_pieces_are_placed_and_an_impossible_position_is_explained(client):
     asked = {"actions": actions("b2 a1"), "pieces": [[0, 1]], "mover": None}
-    told = client.post("/edit", json=asked).json()
-    assert (told["text"], told["wrong"], told["mover"]) == ("X___X_O__", None, 1)
-    assert told["svg"] == GAME.svg(GAME.from_text("X___X_O__"))
-    told = client.post("/edit", json={**asked, "pieces": [[0, 1], [8, 1], [4, 0], [4, 1]]}).json()
-    assert told["text"] == "X___X_O_X"
-    assert told["wrong"] == "tictactoe: 'X___X_O_X' has 3 X and 1 O; X moves first, so 0 or 1 more X"
-    assert told["svg"].startswith("<svg")
+    answer = client.post("/edit", json=asked).json()
+    assert (answer["text"], answer["wrong"], answer["mover"]) == ("X___X_O__", None, 1)
+    assert answer["svg"] == svg(GAME, GAME.from_text("X___X_O__"))
+    answer = client.post("/edit", json={**asked, "pieces": [[0, 1], [8, 1], [4, 0], [4, 1]]}).json()
+    assert answer["text"] == "X___X_O_X"
+    assert answer["wrong"] == "tictactoe: 'X___X_O_X' has 3 X and 1 O; X moves first, so 0 or 1 more X"
+    assert answer["svg"].startswith("<svg")
 
 
 @pytest.mark.parametrize("pieces", [None, 3, [3], [[0]], [[9, 1]], [[0, 3]], [[-1, 1]], [[True, 1]], [[0, 1]] * 1025])
-def test_pieces_that_are_none_are_refused(client, pieces):
+def test_malformed_pieces_are_refused(client, pieces):
     response = client.post("/edit", json={"pieces": pieces})
     assert response.status_code == 400
     assert response.json()["error"] == "pieces must be at most 1024 pairs of a square and a piece"
@@ -149,8 +151,8 @@ def test_games_are_saved_and_loaded(client):
     asked = {"actions": actions("b2 a1 c1 a2 a3"), "players": ["me", "you"]}
     line = client.post("/record", json=asked).json()["line"]
     assert GameRecord.from_json(line).players == ("me", "you")
-    told = client.post("/load", json={"line": line}).json()
-    assert told == {"start": None, "actions": asked["actions"], "players": ["me", "you"]}
+    answer = client.post("/load", json={"line": line}).json()
+    assert answer == {"start": None, "actions": asked["actions"], "players": ["me", "you"]}
 
 
 def test_a_position_is_set_up_or_refused_with_the_reason(client):
@@ -195,7 +197,7 @@ def test_a_bad_question_is_refused_with_the_reason(client, path, body, reason):
     assert "Traceback" not in response.text
 
 
-def test_who_comes_from_elsewhere_is_turned_away(client):
+def test_requests_from_other_sites_are_refused(client):
     ask = {"json": {}}
     assert client.post("/position", **ask).status_code == 200
     assert client.post("/position", headers={"Host": "evil.example:8000"}, **ask).status_code == 400
@@ -206,9 +208,9 @@ def test_who_comes_from_elsewhere_is_turned_away(client):
     assert client.post("/position", content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
 
 
-def test_numeric_addresses_are_known_where_all_are_listened_to(table):
+def test_numeric_addresses_are_accepted_when_the_server_listens_to_all(session):
     for any_number, status in ((True, 200), (False, 400)):
-        client = TestClient(make_app(table, any_number=any_number), base_url="http://192.168.1.7:8000")
+        client = TestClient(make_app(session, any_number=any_number), base_url="http://192.168.1.7:8000")
         assert client.get("/game").status_code == status
         assert client.get("/game", headers={"Host": "evil.example"}).status_code == 400
 
@@ -230,36 +232,36 @@ def test_a_large_body_is_refused(client):
     assert f"{MAX_BODY:,} bytes" in response.json()["error"]
 
 
-def test_one_search_too_many_ends_the_oldest(monkeypatch):
-    """Searches wait for a thinker that has not begun."""
-    monkeypatch.setattr(server, "MAX_SESSIONS", 2)
-    thinker = Thinker(GAME, evaluators.rollout(GAME), max_simulations=64)
-    table = Table(GAME, "somebody", thinker, {})
-    told, ended = {}, []
+def test_one_search_too_many_closes_the_oldest(monkeypatch):
+    """Searches wait for a pool that has not started."""
+    monkeypatch.setattr(server, "MAX_SEARCHES", 2)
+    pool = SearchPool(GAME, evaluators.rollout(GAME), max_simulations=64)
+    session = PlaySession(GAME, "agent", pool, {})
+    answer, ended = {}, []
 
     def ask(client, number):
-        told[number] = client.post("/think", json={"level": "search", "simulations": 16}).text
+        answer[number] = client.post("/think", json={"level": "search", "simulations": 16}).text
         ended.append(number)
 
-    with TestClient(make_app(table), base_url=ADDRESS) as client:
+    with TestClient(make_app(session), base_url=ADDRESS) as client:
         threads = [threading.Thread(target=ask, args=(client, number)) for number in range(3)]
         for number, thread in enumerate(threads):
             thread.start()
-            while len(thinker._waiting) < number + 1:
+            while len(pool._waiting) < number + 1:
                 threading.Event().wait(0.01)
         while not ended:
             threading.Event().wait(0.01)
         assert ended == [0]
-        assert "closed: too many" in told[0]
-        thinker.start()
+        assert "closed: too many" in answer[0]
+        pool.start()
         for thread in threads:
             thread.join()
-    thinker.close()
-    assert all('"last": true' in told[number] for number in (1, 2))
+    pool.close()
+    assert all('"last": true' in answer[number] for number in (1, 2))
 
 
-def _something(source):
-    """Whatever might come: near a question, or far from it."""
+def _random_question(source):
+    """A question, mostly malformed."""
     values = [None, True, -1, 4, 10**30, 0.5, "", "X___O____", "search", "easy", [], [4], [4, 0, 8], [[]], {}, {"a": 1}]
     values += [[[4, 1]], [[9, 0]], 1]
     names = ["start", "actions", "level", "simulations", "seconds", "text", "line", "players", "pieces", "mover"]
@@ -269,8 +271,8 @@ def _something(source):
 def _fuzz(client, count, seed=0):
     source = random.Random(seed)
     for _ in range(count):
-        path = source.choice(["position", "think", "analyse", "setup", "edit", "record", "load", "game", "", "x/y"])
-        body = json.dumps(_something(source)).encode()
+        path = source.choice(["position", "think", "analyze", "setup", "edit", "record", "load", "game", "", "x/y"])
+        body = json.dumps(_random_question(source)).encode()
         if source.random() < 0.2:
             at = source.randrange(len(body))
             body = body[:at] + bytes([source.randrange(256)]) + body[at + source.randrange(3) :]
@@ -304,21 +306,37 @@ def test_an_address_that_is_taken_is_refused():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port, mind = taken.getsockname()[1], load_mind("random", GAME)
+        port, spec = taken.getsockname()[1], load_search_spec("random", GAME)
         with pytest.raises(OSError, match=rf"cannot be served at 127\.0\.0\.1, port {port}"):
-            serve(GAME, "random", mind, {}, num_simulations=16, host="127.0.0.1", port=port, console=Console())
+            serve(GAME, "random", spec, {}, num_simulations=16, host="127.0.0.1", port=port, console=Console())
 
 
-def test_a_game_without_a_picture_is_refused(monkeypatch):
-    monkeypatch.setattr(type(GAME), "svg", Game.svg)
-    with pytest.raises(ValueError, match="the page draws the board, and tictactoe has no picture"):
-        serve(
-            GAME,
-            "random",
-            load_mind("random", GAME),
-            {},
-            num_simulations=16,
-            host="127.0.0.1",
-            port=0,
-            console=Console(),
-        )
+class Bare(Game):
+    """Tic-tac-toe by its rules alone, without text, board and picture."""
+
+    name = "bare"
+    num_actions = GAME.num_actions
+    max_legal_actions = GAME.max_legal_actions
+    max_plies = GAME.max_plies
+    observation_shape = GAME.observation_shape
+    init, step, legal_action_mask, observe = GAME.init, GAME.step, GAME.legal_action_mask, GAME.observe
+
+
+def test_a_game_without_text_and_board_is_played_by_action_numbers():
+    game = Bare()
+    pool = SearchPool(game, evaluators.uniform(game), max_simulations=16)
+    pool.start()
+    session = PlaySession(game, "agent", pool, {"easy": random_player(game)})
+    with TestClient(make_app(session), base_url=ADDRESS) as client:
+        described = client.get("/game").json()
+        assert (described["board"], described["text"], described["pieces"]) == (False, False, [])
+        assert described["players"] == ["the first player", "the second player"]
+        answer = client.post("/position", json={"actions": [4]}).json()
+        assert (answer["svg"], answer["text"], answer["moves"]) == (None, None, ["4"])
+        assert answer["legal"][0] == {"action": 0, "move": "0", "squares": []}
+        last = lines(client.post("/think", json={"actions": [4], "level": "search", "simulations": 16}))[-1]
+        assert last["svg"] is None
+        assert last["variation"][0] == last["policy"][0]["move"]
+        assert client.post("/setup", json={"text": "x"}).status_code == 400
+        assert client.post("/edit", json={"pieces": []}).status_code == 400
+    pool.close()

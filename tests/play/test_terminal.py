@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import azjax.games
-from azjax.evaluation import Judgement, Player, optimal_player, random_player, search_player, solve, uct_player
+from azjax.evaluation import MoveChoice, Player, optimal_player, random_player, search_player, solve, uct_player
 from azjax.games.mnk import Mnk
 from azjax.play import play_in_terminal
 from azjax.search import evaluators
@@ -32,7 +32,7 @@ class FirstLegal:
         legal = jax.vmap(self.game.legal_action_mask)(states)
         weights = jnp.where(legal, self.ratio ** (jnp.cumsum(legal, axis=1) - 1), 0.0)
         probabilities = weights / weights.sum(axis=1, keepdims=True)
-        return Judgement(probabilities, jnp.full(len(legal), 0.4), probabilities)
+        return MoveChoice(probabilities, jnp.full(len(legal), 0.4), probabilities)
 
 
 FIRST = Player("first", FirstLegal(CONNECT2))
@@ -49,7 +49,7 @@ class TwoMovesEach(Mnk):
 
 
 def play(game, levels, *lines, console_options=None, **options):
-    """What stands in the terminal after these lines were typed; the end of input follows them.
+    """The text in the terminal after these lines were typed and the input ended.
 
     A line may be an exception to raise, or a function that reads the terminal and returns the line.
     """
@@ -86,7 +86,7 @@ def optimal():
 
 
 @pytest.mark.parametrize("name", ["random", "search", "optimal"])
-def test_whoever_starts_connect2_on_b1_wins(name, optimal):
+def test_a_person_who_starts_connect2_on_b1_wins(name, optimal):
     agents = {"random": RANDOM, "search": SEARCH, "optimal": optimal}
     text = play(CONNECT2, agents[name], "b1", next_to_b1, "n", human_seat=0)
     assert boards(text)[:2] == [". . . .", ". X . ."]
@@ -108,7 +108,7 @@ def test_stones_that_never_touch_make_a_draw():
     assert "It's a draw.\nScore: 0 won, 0 lost, 1 drawn.\n" in text
 
 
-def test_wrong_input_is_asked_again_in_the_same_position_with_the_reason():
+def test_wrong_input_is_refused_with_the_reason_and_asked_again():
     text = play(
         CONNECT2, FIRST, "zz", "b1", "b1", "", "[/red]", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "?"), human_seat=0
     )
@@ -136,7 +136,7 @@ def test_back_returns_to_the_last_position_of_the_human_until_the_start():
 
 @dataclasses.dataclass(frozen=True)
 class Remembers(FirstLegal):
-    """Believes in a value of 1 while it remembers each position once that it came through, else of -1."""
+    """Gives a value of 1 while its memory holds the current position and one thought per ply, else -1."""
 
     def start(self, params, states):
         return states, jnp.zeros_like(states.current_player)
@@ -153,7 +153,7 @@ class Remembers(FirstLegal):
         return jax.vmap(self.game.step)(position, action), thoughts
 
 
-def test_what_the_agent_remembers_is_taken_back_with_the_moves():
+def test_the_agents_memory_is_taken_back_with_the_moves():
     text = play(CONNECT2, Player("first", Remembers(CONNECT2)), "b1", "back", "c1", "D1", human_seat=0)
     assert "You won!" in text
     assert text.count("chance of winning from here is 100%") == 6
@@ -208,13 +208,13 @@ def test_cells_of_tictactoe_may_be_typed_as_1_to_9():
 @pytest.mark.parametrize(
     "before", [(), ("easy",), ("easy", "y"), ("easy", "y", "a1"), ("easy", "y", "resign")], ids=len
 )
-def test_one_may_leave_at_every_prompt(before, last):
+def test_the_person_can_leave_at_every_prompt(before, last):
     text = play(CONNECT2, {"easy": RANDOM, "hard": FIRST}, *before, last)
     assert text.endswith("\nGoodbye!\n")
     assert text.count("Goodbye!") == 1
 
 
-def test_one_may_interrupt_a_thinking_agent():
+def test_the_person_can_interrupt_a_thinking_agent():
     def interrupt(params, key, states):
         raise KeyboardInterrupt
 
@@ -275,13 +275,13 @@ def test_a_value_of_04_is_a_chance_of_70_percent_for_whoever_is_to_move():
     assert text.count("The agent believes its own chance of winning from here is 70%.") == 1
 
 
-def test_the_optimal_player_knows_that_the_first_player_of_connect2_wins(optimal):
+def test_the_optimal_player_shows_that_the_first_player_of_connect2_wins(optimal):
     text = play(CONNECT2, optimal, "b1", human_seat=0)
     assert "The agent believes your chance of winning from here is 100%." in text
     assert "The agent believes its own chance of winning from here is 0%." in text
 
 
-def test_a_player_without_values_says_nothing_of_chances_and_a_search_does():
+def test_chances_are_shown_for_a_search_and_not_for_a_player_without_values():
     assert "believes" not in play(CONNECT2, RANDOM, "b1", human_seat=0)
     text = play(CONNECT2, SEARCH, "b1", human_seat=0)
     yours, its = (int(re.search(rf"believes {whose} chance .* is (\d+)%", text)[1]) for whose in ("your", "its own"))
@@ -293,7 +293,7 @@ def test_the_agent_shows_its_likeliest_moves_with_bars():
     game = azjax.games.make("mnk", columns=7, rows=1, in_a_row=7)
     text = play(game, Player("first", FirstLegal(game, ratio=1 / 3)), "g1", human_seat=0)
     # The shares are 0.6676, 0.2225, 0.0742, 0.0247, 0.0082 and 0.0027; a whole bar has 24 blocks.
-    rows = text.split("inside its brain:\n")[1].splitlines()[:6]
+    rows = text.split("that it considered:\n")[1].splitlines()[:6]
     assert [re.sub(" +", " ", row).strip() for row in rows] == [
         f"a1 67% {'█' * 16}",
         f"b1 22% {'█' * 5}",
@@ -307,7 +307,7 @@ def test_the_agent_shows_its_likeliest_moves_with_bars():
 def test_help_and_moves_come_without_a_new_board():
     text = play(CONNECT2, FIRST, "?", "help", "moves", human_seat=0)
     assert len(boards(text)) == 1
-    assert text.count("takes back your last move and the answer to it") == 2
+    assert text.count("takes back your last move and the reply to it") == 2
     assert "moves\na1 b1 c1 d1\n" in text
     for command in ("moves", "hint", "tree", "trace", "why", "back", "resign", "quit"):
         assert len(re.findall(rf"(?m)^ {command} ", text)) == 2
@@ -355,7 +355,7 @@ def test_wrong_arguments_are_refused(options, reason):
         play(CONNECT2, options.pop("levels", {"easy": RANDOM}), **options)
 
 
-def test_a_hint_tells_what_the_agent_would_play_for_the_person():
+def test_a_hint_shows_what_the_agent_would_play_for_the_person():
     text = play(CONNECT2, FIRST, "hint", "b1", "hint", human_seat=0)
     assert [re.sub(" +", " ", row).strip() for row in re.findall("would play:\n(.*)", text)] == [
         f"a1 100% {'█' * 24}",
@@ -372,14 +372,14 @@ def tree_after(text, command):
 
 
 @pytest.mark.parametrize("reuse_tree", [False, True])
-def test_the_search_that_the_agent_judges_by_is_printed_when_asked_for(reuse_tree):
+def test_the_search_behind_the_agents_move_is_printed_on_request(reuse_tree):
     agent = search_player(CONNECT2, evaluators.uniform(CONNECT2), num_simulations=8, reuse_tree=reuse_tree)
     text = play(CONNECT2, agent, "why", "tree", "trace", "a1", "why", human_seat=0)
     assert text.count("The agent has not moved yet.\n") == 1
     tree = tree_after(text, "tree")
     assert tree[0] == ("-", 9)
     assert sorted(tree) == sorted(tree_after(text, "trace"))
-    assert "judged" in text
+    assert "evaluation" in text
     why = tree_after(text.split("): a1\n")[1], "why")
     # With its tree the agent goes on from what it thought at the person's turn.
     assert (why[0][1] > 9) == reuse_tree
@@ -387,12 +387,12 @@ def test_the_search_that_the_agent_judges_by_is_printed_when_asked_for(reuse_tre
     assert f"The agent plays {best}." in text
 
 
-def test_rollouts_are_printed_with_their_wins_and_who_does_not_search_says_so():
+def test_rollouts_are_printed_with_their_wins_and_a_player_without_search_says_so():
     assert "wins of X" in play(CONNECT2, uct_player(CONNECT2, num_simulations=8), "trace", human_seat=0)
-    assert play(CONNECT2, FIRST, "tree", human_seat=0).count("first does not search; hint tells") == 1
+    assert play(CONNECT2, FIRST, "tree", human_seat=0).count("first does not search; hint shows") == 1
 
 
-def test_pieces_have_the_colours_of_their_sides_where_the_game_tells_its_letters():
+def test_pieces_have_the_colors_of_their_sides_if_the_game_names_their_letters():
     terminal = {"force_terminal": True, "color_system": "standard", "legacy_windows": False}
     brandub = azjax.games.make("brandub")
     text = play(brandub, random_player(brandub), human_seat=0, console_options=terminal)

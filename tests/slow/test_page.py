@@ -10,9 +10,9 @@ import uvicorn
 
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.registry import make
+from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
-from azjax.play.table import Table
-from azjax.play.thinking import Thinker
+from azjax.play.session import PlaySession
 from azjax.search import evaluators
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -42,12 +42,12 @@ def browser():
 def address(request):
     """Where a server of the game listens."""
     game = make(request.param, **GAMES[request.param])
-    thinker = Thinker(game, evaluators.uniform(game), max_simulations=64)
-    thinker.start()
+    pool = SearchPool(game, evaluators.uniform(game), max_simulations=64)
+    pool.start()
     exact = optimal_player(solve(game)) if request.param in ("tictactoe", "connect2") else None
-    table = Table(game, "somebody", thinker, {"easy": random_player(game)}, exact)
-    table.judged({"level": "easy", "actions": []})
-    server = uvicorn.Server(uvicorn.Config(make_app(table), port=0, log_level="error"))
+    session = PlaySession(game, "agent", pool, {"easy": random_player(game)}, exact)
+    session.choose_move({"level": "easy", "actions": []})
+    server = uvicorn.Server(uvicorn.Config(make_app(session), port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -55,7 +55,7 @@ def address(request):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()
-    thinker.close()
+    pool.close()
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_position_is_set_up_by_placing_pieces(page):
     assert page.inner_text("#text") == ply_text
 
 
-def test_a_game_is_saved_loaded_and_judged(page):
+def test_a_game_is_saved_loaded_and_reviewed(page):
     people(page)
     source = random.Random(3)
     for _ in range(2):
@@ -205,13 +205,13 @@ def test_a_game_is_saved_loaded_and_judged(page):
     assert page.evaluate("shown.moves") == moves
     page.select_option("#strength", "16")
     page.click("#review")
-    page.wait_for_function("document.getElementById('judged').textContent.includes('give something away')")
+    page.wait_for_function("document.getElementById('reviewed').textContent.includes('lose value')")
     assert page.evaluate("losses.size") == 2
 
 
 def test_the_agent_shows_what_it_thinks_and_gives_hints(page):
     people(page)
-    page.click("#analyse")
+    page.click("#analyze")
     page.wait_for_function("document.querySelectorAll('#policy tr').length > 0")
     page.wait_for_function("document.querySelectorAll('#tree > *').length > 0")
     assert "simulations" in page.inner_text("#thought")

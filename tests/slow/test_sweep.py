@@ -43,8 +43,8 @@ def ended(process: subprocess.Popen) -> str:
 
 def rows(folder: Path) -> dict[str, int]:
     """Iterations in the metrics of each run."""
-    found = folder.glob("trial_*/seed_*/metrics.jsonl")
-    return {f"{path.parts[-3]}/{path.parts[-2]}": len(path.read_text().splitlines()) for path in found}
+    paths = folder.glob("trial_*/seed_*/metrics.jsonl")
+    return {f"{path.parts[-3]}/{path.parts[-2]}": len(path.read_text().splitlines()) for path in paths}
 
 
 def test_two_workers_take_every_trial_once(tmp_path):
@@ -59,7 +59,7 @@ def test_two_workers_take_every_trial_once(tmp_path):
     assert len(began_by) == 2
 
 
-def test_a_killed_worker_s_trial_is_tried_again_and_the_study_is_finished(tmp_path):
+def test_the_trial_of_a_killed_worker_is_tried_again(tmp_path):
     path, folder = write_sweep(tmp_path, ("simulations = 256", "simulations = 2560")), tmp_path / "study"
     killed = start(path, folder)
     wait_until(lambda: sum(rows(folder).values()), killed)
@@ -75,22 +75,22 @@ def test_a_killed_worker_s_trial_is_tried_again_and_the_study_is_finished(tmp_pa
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_sigterm_saves_gives_back_and_ends_with_143(tmp_path, workers):
+def test_sigterm_saves_releases_the_points_and_ends_with_143(tmp_path, workers):
     path, folder = write_sweep(tmp_path, ("simulations = 256", "simulations = 25600000")), tmp_path / "study"
     process = start(path, folder, "--workers", workers)
-    # Of each worker's point two runs, which are one population.
+    # The point of each worker has two runs, one population.
     wait_until(lambda: len(rows(folder)) == 2 * int(workers) and all(rows(folder).values()), process)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert (process.returncode, err) == (143, "")
-    assert "stopped; what was trained is saved, and the same command goes on" in out
+    assert "stopped; the trained agents are saved, and the same command continues" in out
     assert {point.state for point in watch(path, folder).points()} == {"waiting"}
     for run in folder.glob("trial_*/seed_*"):
         done = len((run / "metrics.jsonl").read_text().splitlines())
         assert (run / "checkpoints" / f"{done}.json").exists()
 
 
-def test_workers_that_all_fail_are_told_in_one_line(tmp_path):
+def test_the_failure_of_all_workers_is_reported_in_one_line(tmp_path):
     path = write_sweep(tmp_path, ('game = "connect2"', 'game = "brandub"'), ("replay_size = 64", "replay_size = 9000"))
     process = start(path, tmp_path / "study", "--workers", "2")
     _, err = process.communicate(timeout=TIMEOUT_SECONDS)
@@ -100,8 +100,8 @@ def test_workers_that_all_fail_are_told_in_one_line(tmp_path):
     assert line.endswith("; the same command goes on with the study")
 
 
-def test_jobs_of_submitit_work_on_the_study(tmp_path):
-    """By its executor for this machine: there is no SLURM here."""
+def test_jobs_of_submitit_are_workers(tmp_path):
+    """With its executor for this machine, which has no SLURM."""
     path, folder = write_sweep(tmp_path), tmp_path / "study"
     command = worker_command(path, folder, str(folder / JOURNAL), LEASE)
     jobs = submit(command, folder / "slurm", 2, {"timeout_min": 10}, name="small", cluster="local")

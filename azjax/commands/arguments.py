@@ -1,0 +1,118 @@
+"""From the words after `azjax COMMAND` to options, games and players. tyro parses options and reports bad ones itself."""
+
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import tyro
+
+from azjax.agents import every_checkpoint, game_of, load_player
+from azjax.core.errors import InputError
+from azjax.games.game import AnyGame
+from azjax.games.registry import factory, make
+
+Options = TypeVar("Options")
+
+_HELP = ("-h", "--help")
+_PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
+
+
+def first_word(command: str, name: str, arguments: list[str]) -> tuple[str, list[str]]:
+    """The word after the command, which help texts call `name`, and the arguments that follow it."""
+    if not arguments or arguments[0].startswith("-"):
+        raise InputError(f"azjax {command} needs a {name}; `azjax --help` tells more")
+    return arguments[0], arguments[1:]
+
+
+def parse(prog: str, defaults: Options, arguments: list[str]) -> Options:
+    """Parses flags into a dataclass. tyro exits with 2 where it refuses them, and with 0 after `--help`."""
+    return tyro.cli(
+        type(defaults),
+        default=defaults,
+        args=arguments,
+        prog=f"azjax {prog}",
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    )
+
+
+def parse_with_game(
+    prog: str, name: str, defaults: Callable[[AnyGame], Options], arguments: list[str]
+) -> tuple[Options, AnyGame]:
+    """Parses the flags of a command and of the game `name`, side by side.
+
+    Args:
+      prog: the command as it was typed, before the name of the game.
+      name: see `azjax.make`.
+      defaults: the default options of the command, which may depend on the game.
+      arguments: the flags.
+    """
+    parameters = inspect.signature(factory(name)).parameters.values()
+    fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
+    game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
+    game_options.__doc__ = f"Options of {name}."
+    # The game comes first: the defaults of all other options depend on it.
+    first, _ = tyro.cli(
+        game_options, args=arguments, prog=f"azjax {prog} {name}", return_unknown_args=True, add_help=False
+    )
+    default = defaults(make(name, **vars(first)))
+    command = prog.split()[0]
+    both = dataclasses.make_dataclass(
+        "Options", [(command, type(default), default), ("game", game_options, game_options())], frozen=True
+    )
+    both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
+    parsed: Any = parse(f"{prog} {name}", both(), arguments)
+    return cast(Options, getattr(parsed, command)), make(name, **vars(parsed.game))
+
+
+@dataclasses.dataclass(frozen=True)
+class _GameName:
+    game: str | None = None
+
+
+def parse_with_players(
+    command: str, count: int | None, defaults: Options, arguments: list[str]
+) -> tuple[Options, AnyGame, list[str]]:
+    """Parses players and flags.
+
+    Args:
+      command: the name of the command.
+      count: the number of players; None for two or more.
+      defaults: the default options of the command.
+      arguments: the players, then the flags.
+
+    Returns:
+      the options; the game, which the players know or the flag `--game` names; the players as they were typed.
+    """
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
+    flags = arguments[len(words) :]
+    if count is None:
+        words = [spec for word in words for spec in every_checkpoint(word)]
+    if len(words) < (count or 2):
+        raise InputError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
+    specs = words[:count]
+    flags = words[len(specs) :] + flags  # tyro refuses the words that are too many
+    prog = " ".join([command, *specs])
+    game = next((game for spec in specs if (game := game_of(spec)) is not None), None)
+    if game is not None:
+        return parse(prog, defaults, flags), game, specs
+    named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
+    if named.game is None:
+        if any(flag in _HELP for flag in flags):
+            parse(f"{prog} --game GAME", defaults, ["--help"])
+        load_player(specs[0])  # raises the error that lists the players
+    options, game = parse_with_game(f"{prog} --game", str(named.game), lambda _: defaults, rest)
+    return options, game, specs
+
+
+def check_games(games: int) -> None:
+    """Checks the number of games of a match."""
+    if games < 2 or games % 2:
+        raise InputError(f"games must be even and at least 2, so that both move first equally; got {games}")
+
+
+def check_seed(seed: int) -> None:
+    """Checks a seed of `jax.random.key`."""
+    if not 0 <= seed < 2**32:
+        raise InputError(f"seed must be 0..2^32 - 1, got {seed}")

@@ -1,0 +1,83 @@
+"""`azjax match A B ...`."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+
+from azjax.agents import load_opponent
+from azjax.commands.arguments import check_games, check_seed, parse_with_players
+from azjax.commands.console import console, progress_bar, say
+from azjax.core.errors import InputError
+from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of, save_games
+from azjax.evaluation.ratings import pairings_of
+from azjax.report import draw_ratings, match_table, ratings_table
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchOptions:
+    """Plays matches between players. Each moves first in half of the games. Three or more players are rated.
+
+    Attributes:
+      games: games of each pair of players, an even number.
+      opening_plies: random moves at the start of a game. The two games of a pair start with the same ones.
+      sprt: two differences in Elo, such as 0 50. A match stops when one of them is decided (see
+        `azjax.evaluation.SequentialTest`).
+      anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
+      seconds: time for each answer of a program such as gtp:COMMAND.
+      processes: processes of a program, each of which plays a game.
+      seed: seed of all random numbers.
+      records: save the games to this file (.jsonl).
+      plot: draw the ratings to this file.
+    """
+
+    games: int = 1000
+    opening_plies: int = 0
+    sprt: tuple[float, float] | None = None
+    anchor: str | None = None
+    seconds: float = 10.0
+    processes: int = 1
+    seed: int = 0
+    records: Path | None = None
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_games(self.games)
+        check_seed(self.seed)
+        _ = self.sequential_test
+
+    @property
+    def sequential_test(self) -> SequentialTest | None:
+        return None if self.sprt is None else SequentialTest(*self.sprt)
+
+
+def match_command(arguments: list[str]) -> None:
+    """Plays every two players against each other."""
+    options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
+    if options.anchor not in (None, *specs):
+        raise InputError(f"unknown anchor {options.anchor!r}; players: {', '.join(specs)}")
+    for path in (options.records, options.plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+    players = [load_opponent(spec, game, seconds=options.seconds, processes=options.processes) for spec in specs]
+    with progress_bar("games") as progress:
+        task = progress.add_task("playing", total=None)
+        matches = play_round_robin(
+            game,
+            players,
+            options.games,
+            jax.random.key(options.seed),
+            opening_plies=options.opening_plies,
+            sequential_test=options.sequential_test,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    console.print(match_table(game, matches))
+    if len(players) > 2:
+        ratings = rate(pairings_of(matches), anchor=options.anchor, seed=options.seed)
+        console.print(ratings_table(game, ratings))
+        if options.plot is not None:
+            draw_ratings(game, ratings, options.plot)
+            say(f"drawn to {options.plot}")
+    if options.records is not None:
+        save_games(options.records, [record for match in matches for record in records_of(game, match)])
+        say(f"games saved to {options.records}")

@@ -1,0 +1,291 @@
+"""Searches of several people, run side by side in one batch of trees.
+
+Each search has a row of the batch. All rows get simulations at the same time, and a search may start while others run.
+One thread runs them all, and reports to those who requested them.
+
+Axis letters: `B` rows, `A` actions.
+"""
+
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32, PRNGKeyArray, PyTree
+
+from azjax.core.errors import InputError
+from azjax.games.game import AnyGame, State
+from azjax.render.tree_nodes import NodeSummary, node_summaries
+from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy
+from azjax.search.reuse import compact
+from azjax.search.tree import ROOT, VISITS
+
+CAPACITY = 8  # searches at the same time
+MAX_SIMULATIONS = 4096  # of one search
+_CHUNK = 16  # simulations between two looks at the waiting requests
+_SECONDS_BETWEEN_UPDATES = 0.1
+_SECONDS_BETWEEN_TREES = 1.0
+_MAX_NODES = 256  # of a tree in an update
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchUpdate:
+    """The state of a search. Values are from the view of the player to move.
+
+    Attributes:
+      num_simulations: simulations so far.
+      action: the best move.
+      policy: shares of the visits.
+      value: expected result, -1..1.
+      is_proven: whether `value` is proven to be the true one.
+      nodes: the most visited nodes of the tree (see `azjax.render.tree_nodes.node_summaries`), about once a second and
+        in the last update; None in others.
+      is_last: whether the search has ended.
+    """
+
+    num_simulations: int
+    action: int
+    policy: Float32[np.ndarray, "A"]
+    value: float
+    is_proven: bool
+    nodes: dict[int, NodeSummary] | None
+    is_last: bool
+
+
+@dataclasses.dataclass(eq=False)
+class SearchRequest:
+    """A search that was requested.
+
+    Attributes:
+      state: the position.
+      num_simulations: simulations after which the search ends.
+      seconds: time after which it ends too, counted from `started_at`.
+      report: receives the updates.
+      simulations_done: simulations so far.
+      started_at: when it got a row.
+      reported_at: time of the last update.
+      tree_reported_at: time of the last update with nodes.
+      is_cancelled: whether the updates are no longer wanted.
+    """
+
+    state: State
+    num_simulations: int
+    seconds: float
+    report: Callable[[SearchUpdate], object]
+    simulations_done: int = 0
+    started_at: float = 0.0
+    reported_at: float = 0.0
+    tree_reported_at: float = 0.0
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Ends the search without another update."""
+        self.is_cancelled = True
+
+
+class SearchPool:
+    """Searches up to `CAPACITY` positions of a game at once; further requests wait.
+
+    Args:
+      game: the game.
+      evaluator: see `azjax.search.evaluators`.
+      params: parameters of the evaluator.
+      c_puct: weight of exploration.
+      max_simulations: upper limit of one search.
+    """
+
+    def __init__(
+        self,
+        game: AnyGame,
+        evaluator: Evaluator,
+        params: PyTree = None,
+        *,
+        c_puct: float = 1.25,
+        max_simulations: int = MAX_SIMULATIONS,
+    ) -> None:
+        self.game, self.max_simulations = game, max_simulations
+        self._params = params
+        policy = functools.partial(
+            alphazero_policy,
+            game=game,
+            evaluator=evaluator,
+            num_simulations=_CHUNK,
+            c_puct=c_puct,
+            solver=True,
+            # After `compact` there is capacity for the rest of every search.
+            max_nodes=2 * (max_simulations + _CHUNK),
+        )
+        self._start = jax.jit(policy)
+
+        def continue_search(
+            params: PyTree, key: PRNGKeyArray, states: State, tree: Tree, is_new: Bool[Array, "B"]
+        ) -> SearchResult:
+            # A new search starts from an empty tree, even at the position of the row's last search.
+            return policy(params, key, states, tree=_clear_rows(tree, is_new))
+
+        # Donated: trees are large, and an earlier one is never read again.
+        self._continue = jax.jit(continue_search, donate_argnums=3)
+        self._changed = threading.Condition()
+        self._waiting: list[SearchRequest] = []
+        self._is_closed = False
+        self._trees: dict[int, Tree] = {}  # by the number of rows: 1 and `CAPACITY`
+        self._idle: State = jax.tree.map(np.asarray, game.init(jax.random.key(0)))
+        self._compiler = threading.Thread(target=self._compile, args=(CAPACITY,), name="compiler", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="search pool", daemon=True)
+
+    def start(self) -> None:
+        """Compiles the search with one row and starts the thread. Several rows are compiled in the background."""
+        self._compile(1)
+        self._compiler.start()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends all searches and the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._compiler.join()
+        self._thread.join()
+
+    def search(
+        self,
+        state: State,
+        report: Callable[[SearchUpdate], object],
+        *,
+        num_simulations: int,
+        seconds: float = float("inf"),
+    ) -> SearchRequest:
+        """Requests a search.
+
+        Args:
+          state: a position that is not final, with NumPy leaves.
+          report: called with updates several times a second and at the end, from the thread of the pool.
+          num_simulations: simulations in all, at most `max_simulations`; rounded up to a multiple of 16.
+          seconds: time limit, counted from when the search starts.
+
+        Raises:
+          InputError: a number out of range.
+        """
+        if not 1 <= num_simulations <= self.max_simulations:
+            raise InputError(f"num_simulations must be 1..{self.max_simulations:,}, got {num_simulations}")
+        if not seconds > 0:
+            raise InputError(f"seconds must be above 0, got {seconds}")
+        request = SearchRequest(state, num_simulations, seconds, report)
+        with self._changed:
+            self._waiting.append(request)
+            self._changed.notify()
+        return request
+
+    def _compile(self, num_rows: int) -> None:
+        rows: list[SearchRequest | None] = [None] * num_rows
+        tree = compact(self._run(jax.random.key(0), rows).tree)
+        tree = self._run(jax.random.key(0), rows, tree).tree  # continuing is another program than starting
+        node_summaries(tree, 0, _MAX_NODES)
+        with self._changed:
+            self._trees[num_rows] = tree
+
+    def _work(self) -> None:
+        rows: list[SearchRequest | None] = [None]
+        count = 0
+        while True:
+            with self._changed:
+                while not self._is_closed and not self._waiting and not any(rows):
+                    self._changed.wait()
+                if self._is_closed:
+                    return
+                rows = self._assign_rows(rows)
+            count += 1
+            result = self._run(jax.random.fold_in(jax.random.key(1), count), rows, self._trees[len(rows)])
+            self._trees[len(rows)] = result.tree
+            rows = self._report(rows, result)
+
+    def _assign_rows(self, rows: list[SearchRequest | None]) -> list[SearchRequest | None]:
+        """The requests of the next chunk: those that run and are still wanted, then those that wait longest."""
+        running = [request for request in rows if request is not None and not request.is_cancelled]
+        self._waiting = [request for request in self._waiting if not request.is_cancelled]
+        num_rows = CAPACITY if len(running) + len(self._waiting) > 1 and CAPACITY in self._trees else 1
+        if num_rows != len(rows):
+            if running:  # exactly one: more of them would need all rows before and after
+                row = rows.index(running[0])
+                self._trees[num_rows] = _move_row(self._trees[len(rows)], row, self._trees[num_rows])
+            rows = [*running, *[None] * num_rows][:num_rows]
+        rows = [request if request in running else None for request in rows]
+        for row, request in enumerate(rows):
+            if request is None and self._waiting:
+                rows[row] = started = self._waiting.pop(0)
+                started.started_at = time.perf_counter()
+        return rows
+
+    def _run(self, key: PRNGKeyArray, rows: list[SearchRequest | None], tree: Tree | None = None) -> SearchResult:
+        """A chunk of simulations in every row."""
+        states = [self._idle if request is None else request.state for request in rows]
+        batch: State = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+        if tree is None:
+            result: SearchResult = self._start(self._params, key, batch)
+        else:
+            if int(tree.num_made) + _CHUNK > tree.max_nodes:
+                tree = compact(tree)
+            is_new = np.array([request is None or request.simulations_done == 0 for request in rows])
+            result = self._continue(self._params, key, batch, tree, is_new)
+        return jax.block_until_ready(result)
+
+    def _report(self, rows: list[SearchRequest | None], result: SearchResult) -> list[SearchRequest | None]:
+        """Sends the updates that are due, and returns the rows without the searches that have ended."""
+        actions, policies, values, bounds = jax.device_get((result.action, result.policy, result.value, result.bounds))
+        rows = list(rows)
+        for row, request in enumerate(rows):
+            if request is None:
+                continue
+            now = time.perf_counter()
+            request.simulations_done += _CHUNK
+            is_proven = bool(bounds[row, 0] == bounds[row, 1])
+            is_last = (
+                is_proven
+                or request.simulations_done >= request.num_simulations
+                or now - request.started_at >= request.seconds
+            )
+            if is_last or now - request.reported_at >= _SECONDS_BETWEEN_UPDATES:
+                request.reported_at, nodes = now, None
+                if is_last or now - request.tree_reported_at >= _SECONDS_BETWEEN_TREES:
+                    request.tree_reported_at = now
+                    nodes = node_summaries(self._trees[len(rows)], row, _MAX_NODES)
+                request.report(
+                    SearchUpdate(
+                        num_simulations=request.simulations_done,
+                        action=int(actions[row]),
+                        policy=policies[row],
+                        value=float(values[row]),
+                        is_proven=is_proven,
+                        nodes=nodes,
+                        is_last=is_last,
+                    )
+                )
+            if is_last:
+                rows[row] = None
+        return rows
+
+
+@jax.jit
+def _move_row(tree: Tree, row: int, other: Tree) -> Tree:
+    """Trees of the shape of `other`: the first is that of a row of `tree`, the others are empty."""
+
+    def put(into: Array, source: Array) -> Array:
+        before = (slice(None),) * min(into.ndim - 1, 1)  # a count of blocks has no axis of nodes
+        return into.at[(*before, 0)].set(source[(*before, row)])
+
+    trees = _clear_rows(other, jnp.ones(other.batch, bool)), dataclasses.replace(tree, batch=other.batch)
+    moved = jax.tree.map(put, *(dataclasses.replace(each, histories=None, num_made=None) for each in trees))
+    # The next call brings its own histories.
+    return dataclasses.replace(moved, histories=other.histories, num_made=tree.num_made)
+
+
+@jax.jit
+def _clear_rows(tree: Tree, rows: Bool[Array, "B"]) -> Tree:
+    """The trees, emptied in the given rows."""
+    sums = jnp.where(rows[None, :, None], 0.0, tree.sums)
+    num_made = jnp.where(jnp.all(sums[ROOT, :, VISITS] == 0), 1, tree.num_made)
+    return dataclasses.replace(tree, sums=sums, num_made=num_made)
