@@ -15,7 +15,7 @@ from azjax.training import init
 
 TIMEOUT_SECONDS = 300
 
-# Iterations of milliseconds and many checkpoints, so that kills hit the writing of some.
+# Iterations take milliseconds and checkpoints are frequent, so that kills hit the writing of some.
 KILLED = {
     "iterations": 200,
     "width": 16,
@@ -31,7 +31,7 @@ KILLED = {
 
 TRAIN = "from azjax.cli import main; main()"
 
-# Dies at its n-th operation on a file of the checkpoints: in the middle of writing, renaming or removing one.
+# Kills the process at its n-th operation on a checkpoint file: while it writes, renames or removes one.
 _DIE_AT_OPERATION = """
 import os, sys
 left = {number}
@@ -46,25 +46,25 @@ sys.addaudithook(watch)
 
 
 def train_command(game: str, folder: Path, options: list[str], program: str = TRAIN) -> list[str]:
-    """The command that begins or resumes the run."""
+    """The command that begins or resumes a run."""
     command = [sys.executable, "-c", program, "train", game, "--folder", str(folder), "--resume", "--games", "2"]
     return [*command, *options]
 
 
 def train_to_the_end(game: str, folder: Path, options: list[str]) -> None:
-    """Trains without a disturbance."""
+    """Trains without a fault."""
     done = subprocess.run(train_command(game, folder, options), capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     assert done.returncode == 0, done
 
 
 def train_killed(game: str, folder: Path, options: list[str], *, kills: int, longest: float, seed: int) -> int:
-    """Kills the training `kills` times, each up to `longest` seconds after it began to write, then lets it end.
+    """Kills the training `kills` times, up to `longest` seconds after its first write each, then lets it end.
 
-    Every second one dies in an operation on a file of its checkpoints instead. Each must have begun where the last
-    committed checkpoint was.
+    Every second kill happens during an operation on a checkpoint file instead. Each process must have resumed from the
+    last committed checkpoint.
 
     Returns:
-      how many of the kills found it still at work.
+      how many processes were still training when they were killed.
     """
     rng = random.Random(seed)
     at_work = 0
@@ -92,7 +92,7 @@ def train_killed(game: str, folder: Path, options: list[str], *, kills: int, lon
 
 
 def _newest(folder: Path) -> float:
-    """When the metrics were last written."""
+    """The time of the last write to the metrics."""
     path = folder / "metrics.jsonl"
     return path.stat().st_mtime if path.exists() else 0.0
 

@@ -1,6 +1,6 @@
-"""Runs of one configuration on several forced host devices, in a process of their own; those in the folder go on.
+"""Trains on several forced host devices, in a separate process.
 
-As a program: FOLDER CONFIG COUNT..., where CONFIG is a line of JSON.
+Usage as a program: FOLDER CHANGES COUNT..., where CHANGES are JSON.
 """
 
 import json
@@ -13,7 +13,7 @@ GAME = "connect2"
 
 
 def train_on(folder: Path, counts: list[int], changes: dict) -> dict[int, list[dict]]:
-    """The metrics of runs in `folder/COUNT` on so many devices each, of the small run with `changes`."""
+    """Trains or resumes the small run with `changes` in `folder/COUNT` on COUNT devices; the metrics by COUNT."""
     flags = f"--xla_force_host_platform_device_count={max(counts)} {os.environ.get('XLA_FLAGS', '')}"
     path = os.pathsep.join(
         [str(Path(__file__).parent), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]

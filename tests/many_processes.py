@@ -11,7 +11,7 @@ GAME = "connect2"
 
 
 def start(folder: Path, *options: str, processes: int = 2) -> list[subprocess.Popen]:
-    """The processes of one run, by rank; they go on where it was."""
+    """Starts the processes of one run, which resumes if it exists; by rank."""
     with socket.create_server(("", 0)) as free:
         meeting = [f"--coordinator=localhost:{free.getsockname()[1]}", f"--processes={processes}"]
     sizes = [f"--{name}={value}" for name, value in {**KILLED, "num-games": 12, "batch-size": 12}.items()]
@@ -27,7 +27,7 @@ def start(folder: Path, *options: str, processes: int = 2) -> list[subprocess.Po
 
 
 def wait_for_checkpoint(folder: Path, step: int, run: list[subprocess.Popen]) -> None:
-    """Returns when it is there, or a process has ended."""
+    """Returns when the checkpoint exists or a process has ended."""
     began = time.monotonic()
     while not (folder / "checkpoints" / f"{step}.json").exists() and all(one.poll() is None for one in run):
         assert time.monotonic() - began < TIMEOUT_SECONDS
@@ -35,7 +35,7 @@ def wait_for_checkpoint(folder: Path, step: int, run: list[subprocess.Popen]) ->
 
 
 def finish(run: list[subprocess.Popen], seconds: float = TIMEOUT_SECONDS) -> list[tuple[int, str]]:
-    """Exit code and standard error of each."""
+    """Exit code and standard error of each process."""
     try:
         return [(err, one.returncode)[::-1] for one in run for _, err in [one.communicate(timeout=seconds)]]
     finally:

@@ -1,4 +1,4 @@
-"""A disk of 3 MB, to fill or to make read-only. It needs root; elsewhere the test is skipped."""
+"""A disk of 3 MB, to fill or to make read-only. It needs root; otherwise the test is skipped."""
 
 import contextlib
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Mounts the disk at `folder`, which is made."""
+    """Makes `folder` and mounts the disk there."""
     folder.mkdir()
     try:
         mount("size=3m", folder)
@@ -29,7 +29,7 @@ def mount(options: str, folder: Path) -> None:
 
 
 def fill(folder: Path, free: int) -> None:
-    """Writes a file that leaves `free` bytes."""
+    """Fills the disk with a file, except for `free` bytes."""
     with (folder / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))

@@ -1,4 +1,4 @@
-"""A run of connect2 that takes no time, and variants of it."""
+"""A run of connect2 that takes less than a second, and variants of it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SMALL = Config(
 
 
 def with_changes(*slow: dict[str, Any]) -> pytest.MarkDecorator:
-    """Tries a test with `changes` of that run: none, and in the slow suite each of these."""
+    """Parametrizes a test by `changes` of the small run: none and, in the slow suite, each of these."""
     return pytest.mark.parametrize(
         "changes",
         [{}, *(pytest.param(each, marks=pytest.mark.slow) for each in slow)],

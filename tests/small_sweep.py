@@ -1,4 +1,4 @@
-"""A sweep of connect2 that takes no time."""
+"""A sweep of connect2 that takes a few seconds."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ rungs = 2
 
 
 def write_sweep(folder: Path, *changes: tuple[str, str]) -> Path:
-    """The file with each first text, which must be in it, replaced by the second."""
+    """Writes STUDY.toml with changes, pairs of old and new text; returns its path."""
     text = SWEEP
     for old, new in changes:
         assert old in text, old

@@ -1,4 +1,4 @@
-"""The studies of experiments/ and the hooks of the site, which are scripts and no package."""
+"""Loads the scripts in experiments/ and the hooks of the site as modules."""
 
 import importlib.util
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-sys.path.append(str(EXPERIMENTS))  # as for a script that lies there
+sys.path.append(str(EXPERIMENTS))  # as for a script in that folder
 
 
 def load_study(name: str) -> ModuleType:
@@ -23,7 +23,7 @@ def load_hooks() -> ModuleType:
 
 
 def result_of(name: str) -> Any:
-    """What experiments/results/NAME.json holds."""
+    """The content of experiments/results/NAME.json."""
     return json.loads((EXPERIMENTS / "results" / f"{name}.json").read_text())
 
 
@@ -32,6 +32,6 @@ def _load(name: str, path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     study = importlib.util.module_from_spec(spec)
-    sys.modules[name] = study  # dataclasses look their module up
+    sys.modules[name] = study  # dataclasses look up their module
     spec.loader.exec_module(study)
     return study

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from small_disk import fill, mount, small_disk
 
-from azjax.core.errors import RunError
+from azjax.core.errors import FileError, RunError
 from azjax.runs.checkpoint import Checkpoints
 
 
@@ -56,20 +56,20 @@ def test_every_leaf_comes_back_with_its_bits_and_dtype(folder):
     assert _equal(state, _state(30))
 
 
-def test_a_certain_step_can_be_asked_for(folder):
+def test_a_given_step_can_be_restored(folder):
     step, state = Checkpoints(folder).restore(LIKE, 10)
     assert step == 10
     assert _equal(state, _state(10))
 
 
-def test_the_last_ones_and_the_best_are_kept(tmp_path):
+def test_the_newest_steps_and_the_best_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
     for step, score in ((1, 5.0), (2, 1.0), (3, 4.0), (4, 3.0), (5, None)):
         checkpoints.save(step, _state(step), score)
     assert checkpoints.steps() == [2, 4, 5]
     assert checkpoints.best_step() == 2
     assert sorted(path.name for path in checkpoints.folder.iterdir()) == ["2", "2.json", "4", "4.json", "5", "5.json"]
-    # A later one as good takes its place.
+    # A later step with the same score replaces it.
     checkpoints.save(6, _state(6), 1.0)
     assert checkpoints.steps() == [5, 6]
     assert checkpoints.best_step() == 6
@@ -80,9 +80,9 @@ def test_a_flipped_byte_anywhere_falls_back_with_a_warning(folder):
     files = sorted(path for path in [*(folder / "30").rglob("*"), folder / "30.json"] if path.is_file())
     for path in files:
         content = path.read_bytes()
-        place = rng.randrange(len(content)) if content else None
+        position = rng.randrange(len(content)) if content else None
         path.write_bytes(
-            b"x" if place is None else content[:place] + bytes([content[place] ^ 64]) + content[place + 1 :]
+            b"x" if position is None else content[:position] + bytes([content[position] ^ 64]) + content[position + 1 :]
         )
         with pytest.warns(UserWarning, match="checkpoint 30 is damaged .* going back to checkpoint 20"):
             step, state = Checkpoints(folder).restore(LIKE)
@@ -101,16 +101,16 @@ def test_random_damage_is_never_taken_for_a_sound_state(three_steps, tmp_path, t
         file = rng.choice(files)
         _damage(folder / file, rng)
         hit = int(file.parts[0].removesuffix(".json"))
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             step, state = Checkpoints(folder).restore(LIKE)
         assert _equal(state, _state(step)), file
         if step == 30:
-            assert not told, file
+            assert not warned, file
         else:
             assert (step, hit) == (20, 30), file
-            assert file.name in str(told[0].message)
-        # Asked for by its number it is refused; a manifest's white space may change.
+            assert file.name in str(warned[0].message)
+        # The damaged step is refused by its number too, unless only white space of its manifest changed.
         with contextlib.suppress(RunError):
             assert _equal(Checkpoints(folder).restore(LIKE, hit)[1], _state(hit)), file
         shutil.rmtree(folder)
@@ -138,7 +138,7 @@ def test_a_missing_or_an_extra_file_is_damage(folder):
     assert "_CHECKPOINT_METADATA is missing" in str(warned[1].message)
 
 
-def test_where_no_step_is_sound_it_stops(folder):
+def test_without_a_sound_step_nothing_is_restored(folder):
     for step in (10, 20, 30):
         (folder / f"{step}.json").write_text("{}")
     with pytest.raises(RunError, match=r"no sound checkpoint; checkpoint 30 is damaged \(30\.json is missing"):
@@ -163,41 +163,41 @@ def test_a_step_without_its_manifest_does_not_count_and_can_be_written_again(fol
     ("name", "leaf", "message"),
     [
         ("weights", jax.ShapeDtypeStruct((50, 41), jnp.float32), r"\['weights'\] was saved as float32 \[50, 40\]"),
-        ("weights", jax.ShapeDtypeStruct((50, 40), jnp.bfloat16), "asked for bfloat16"),
+        ("weights", jax.ShapeDtypeStruct((50, 40), jnp.bfloat16), "expected bfloat16"),
         ("extra", jax.ShapeDtypeStruct((), jnp.float32), r"\['extra'\] was saved as absent"),
     ],
 )
-def test_other_arrays_than_those_saved_are_refused_by_name(folder, name, leaf, message):
+def test_unexpected_arrays_are_refused_by_name(folder, name, leaf, message):
     with pytest.raises(RunError, match=message):
         Checkpoints(folder).restore({**LIKE, name: leaf})
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "checkpoints").write_text("a file")
-    with pytest.raises(RunError, match="checkpoint 1 could not be written to"):
+    with pytest.raises(FileError, match="checkpoint 1 could not be written to"):
         Checkpoints(tmp_path / "checkpoints").save(1, _state(1))
 
 
-def test_a_full_disk_is_told_before_anything_is_written(folder, monkeypatch):
+def test_a_full_disk_is_reported_before_anything_is_written(folder, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=0))
-    with pytest.raises(RunError, match=r"checkpoint 40 could not be written .* MB are needed and 0\.0 MB are free"):
+    with pytest.raises(FileError, match=r"checkpoint 40 could not be written .* MB are needed and 0\.0 MB are free"):
         Checkpoints(folder).save(40, _state(40))
     assert Checkpoints(folder).restore(LIKE)[0] == 30
 
 
-# Orbax leaves coroutines behind that complain when they are collected.
+# Orbax leaves coroutines behind that warn when they are collected.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_disk_that_fills_while_a_step_is_written_keeps_the_step_before(tmp_path, monkeypatch):
     with small_disk(tmp_path / "disk") as disk:
         checkpoints = Checkpoints(disk / "checkpoints")
         checkpoints.save(1, _state(1))
         fill(disk, free=8192)
-        # Another process takes the space after it was asked for.
+        # Another process takes the space after it was checked.
         monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=10**9))
-        with pytest.raises(RunError, match="checkpoint 2 could not be written to") as told:
+        with pytest.raises(FileError, match="checkpoint 2 could not be written to") as raised:
             checkpoints.save(2, _state(2))
         gc.collect()
-        assert len(str(told.value).splitlines()) == 1
+        assert len(str(raised.value).splitlines()) == 1
         assert Checkpoints(disk / "checkpoints").steps() == [1]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the half that was written
@@ -211,13 +211,15 @@ def test_a_disk_that_fills_while_a_step_is_written_keeps_the_step_before(tmp_pat
         assert _equal(Checkpoints(disk / "checkpoints").restore(LIKE)[1], _state(2))
 
 
-def test_a_read_only_disk_is_told_and_can_be_read(tmp_path):
+def test_a_read_only_disk_is_reported_and_can_be_read(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         Checkpoints(disk / "checkpoints").save(1, _state(1))
         mount("remount,ro", disk)
-        with pytest.raises(RunError, match=r"checkpoint 2 could not be written to .*: .*Read-only file system") as told:
+        with pytest.raises(
+            FileError, match=r"checkpoint 2 could not be written to .*: .*Read-only file system"
+        ) as raised:
             Checkpoints(disk / "checkpoints").save(2, _state(2))
-        assert len(str(told.value).splitlines()) == 1
+        assert len(str(raised.value).splitlines()) == 1
         step, state = Checkpoints(disk / "checkpoints").restore(LIKE)
         assert step == 1
         assert _equal(state, _state(1))

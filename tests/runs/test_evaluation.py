@@ -6,7 +6,7 @@ from small_run import SMALL
 
 from azjax.games.registry import make
 from azjax.runs import Checkpoints, train
-from azjax.runs.evaluation import Evaluation
+from azjax.runs.evaluation import PeriodicEvaluation
 
 GAME = make("connect2")
 LADDER = dataclasses.replace(
@@ -14,20 +14,20 @@ LADDER = dataclasses.replace(
 )
 
 
-def test_what_takes_too_large_a_share_is_refused_with_the_share_it_takes():
+def test_evaluation_with_too_large_a_share_is_refused_with_its_share():
     config = dataclasses.replace(SMALL, evaluate_every=0, ladder_every=1, ladder_games=10, evaluation_share=0.5)
-    # 10 games, 2 moves of a side, 3 + 1 + 1 + 100 positions; self-play judges 4 * 4 * 4 and learns from 2 * 8.
-    told = r"evaluation_share must be at least 26.25, got 0.5: evaluation would judge up to 2,100 .* 80; raise ladder"
-    with pytest.raises(ValueError, match=told):
-        Evaluation(GAME, config)
-    Evaluation(GAME, dataclasses.replace(config, evaluation_share=26.25))
+    # 10 games, 2 moves of a side, 3 + 1 + 1 + 100 positions; self-play evaluates 4 * 4 * 4 and learns from 2 * 8.
+    message = r"evaluation_share must be at least 26.25, got 0.5: evaluation would take up to 2,100 .* 80; raise ladder"
+    with pytest.raises(ValueError, match=message):
+        PeriodicEvaluation(GAME, config)
+    PeriodicEvaluation(GAME, dataclasses.replace(config, evaluation_share=26.25))
 
 
 def test_mistakes_count_for_the_share_too():
     # 23 unfinished positions every two iterations, of 80.
     with pytest.raises(ValueError, match=r"evaluation_share must be at least 0.144, got 0.1"):
-        Evaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.1))
-    Evaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.144))
+        PeriodicEvaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.1))
+    PeriodicEvaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.144))
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_mistakes_count_for_the_share_too():
 )
 def test_the_best_checkpoint_has_fewest_mistakes_or_the_highest_rating_or_the_lowest_loss(config, score):
     row = {"loss": 1.5, "mistakes": 3.0, "ladder_rating": 100.0}
-    assert Evaluation(GAME, config).score(row) == score
-    assert Evaluation(GAME, config).score({"loss": float("nan")}) is None
+    assert PeriodicEvaluation(GAME, config).score(row) == score
+    assert PeriodicEvaluation(GAME, config).score({"loss": float("nan")}) is None
 
 
-def test_a_run_climbs_its_ladder_and_tells_the_time_it_takes(tmp_path):
+def test_a_run_climbs_its_ladder_and_logs_the_time(tmp_path):
     result = train(GAME, LADDER, tmp_path / "run")
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows if "ladder_rating" in row] == [2, 4]

@@ -7,7 +7,7 @@ from small_run import SMALL
 
 from azjax.games.registry import make
 from azjax.training import init
-from azjax.runs import RunError
+from azjax.core.errors import RunError
 from azjax.runs.memory import MemoryNeed, free_in_machine, memory_need
 
 GAME = make("connect2")
@@ -36,25 +36,25 @@ def test_devices_share_replay_games_and_trees_and_each_has_the_weights():
     assert 0.9 * one.learner < four.learner < one.learner
 
 
-def test_xla_tells_the_rest_and_what_is_donated_counts_once():
+def test_temporary_arrays_are_those_of_xla_and_donated_arrays_count_once():
     analysis = types.SimpleNamespace(
         argument_size_in_bytes=3_002_000_000,
         output_size_in_bytes=3_002_000_100,
         alias_size_in_bytes=3_002_000_000,
         temp_size_in_bytes=1_000_000,
     )
-    need = NEED.with_rest(types.SimpleNamespace(memory_analysis=lambda: analysis))
+    need = NEED.with_temporary(types.SimpleNamespace(memory_analysis=lambda: analysis))
     assert need.total == 3_003_000_100
-    assert need.rest == 999_600
+    assert need.temporary == 999_600
 
 
-def test_what_fits_passes_and_one_byte_less_is_refused_naming_what_to_lower():
+def test_one_byte_too_little_is_refused_naming_what_to_lower():
     NEED.check(SMALL, NEED.total)
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as raised:
         NEED.check(SMALL, NEED.total - 1)
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "the memory is too small: 3.0 GB are free, and about 3.0 GB are needed: replay 3.0 GB (replay_size = 64), "
-        "search trees 0.5 kB (num_games = 4, num_simulations = 4), weights, optimiser and games 2.0 MB; "
+        "search trees 0.5 kB (num_games = 4, num_simulations = 4), weights, optimizer and games 2.0 MB; "
         "lower replay_size"
     )
 
@@ -71,24 +71,24 @@ def _machine(root, groups, **files):
     return root
 
 
-def test_without_a_limit_the_machine_decides(tmp_path):
+def test_without_a_limit_the_memory_of_the_machine_counts(tmp_path):
     files = {"job/memory.max": "max\n", "job/memory.current": "5\n", "job/memory.stat": "inactive_file 1\n"}
     assert free_in_machine(_machine(tmp_path, "0::/job\n", **files)) == 8_192_000_000
 
 
-def test_the_limit_of_a_group_above_counts_and_cached_files_give_way(tmp_path):
+def test_the_limit_of_a_parent_group_counts_and_cached_files_do_not(tmp_path):
     files = {"job/memory.max": "3000000000\n", "job/memory.current": "2000000000\n"}
     files |= {"job/memory.stat": "anon 7\ninactive_file 500000000\n", "job/step/memory.max": "max\n"}
     assert free_in_machine(_machine(tmp_path, "0::/job/step\n", **files)) == 1_500_000_000
 
 
-def test_version_1_of_control_groups_is_read_and_a_path_of_another_container_is_not_needed(tmp_path):
+def test_version_1_of_control_groups_is_read_even_if_the_path_is_missing(tmp_path):
     files = {"memory/memory.limit_in_bytes": "2000000\n", "memory/memory.usage_in_bytes": "1500000\n"}
     files |= {"memory/memory.stat": "total_inactive_file 0\n"}
     groups = "5:devices:/\n4:memory:/docker/1234\n0::/\n"
     assert free_in_machine(_machine(tmp_path, groups, **files)) == 500_000
 
 
-def test_a_group_that_is_over_its_limit_has_nothing_left(tmp_path):
+def test_a_group_over_its_limit_has_nothing_left(tmp_path):
     files = {"memory.max": "1\n", "memory.current": "2\n", "memory.stat": "inactive_file 0\n"}
     assert free_in_machine(_machine(tmp_path, "0::/\n", **files)) == 0

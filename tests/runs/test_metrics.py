@@ -13,7 +13,7 @@ def _write(folder, start, iterations):
     log.close()
 
 
-def test_rows_after_the_checkpoint_are_cut_off_on_resume(tmp_path):
+def test_rows_after_the_checkpoint_are_dropped_on_resume(tmp_path):
     _write(tmp_path, 0, range(1, 6))
     straight = (tmp_path / METRICS).read_bytes()
     _write(tmp_path, 3, range(4, 6))
@@ -21,7 +21,7 @@ def test_rows_after_the_checkpoint_are_cut_off_on_resume(tmp_path):
     assert [row["iteration"] for row in read_rows(tmp_path / TIMING)] == [1, 2, 3, 4, 5]
 
 
-def test_a_row_that_was_cut_off_in_the_middle_is_dropped(tmp_path):
+def test_an_incomplete_row_is_dropped(tmp_path):
     _write(tmp_path, 0, range(1, 4))
     path = tmp_path / METRICS
     path.write_bytes(path.read_bytes()[:-5])
@@ -37,7 +37,7 @@ def test_a_number_that_is_not_finite_becomes_null(tmp_path):
     assert read_rows(tmp_path / METRICS) == [{"iteration": 1, "loss": None}]
 
 
-def test_a_file_that_is_not_there_has_no_rows(tmp_path):
+def test_a_missing_file_has_no_rows(tmp_path):
     assert read_rows(tmp_path / "none.jsonl") == []
 
 

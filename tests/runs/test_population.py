@@ -1,4 +1,4 @@
-"""Populations: members are runs like others."""
+"""Populations: their members are ordinary runs."""
 
 import functools
 import json
@@ -14,9 +14,9 @@ from killing import assert_equal_runs
 from small_run import SMALL, with_changes
 
 from azjax.games.registry import make
-from azjax.training import init, make_iteration
-from azjax.runs import Checkpoints, load_run, members_of, train, train_population
 from azjax.parallel.sharding import devices_for_members, make_mesh_of_members
+from azjax.runs import Checkpoints, load_run, members_of, train, train_population
+from azjax.training import init, make_iteration
 
 GAME = make("connect2")
 CLIMBING = SMALL.replace(ladder_every=2, ladder_games=2, ladder_opponents=("random",), evaluation_share=100.0)
@@ -31,13 +31,13 @@ def rows(folder):
     return (folder / "metrics.jsonl").read_text()
 
 
-def alike(one, other):
-    """Rows of metrics. Under full optimisation a loss in them may round otherwise; nothing that is learned does."""
+def assert_close_metrics(one, other):
+    """Metrics are equal up to rounding: under full optimization of XLA a loss may round otherwise, but no weight does."""
     for ours, theirs in zip(rows(one).splitlines(), rows(other).splitlines(), strict=True):
         assert json.loads(ours) == pytest.approx(json.loads(theirs), rel=1e-6, nan_ok=True)
 
 
-def same(one, other):
+def assert_equal_states(one, other):
     assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), one, other)))
 
 
@@ -52,7 +52,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
 @pytest.mark.parametrize(
     ("values", "size", "reason"),
     [
-        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and average_decay, "),
+        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and ema_decay, "),
         ({"l2": []}, None, r"vary: l2 must have one or more different values, got \[\]"),
         ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
         ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
@@ -61,15 +61,15 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),
     ],
 )
-def test_what_cannot_be_a_population_is_refused(values, size, reason):
+def test_wrong_values_or_sizes_of_a_population_are_refused(values, size, reason):
     with pytest.raises(ValueError, match=reason):
         members_of(SMALL, values, size)
 
 
-def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tmp_path):
+def test_a_member_equals_the_run_alone_to_the_bit_even_if_it_was_interrupted(tmp_path):
     configs = members_of(CLIMBING, {"learning_rate": [1e-3, 1e-2]}, 4)
     trained([each.replace(iterations=2) for each in configs], tmp_path)
-    # Whoever was killed while members saved has some that are ahead, and some rows too many.
+    # A process killed between the saves of two members leaves some ahead, with more rows.
     results = trained(configs, tmp_path, resume=True)
     for member in (results[0].folder, results[2].folder):
         (member / "checkpoints" / "4.json").unlink()
@@ -78,13 +78,13 @@ def test_a_member_equals_the_lone_run_to_the_bit_also_when_it_was_interrupted(tm
     assert [result.iteration for result in results] == [4] * 4
     for number in (0, 3):
         lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
-        alike(results[number].folder, lone.folder)
-        same(results[number].state, lone.state)
+        assert_close_metrics(results[number].folder, lone.folder)
+        assert_equal_states(results[number].state, lone.state)
     assert rows(results[0].folder) != rows(results[1].folder)
     assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
 
 
-def test_split_over_devices_it_equals_the_lone_run_to_the_bit_too(tmp_path):
+def test_a_member_on_several_devices_equals_the_run_alone_to_the_bit(tmp_path):
     settings = "--iterations 4 --width 16 --num-simulations 4 --num-games 4 --updates-per-iteration 2 --batch-size 8"
     command = [sys.executable, "-m", "azjax", "train", "connect2", *settings.split(), "--folder", str(tmp_path)]
     command += ["--population", "4", "--devices", "2", "--vary", "learning_rate=1e-3,1e-2"]
@@ -102,12 +102,12 @@ def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused(monkey
     monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
     with pytest.raises(ValueError, match="population must be a multiple of the number of devices, 2; got 3"):
         make_mesh_of_members(3, 2)
-    # As many as divide the members.
+    # The largest number that divides the members.
     assert [devices_for_members(count) for count in (1, 2, 3, 4)] == [1, 2, 1, 2]
 
 
 @pytest.mark.slow
-def test_a_member_is_a_run_that_goes_on_by_itself(tmp_path):
+def test_a_member_is_a_run_that_can_continue_alone(tmp_path):
     configs = members_of(SMALL, {}, 2)
     second = trained(configs, tmp_path)[1]
     longer = load_run(second.folder)[1].replace(iterations=6)
@@ -123,14 +123,14 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert last[0]["skipped_in_a_row"] == 0
     assert last[1]["skipped_in_a_row"] > 1
     lone = train(GAME, config, tmp_path / "lone")
-    alike(sound.folder, lone.folder)
-    same(sound.state, lone.state)
+    assert_close_metrics(sound.folder, lone.folder)
+    assert_equal_states(sound.state, lone.state)
 
 
 @with_changes(
     {"policy": "gumbel", "solver": True},
     {"network": "resnet", "width": 8},
-    {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2},
+    {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2.0},
     {"reuse_tree": True, "forced_playouts": 2.0},
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
@@ -154,11 +154,11 @@ def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatc
         alone = [
             iterate(state, jax.tree.map(lambda leaf: leaf[number], hypers))[0] for number, state in enumerate(alone)
         ]
-    apart = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
-    same(apart.games, together.games)
-    same(apart.replay.steps.states, together.replay.steps.states)
-    assert int(apart.replay.known.sum()) > 0
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)
+    assert_equal_states(stacked.games, together.games)
+    assert_equal_states(stacked.replay.steps.states, together.replay.steps.states)
+    assert int(stacked.replay.known.sum()) > 0
     if in_turn:
-        same(apart, together)
+        assert_equal_states(stacked, together)
     else:
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), apart.variables, together.variables)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), stacked.variables, together.variables)

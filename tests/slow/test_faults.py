@@ -1,4 +1,4 @@
-"""What may befall `azjax train`, done to the command itself: signals, small disks, rivals and small memories."""
+"""Faults around the command `azjax train`: signals, full disks, a second trainer and too little memory."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def _start(folder, *options, program=TRAIN):
 
 
 def _refused(folder, *options, program=TRAIN):
-    """The one line that a run ends with which cannot go on."""
+    """The one line with which a run ends that cannot continue."""
     process = _start(folder, *options, program=program)
     _, err = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 1, err
@@ -45,7 +45,7 @@ def straight(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_commits_a_checkpoint_at_once_and_the_run_goes_on_to_the_same_bit(straight, tmp_path, number, code):
+def test_a_signal_saves_at_once_and_the_run_continues_to_the_same_bit(straight, tmp_path, number, code):
     folder = tmp_path / "run"
     process = _start(folder)
     while not (folder / "checkpoints" / "3.json").exists() and process.poll() is None:
@@ -56,20 +56,20 @@ def test_a_signal_commits_a_checkpoint_at_once_and_the_run_goes_on_to_the_same_b
     assert (process.returncode, err) == (code, "")
     stopped = int(re.search(r"stopped at iteration (\d+) and saved", out).group(1))
     assert stopped < KILLED["iterations"]
-    # Iterations take milliseconds here; the time is what is promised.
+    # Iterations take milliseconds here; 10 seconds are what the documentation promises.
     assert (folder / "checkpoints" / f"{stopped}.json").stat().st_mtime - sent < 10
     train_to_the_end("connect2", folder, OPTIONS)
     assert_equal_runs(folder, straight)
 
 
-def test_a_disk_of_3_mb_that_fills_is_told_in_one_line_and_more_room_ends_the_run(straight, tmp_path):
+def test_a_full_disk_is_reported_in_one_line_and_the_run_continues_with_more_space(straight, tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         line = _refused(disk / "run", "--keep-checkpoints=1000")
         assert re.search(r"checkpoint \d+ could not be written to .* MB are needed and .* MB are free", line)
         last = Checkpoints(disk / "run" / "checkpoints").steps()[-1]
         assert last >= 3
         assert load_variables(disk / "run")[0] == last
-        # Not even what is written before the first checkpoint finds room.
+        # There is no space even for what is written before the first checkpoint.
         fill(disk, free=0)
         assert "No space left on device" in _refused(disk / "other")
         assert "No space left on device" in _refused(disk / "run", "--keep-checkpoints=1000")
@@ -80,19 +80,19 @@ def test_a_disk_of_3_mb_that_fills_is_told_in_one_line_and_more_room_ends_the_ru
         assert_equal_runs(disk / "run", straight)
 
 
-def test_a_disk_that_fills_while_it_seems_to_have_room_is_told_in_one_line(tmp_path):
+def test_a_disk_that_fills_despite_the_check_is_reported_in_one_line(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
-        # As where a quota rules, or another process takes the room.
+        # As with a quota, or with another process that writes.
         program = "import shutil, types; shutil.disk_usage = lambda _: types.SimpleNamespace(free=1e9); " + TRAIN
         line = _refused(disk / "run", "--keep-checkpoints=1000", program=program)
         assert "No space left on device" in line
         last = Checkpoints(disk / "run" / "checkpoints").steps()[-1]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the half that was written
+            warnings.simplefilter("ignore")  # that the half-written step is damaged
             assert load_variables(disk / "run")[0] == last
 
 
-def test_a_read_only_disk_is_told_in_one_line_and_can_be_read(tmp_path):
+def test_a_read_only_disk_is_reported_in_one_line_and_can_be_read(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         train_to_the_end("connect2", disk / "run", [*OPTIONS, "--iterations=3"])
         mount("remount,ro", disk)
@@ -101,19 +101,19 @@ def test_a_read_only_disk_is_told_in_one_line_and_can_be_read(tmp_path):
         assert load_variables(disk / "run")[0] == 3
 
 
-def test_of_two_trainers_at_once_one_trains_and_the_other_is_refused(straight, tmp_path):
+def test_one_of_two_trainers_in_a_folder_is_refused(straight, tmp_path):
     folder = tmp_path / "run"
-    rivals = [_start(folder), _start(folder)]
-    ended = [(*process.communicate(timeout=TIMEOUT_SECONDS), process.returncode) for process in rivals]
+    processes = [_start(folder), _start(folder)]
+    ended = [(*process.communicate(timeout=TIMEOUT_SECONDS), process.returncode) for process in processes]
     codes = sorted(code for *_, code in ended)
     assert codes == [0, 1], ended
     ((_, err, _),) = (one for one in ended if one[2] == 1)
-    (winner,) = (process.pid for process in rivals if process.returncode == 0)
+    (winner,) = (process.pid for process in processes if process.returncode == 0)
     assert err == f"azjax: {folder}: another process trains there: number {winner} on {os.uname().nodename}\n"
     assert_equal_runs(folder, straight)
 
 
-def test_a_killed_trainer_leaves_a_lock_that_is_reclaimed(straight, tmp_path):
+def test_the_lock_of_a_killed_trainer_is_released(straight, tmp_path):
     folder = tmp_path / "run"
     process = _start(folder)
     while not (folder / "checkpoints" / "3.json").exists() and process.poll() is None:
@@ -125,7 +125,7 @@ def test_a_killed_trainer_leaves_a_lock_that_is_reclaimed(straight, tmp_path):
     assert_equal_runs(folder, straight)
 
 
-def test_a_run_beyond_the_memory_is_refused_in_one_line(tmp_path):
+def test_a_run_that_needs_too_much_memory_is_refused_in_one_line(tmp_path):
     replay = _refused(tmp_path / "run", "--replay-size=200000000000")
     assert re.search(r"replay [\d.,]+ GB \(replay_size = 200000000000\).*; lower replay_size$", replay.strip())
     trees = _refused(tmp_path / "run", "--num-games=1000000", "--num-simulations=100000", "--replay-size=100000000")
@@ -138,8 +138,8 @@ def test_changes_are_refused_and_accepted_by_the_command(tmp_path):
     train_to_the_end("connect2", folder, [*OPTIONS, "--iterations=3"])
     line = _refused(folder, "--c-puct=2.5")
     assert line == (
-        f"azjax: {folder} was made with c_puct = 1.25, asked for 2.5; nothing was changed; "
-        "--accept-changes goes on with what is asked\n"
+        f"azjax: {folder} was made with c_puct = 1.25, requested 2.5; nothing was changed; "
+        "--accept-changes goes on with what is requested\n"
     )
     train_to_the_end("connect2", folder, [*OPTIONS, "--iterations=6", "--c-puct=2.5", "--accept-changes"])
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 6

@@ -34,13 +34,13 @@ def journal(tmp_path) -> str:
 def postgresql() -> Iterator[str]:
     """The address of a database whose server begins and ends with the test."""
     pytest.importorskip("psycopg")
-    found = shutil.which("initdb") or next(iter(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
-    if found is None:
+    initdb = shutil.which("initdb") or next(iter(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
+    if initdb is None:
         pytest.skip("needs PostgreSQL (Debian: apt install postgresql)")
-    binaries = Path(found).resolve().parent
+    binaries = Path(initdb).resolve().parent
     home = Path(tempfile.mkdtemp(prefix="azjax-postgresql-"))  # pytest's own folders are closed to other users
     as_user: list[str] = []
-    if os.geteuid() == 0:  # whom PostgreSQL refuses
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(home, "postgres", "postgres")
         as_user = ["runuser", "-u", "postgres", "--"]
     with socket.socket() as probe:
@@ -49,7 +49,7 @@ def postgresql() -> Iterator[str]:
 
     def run(program: str, *arguments: str) -> None:
         command = [*as_user, str(binaries / program), "-D", str(home / "data"), *arguments]
-        # The server keeps what it is given as its output.
+        # The server keeps its output open.
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120, cwd=home)
 
     try:
@@ -64,7 +64,7 @@ def postgresql() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["journal", "postgresql"])
-def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_trial(tmp_path, request, kind):
+def test_two_workers_killed_five_times_each_complete_every_trial_once(tmp_path, request, kind):
     storage = request.getfixturevalue(kind)
     path = write_sweep(tmp_path, ("trials = 3", "trials = 20"), ("simulations = 256", "simulations = 2560"))
     study, folder = load_study(path), tmp_path / "study"
@@ -100,21 +100,21 @@ def test_two_workers_that_are_killed_five_times_each_lose_double_and_hold_up_no_
         opened.remove_session()
         opened._backend.engine.dispose()
     assert len(points) == study.trials
-    # Only what was killed twice is given up.
+    # Only points killed twice have failed.
     reasons = {point.reason for point in points if point.state == "failed"}
     assert reasons <= {"its worker was killed 2 times"}
     complete = [point for point in points if point.state == "complete"]
     assert len(complete) >= study.trials - WORKERS * KILLS // 2
     assert {point.state for point in points} <= {"complete", "failed"}
-    # Each was finished by one worker, and none is held by anybody.
+    # One worker has finished each point, and no attempt is running.
     ended = [attempt.state.name for attempt in attempts]
     assert ended.count("COMPLETE") == len(complete)
     assert set(ended) <= {"COMPLETE", "FAIL"}
-    # Those of another try are what they would have been without a kill, to the bit.
-    again = {attempt.user_attrs["point"] for attempt in attempts if "point" in attempt.user_attrs}
-    again &= {point.number for point in complete}
-    assert again
-    for number in again:
+    # The runs of points that were retried equal runs without a kill to the bit.
+    retried = {attempt.user_attrs["point"] for attempt in attempts if "point" in attempt.user_attrs}
+    retried &= {point.number for point in complete}
+    assert retried
+    for number in retried:
         for seed in range(study.seeds):
             run = folder / f"trial_{number:05}" / f"seed_{seed}"
             _, config = load_run(run)

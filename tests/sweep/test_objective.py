@@ -1,4 +1,4 @@
-"""What a run is worth."""
+"""The objectives of a run."""
 
 import jax
 import pytest
@@ -21,14 +21,14 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("num_simulations", [0, 8])
-def test_mistakes_are_those_of_the_exact_report(run, num_simulations):
-    how = {"num_simulations": num_simulations} if num_simulations else {"level": "medium"}
-    report = exact_report(load_player(str(run), GAME, **how), solve(GAME), jax.random.key(0))
+def test_mistakes_equal_those_of_the_exact_report(run, num_simulations):
+    options = {"num_simulations": num_simulations} if num_simulations else {"level": "medium"}
+    report = exact_report(load_player(str(run), GAME, **options), solve(GAME), jax.random.key(0))
     assert Mistakes(num_simulations).prepare(GAME)(run, 0) == report.mistakes.count
 
 
 def test_a_score_is_in_points_a_game(run):
-    # Best play wins whenever it moves first, and the openings leave nothing to choose.
+    # With best play the first player wins, and each player moves first in half of the games.
     score = Score("optimal", games=4, opening_plies=0, num_simulations=64).prepare(GAME)
     assert score(run, 0) == 0.5
 

@@ -1,4 +1,4 @@
-"""STUDY.toml: what it comes to, and what is refused in one line."""
+"""STUDY.toml: the study it describes, and what is refused in one line."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from small_sweep import write_sweep
 
 import azjax
+from azjax.core.errors import FileError
 from azjax.sweep import Budget, Choices, Elo, Mistakes, Range, Score, Trials, connect, load_study
 from azjax.training import Config
 
@@ -28,11 +29,11 @@ def test_a_point_changes_the_base_which_changes_the_preset(tmp_path):
     assert config.hyper.learning_rate == 0.01
     assert config.width == 16 != preset.width
     assert config.random_start_plies == preset.random_start_plies == 2
-    # What is measured is the objective, and nothing else.
+    # Only the objective is measured.
     assert (config.evaluate_every, config.ladder_every) == (0, 0)
 
 
-def test_a_value_of_a_range_or_choices_is_of_the_type_of_the_setting(tmp_path):
+def test_values_of_a_range_or_choices_have_the_type_of_the_setting(tmp_path):
     search = "width = {low = 8, high = 16}\nl2 = {low = 0, high = 1}\nnetwork = {choices = ['mlp', 'resnet']}\n"
     study = load_study(write_sweep(tmp_path, ("[search]\n", "[search]\n" + search)))
     assert study.search["width"] == Range(8, 16)
@@ -54,11 +55,11 @@ def test_the_options_of_the_game_are_those_of_make(tmp_path):
         ('kind = "mistakes"\nnum_simulations = 8', Mistakes(8)),
     ],
 )
-def test_an_objective_is_named_by_its_kind(tmp_path, table, kind):
+def test_the_kind_names_the_objective(tmp_path, table, kind):
     assert load_study(write_sweep(tmp_path, ('kind = "mistakes"', table))).objective == kind
 
 
-def test_a_budget_in_simulations_is_as_many_iterations_as_fit():
+def test_a_budget_in_simulations_is_the_number_of_iterations_that_fit():
     config = Config(num_games=4, steps_per_iteration=4, num_simulations=4)
     budget = Budget(simulations=256, rungs=3)
     # An iteration has 64 simulations; the rungs end after 85, 170 and 256.
@@ -67,16 +68,16 @@ def test_a_budget_in_simulations_is_as_many_iterations_as_fit():
     assert budget.iterations(fast, 3) == 5  # of 48
 
 
-def test_a_budget_in_examples_counts_what_is_learned_from():
+def test_a_budget_in_examples_counts_the_positions_of_the_batches():
     config = Config(updates_per_iteration=2, batch_size=8)
     assert [Budget(examples=96, rungs=2).iterations(config, rung) for rung in (1, 2)] == [3, 6]
 
 
-def test_what_may_not_change_is_described_and_the_number_of_trials_is_not(tmp_path):
+def test_the_description_holds_what_must_not_change_and_not_the_number_of_trials(tmp_path):
     one = load_study(write_sweep(tmp_path)).describe()
     assert load_study(write_sweep(tmp_path, ("trials = 3", "trials = 9\n"))).describe() == one
     assert load_study(write_sweep(tmp_path, ("width = 16", "width = 8"))).describe() != one
-    # What each point has of its own is not that of the base, whatever becomes of the preset.
+    # Settings that differ between points are not part of the base.
     assert {"seed", "iterations", "learning_rate"}.isdisjoint({*one["base"], *one["base"]["hyper"]})
 
 
@@ -90,7 +91,7 @@ def test_the_committed_journal_is_that_of_the_committed_study():
     assert journal.read_bytes() == written
 
 
-def test_a_grid_has_all_its_points_where_no_number_is_given(tmp_path):
+def test_a_grid_has_all_its_points_by_default(tmp_path):
     changes = (
         ("trials = 3", 'sampler = "grid"'),
         ("{low = 1e-4, high = 1e-1, log = true}", "{choices = [0.1, 0.2]}\nwidth = {choices = [8, 16, 32]}"),
@@ -161,7 +162,7 @@ KIND = 'kind = "mistakes"'
         ("rungs = 2", "rungs = 5", "simulations = 256 in 5 rungs are 51 a rung, and an iteration takes 64"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, old, new, line):
+def test_a_wrong_key_or_value_is_refused_in_one_line(tmp_path, old, new, line):
     path = write_sweep(tmp_path)
     head, found, tail = path.read_text().partition(old)
     assert found
@@ -178,6 +179,6 @@ def test_a_gate_and_a_budget_in_examples_are_refused(tmp_path):
         load_study(write_sweep(tmp_path, *changes))
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(ValueError, match=r"none\.toml cannot be read: No such file or directory"):
+def test_a_missing_file_is_reported(tmp_path):
+    with pytest.raises(FileError, match=r"none\.toml cannot be read: No such file or directory"):
         load_study(tmp_path / "none.toml")

@@ -1,4 +1,4 @@
-"""What a sweep found: intervals, order and page."""
+"""The results of a sweep: intervals, order and page."""
 
 import math
 
@@ -12,23 +12,23 @@ from azjax.sweep.page import importances_of
 from azjax.sweep.summary import counts, failures
 
 
-def test_an_interval_over_seeds_is_that_of_scipy():
+def test_an_interval_over_seeds_equals_that_of_scipy():
     values = [3.0, 5.0, 4.0]
-    found = Interval.of(values)
+    interval = Interval.of(values)
     low, high = stats.t.interval(0.95, 2, loc=4.0, scale=stats.sem(values))
-    np.testing.assert_allclose((found.mean, found.low, found.high), (4.0, low, high))
-    assert str(found) == "4 (1.516 to 6.484)"
+    np.testing.assert_allclose((interval.mean, interval.low, interval.high), (4.0, low, high))
+    assert str(interval) == "4 (1.516 to 6.484)"
 
 
 def test_one_seed_has_no_interval():
-    found = Interval.of([3.0])
-    assert math.isnan(found.low)
-    assert str(found) == "3 (one seed)"
+    interval = Interval.of([3.0])
+    assert math.isnan(interval.low)
+    assert str(interval) == "3 (one seed)"
 
 
 @pytest.fixture
 def trials(tmp_path):
-    """Three points are complete, one was pruned and one failed; the second is the best of those that count."""
+    """Three points are complete, one was pruned and one failed; the second is the best complete one."""
     search = "{low = 1e-4, high = 1e-1, log = true}\nnetwork = {choices = ['mlp', 'resnet']}\nl2 = {low = 0, high = 1}"
     changes = [("trials = 3", "trials = 5"), ("{low = 1e-4, high = 1e-1, log = true}", search)]
     trials = Trials(load_study(write_sweep(tmp_path, *changes)), connect(tmp_path / JOURNAL))
@@ -44,7 +44,7 @@ def trials(tmp_path):
     return trials
 
 
-def test_the_best_is_that_of_the_lowest_mean_among_the_complete(trials):
+def test_the_best_point_has_the_lowest_mean_of_the_complete_ones(trials):
     points = trials.points()
     assert [point.number for point in best_first(trials.study, points)] == [1, 2, 0]
     assert counts(points) == "3 complete, 1 failed, 1 pruned"
@@ -58,7 +58,7 @@ def test_importances_are_shares(trials):
 
 
 @pytest.mark.slow
-def test_the_page_loads_nothing_and_tells_all_trials(trials, tmp_path):
+def test_the_page_loads_nothing_and_shows_all_trials(trials, tmp_path):
     text = write_page(trials, tmp_path).read_text()
     assert text.startswith("<!doctype html>")
     assert text.count("<svg") == 4

@@ -1,4 +1,4 @@
-"""Who may try which point: nothing is tried twice at once, and what is left behind is tried again once."""
+"""Which worker tries which point: never two at once, and a point whose worker was killed is tried once more."""
 
 import concurrent.futures
 import os
@@ -7,14 +7,15 @@ import optuna
 import pytest
 from small_sweep import write_sweep
 
-from azjax.sweep import JOURNAL, LostTrial, Trials, connect, load_study
+from azjax.core.errors import FileError
+from azjax.sweep import JOURNAL, LeaseExpired, Trials, connect, load_study
 
 
 @pytest.fixture(params=["journal", "database"])
 def make_trials(request, tmp_path):
-    """`make_trials(*changes, lease=...)`: the trials as one more worker sees them.
+    """`make_trials(*changes, lease=...)`: the trials for one more worker.
 
-    The database is that of the address AZJAX_TEST_DATABASE; SQLite, which one process may use, if there is none.
+    The database is at the address AZJAX_TEST_DATABASE; SQLite, which a single process may use, if there is none.
     """
     address = os.environ.get("AZJAX_TEST_DATABASE", f"sqlite:///{tmp_path}/study.db")
     if request.param == "database":
@@ -36,8 +37,8 @@ def states(trials):
 
 
 def expire(trials):
-    """Lets the leases that this worker has seen run out, as if it had waited."""
-    trials._seen = {number: (lease, since - 1e6) for number, (lease, since) in trials._seen.items()}
+    """Lets the leases that this worker knows expire, as if it had waited."""
+    trials._leases = {number: (lease, since - 1e6) for number, (lease, since) in trials._leases.items()}
 
 
 def test_two_workers_share_the_points_and_never_get_the_same(make_trials):
@@ -66,12 +67,12 @@ def test_a_point_that_cannot_be_trained_fails_once_with_its_reason(make_trials):
     assert trials.claim().number == 1
 
 
-def test_a_point_that_was_given_back_goes_on_as_often_as_it_is(make_trials):
+def test_a_released_point_continues_however_often_it_is_released(make_trials):
     trials = make_trials()
     first = trials.claim()
     trials.report(first, [1.0, 2.0])
     for _ in range(4):
-        trials.give_back(first)
+        trials.release(first)
         assert states(trials) == [(0, "waiting")]
         again = trials.claim()
         assert (again.number, again.params, again.values) == (0, first.params, [[1.0, 2.0]])
@@ -79,18 +80,18 @@ def test_a_point_that_was_given_back_goes_on_as_often_as_it_is(make_trials):
     assert states(trials) == [(0, "running")]
 
 
-def test_a_killed_worker_s_point_is_tried_once_more_with_what_it_had(make_trials):
+def test_the_point_of_a_killed_worker_is_tried_once_more_from_its_last_rung(make_trials):
     killed, other = make_trials(), make_trials()
-    lost = killed.claim()
-    killed.report(lost, [1.0, 2.0])
-    assert [other.claim().number for _ in range(2)] == [1, 2]  # the lease is seen for the first time
+    attempt = killed.claim()
+    killed.report(attempt, [1.0, 2.0])
+    assert [other.claim().number for _ in range(2)] == [1, 2]  # which looks at the lease for the first time
     expire(other)
     again = other.claim()
-    assert (again.number, again.params, again.values) == (0, lost.params, [[1.0, 2.0]])
-    # Should the first worker live after all, it learns that the point is not its own any more.
-    for tell in (lambda: killed.report(lost, [0.0, 0.0]), lambda: killed.finish(lost)):
-        with pytest.raises(LostTrial):
-            tell()
+    assert (again.number, again.params, again.values) == (0, attempt.params, [[1.0, 2.0]])
+    # If the first worker lives after all, it learns that its lease has expired.
+    for write in (lambda: killed.report(attempt, [0.0, 0.0]), lambda: killed.finish(attempt)):
+        with pytest.raises(LeaseExpired):
+            write()
     other.report(again, [0.0, 4.0])
     other.finish(again)
     point = make_trials().points()[0]
@@ -110,10 +111,10 @@ def test_a_point_whose_workers_are_killed_twice_fails(make_trials):
     assert trials.points()[0].reason == "its worker was killed 2 times"
 
 
-def test_a_lease_that_is_renewed_does_not_run_out(make_trials):
+def test_a_renewed_lease_does_not_expire(make_trials):
     alive, other = make_trials(lease=0.03), make_trials(("trials = 3", "trials = 1\n"), lease=60.0)
     attempt = alive.claim()
-    with alive.held(attempt):
+    with alive.keep_lease(attempt):
         assert other.claim() is None
         while not other.optuna_study.get_trials()[0].user_attrs.get("lease"):
             pass
@@ -122,7 +123,7 @@ def test_a_lease_that_is_renewed_does_not_run_out(make_trials):
     assert states(other) == [(0, "running")]
 
 
-def test_workers_who_look_at_the_same_time_take_each_point_once(make_trials):
+def test_workers_that_claim_at_the_same_time_take_each_point_once(make_trials):
     workers = [make_trials(("trials = 3", "trials = 12")) for _ in range(4)]
 
     def claim_all(trials):
@@ -140,11 +141,11 @@ def test_workers_who_look_at_the_same_time_take_each_point_once(make_trials):
     assert len(claimed) == 12
 
 
-def test_one_point_too_many_does_not_count(make_trials):
+def test_a_surplus_point_does_not_count(make_trials):
     one, two = make_trials(("trials = 3", "trials = 1")), make_trials(("trials = 3", "trials = 1\n"))
-    looked = two._latest()  # nothing yet
+    before = two._latest()  # nothing yet
     attempt = one.claim()
-    two._latest = lambda: looked
+    two._latest = lambda: before
     assert two.claim() is None
     del two._latest
     assert states(two) == [(0, "running")]
@@ -152,9 +153,9 @@ def test_one_point_too_many_does_not_count(make_trials):
     assert two.is_over()
 
 
-def test_a_poor_point_is_pruned_after_a_rung_by_what_others_had_there(make_trials):
+def test_a_poor_point_is_pruned_by_the_values_of_others_at_the_same_rung(make_trials):
     trials = make_trials(("trials = 3", 'trials = 9\npruner = "median"'))
-    for value in range(5):  # Optuna's median wants five
+    for value in range(5):  # Optuna's median pruner needs five
         attempt = trials.claim()
         for _ in range(2):
             assert not trials.report(attempt, [float(value)] * 2)
@@ -166,7 +167,7 @@ def test_a_poor_point_is_pruned_after_a_rung_by_what_others_had_there(make_trial
     assert states(trials)[-1] == (6, "pruned")
 
 
-def test_half_of_the_points_go_on_by_halving(make_trials):
+def test_successive_halving_lets_the_better_half_continue(make_trials):
     trials = make_trials(("trials = 3", 'trials = 9\npruner = "successive_halving"'))
     pruned = []
     for value in (4.0, 3.0, 2.0, 5.0, 6.0):
@@ -174,18 +175,18 @@ def test_half_of_the_points_go_on_by_halving(make_trials):
     assert pruned == [False, False, False, True, True]
 
 
-def test_a_grid_is_walked_through_also_where_points_are_tried_again(make_trials):
+def test_a_grid_is_complete_even_if_points_are_tried_again(make_trials):
     grid = "{choices = [0.1, 0.2]}\nwidth = {choices = [8, 16]}"
     trials = make_trials(("trials = 3", 'sampler = "grid"'), ("{low = 1e-4, high = 1e-1, log = true}", grid))
-    found = []
+    points = []
     for turn in range(5):
         attempt = trials.claim()
         if turn == 1:
-            trials.give_back(attempt)
+            trials.release(attempt)
             continue
-        found.append((attempt.number, attempt.params["learning_rate"], attempt.params["width"]))
+        points.append((attempt.number, attempt.params["learning_rate"], attempt.params["width"]))
         trials.fail(attempt, "only a test")
-    assert sorted(point[1:] for point in found) == [(0.1, 8), (0.1, 16), (0.2, 8), (0.2, 16)]
+    assert sorted(point[1:] for point in points) == [(0.1, 8), (0.1, 16), (0.2, 8), (0.2, 16)]
     assert trials.is_over()
 
 
@@ -193,12 +194,12 @@ def test_another_study_of_the_same_name_is_refused(make_trials):
     make_trials()
     make_trials(("trials = 3", "trials = 8\n"))
     with pytest.raises(
-        ValueError, match=r"base.width = 16, asked for 8; budget.rungs = 2, asked for 4; only trials may"
+        ValueError, match=r"base.width = 16, requested 8; budget.rungs = 2, requested 4; only trials may"
     ):
         make_trials(("rungs = 2", ""), ("width = 16", "width = 8"))
 
 
-def test_half_a_row_of_a_disk_that_was_full_is_taken_away(tmp_path):
+def test_the_incomplete_row_of_a_full_disk_is_removed(tmp_path):
     study = load_study(write_sweep(tmp_path))
     first = Trials(study, connect(tmp_path / JOURNAL))
     first.claim()
@@ -212,7 +213,7 @@ def test_half_a_row_of_a_disk_that_was_full_is_taken_away(tmp_path):
 @pytest.mark.parametrize(
     ("address", "line"),
     [
-        ("sqlite:///study.db", "SQLite fails where several workers begin at once; give the path of a journal file"),
+        ("sqlite:///study.db", "SQLite fails when several workers begin at once; give the path of a journal file"),
         ("nonsense://me:secret@host/study", "cannot connect to the nonsense storage: Can't load plugin"),
     ],
 )
@@ -222,7 +223,7 @@ def test_a_storage_that_cannot_be_used_is_refused_in_one_line(address, line):
     assert "secret" not in str(refused.value)
 
 
-def test_looking_makes_no_study(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no sweep yet: .*journal\.log is missing"):
+def test_looking_at_a_missing_journal_makes_no_study(tmp_path):
+    with pytest.raises(FileError, match=r"there is no sweep yet: .*journal\.log is missing"):
         connect(tmp_path / "no" / JOURNAL, must_exist=True)
     assert not (tmp_path / "no").exists()

@@ -11,15 +11,16 @@ from small_sweep import write_sweep
 
 import azjax
 from azjax.cli import main
-from azjax.runs import RunError, SettingsError, load_run, load_state
+from azjax.core.errors import FileError, SettingsError
+from azjax.runs import load_run, load_state
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
-from azjax.training import population
+from azjax.runs import population
 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """What was trained, (run folder, iterations) each. In truth nothing is; `act` and `measure` are called instead."""
-    told = types.SimpleNamespace(
+    """The runs that were trained, as (run folder, iterations). Training is replaced by `act`, the objective by `measure`."""
+    calls = types.SimpleNamespace(
         runs=[], sizes=[], act=lambda folder, config: None, measure=lambda run, seed: float(seed)
     )
 
@@ -27,15 +28,15 @@ def trained(monkeypatch):
         assert resume
         results = []
         for config, folder in zip(configs, folders, strict=True):
-            told.runs.append((f"{folder.parent.name}/{folder.name}", config.iterations))
-            results.append(types.SimpleNamespace(stopped_by=told.act(folder, config)))
-        told.sizes.append(len(configs))
+            calls.runs.append((f"{folder.parent.name}/{folder.name}", config.iterations))
+            results.append(types.SimpleNamespace(stopped_by=calls.act(folder, config)))
+        calls.sizes.append(len(configs))
         return results
 
     monkeypatch.setattr(worker, "train_population", train_population)
-    monkeypatch.setattr(Mistakes, "prepare", lambda self, game: lambda run, seed: told.measure(run, seed))
+    monkeypatch.setattr(Mistakes, "prepare", lambda self, game: lambda run, seed: calls.measure(run, seed))
     monkeypatch.setattr(worker, "_POLL_SECONDS", 0.01)
-    return told
+    return calls
 
 
 def make_trials(folder, *changes):
@@ -52,7 +53,7 @@ def test_all_seeds_of_a_point_come_to_a_rung_before_any_goes_on(tmp_path, traine
     assert (point.state, point.values) == ("complete", [[0.0, 1.0], [0.0, 1.0]])
 
 
-def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_path, trained):
+def test_a_point_whose_settings_cannot_be_trained_fails_and_the_next_one_is_tried(tmp_path, trained):
     def refuse_first(folder, config):
         if folder.parent.name == "trial_00000":
             raise SettingsError("10 updates in a row were skipped")
@@ -64,7 +65,7 @@ def test_a_point_whose_settings_do_not_fit_fails_and_the_next_one_is_tried(tmp_p
     assert trials.points()[0].reason == "10 updates in a row were skipped"
 
 
-def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_path, trained, capsys):
+def test_a_sweep_without_a_complete_trial_ends_with_one_line(tmp_path, trained, capsys):
     def refuse(folder, config):
         raise SettingsError("too large")
 
@@ -72,11 +73,11 @@ def test_a_sweep_none_of_whose_trials_can_be_trained_is_told_in_one_line(tmp_pat
     with pytest.raises(SystemExit) as stopped:
         main(["sweep", str(write_sweep(tmp_path)), "--folder", str(tmp_path / "study")])
     assert stopped.value.code == 1
-    line = "azjax: no trial of small was done to the end; trial 0 failed: too large\n"
+    line = "azjax: no trial of small is complete; trial 0 failed: too large\n"
     assert capsys.readouterr().err == line
 
 
-def test_points_that_differ_in_numbers_alone_are_trained_at_once(tmp_path, trained):
+def test_points_that_differ_in_hyperparameters_alone_are_trained_at_once(tmp_path, trained):
     trials = make_trials(tmp_path)
     work(trials, tmp_path, points_at_once=3)
     assert trained.sizes == [6, 6]
@@ -84,18 +85,18 @@ def test_points_that_differ_in_numbers_alone_are_trained_at_once(tmp_path, train
     assert [point.state for point in trials.points()] == ["complete"] * 3
 
 
-def test_a_point_that_was_given_back_is_trained_by_itself(tmp_path, trained):
+def test_a_released_point_is_trained_by_itself(tmp_path, trained):
     trials = make_trials(tmp_path)
     attempt = trials.claim()
     trials.report(attempt, [7.0, 8.0])
-    trials.give_back(attempt)
+    trials.release(attempt)
     work(trials, tmp_path, points_at_once=3)
     assert trained.sizes == [2, 4, 4]
     assert trained.runs[:2] == [("trial_00000/seed_0", 4), ("trial_00000/seed_1", 4)]
     assert [point.state for point in trials.points()] == ["complete"] * 3
 
 
-def test_where_points_cannot_be_trained_at_once_they_are_one_by_one(tmp_path, trained):
+def test_points_that_cannot_be_trained_at_once_are_trained_one_by_one(tmp_path, trained):
     def refuse_second(folder, config):
         if folder.parent.name == "trial_00001":
             raise SettingsError("the memory is too small")
@@ -112,13 +113,13 @@ def test_a_trial_whose_worker_was_killed_after_its_last_rung_is_finished(tmp_pat
     attempt = trials.claim()
     for _ in range(trials.study.budget.rungs):
         trials.report(attempt, [7.0, 8.0])
-    trials.give_back(attempt)
+    trials.release(attempt)
     work(trials, tmp_path)
     assert trained.runs == []
     assert trials.points()[0].state == "complete"
 
 
-def test_points_that_differ_in_what_the_budget_pays_for_are_trained_one_by_one(tmp_path, trained):
+def test_points_with_different_numbers_of_iterations_are_trained_one_by_one(tmp_path, trained):
     study = load_study(write_sweep(tmp_path))
     study = dataclasses.replace(
         study,
@@ -138,25 +139,22 @@ def test_points_whose_shapes_differ_are_trained_one_by_one(tmp_path, trained):
     assert set(trained.sizes) == {2}
 
 
-def test_a_full_disk_ends_the_worker_and_its_point_is_given_back(tmp_path, trained):
+def test_a_full_disk_ends_the_worker_and_releases_its_point(tmp_path, trained):
     def full(folder, config):
-        try:
-            raise OSError(28, "No space left on device")
-        except OSError as error:
-            raise RunError(f"{folder}: No space left on device") from error
+        raise FileError(f"{folder}: No space left on device")
 
     trained.act = full
     trials = make_trials(tmp_path)
-    with pytest.raises(RunError, match="No space left"):
+    with pytest.raises(FileError, match="No space left"):
         work(trials, tmp_path)
     assert [point.state for point in trials.points()] == ["waiting"]
 
 
-def test_a_point_that_was_given_back_goes_on_at_the_rung_where_it_was(tmp_path, trained):
+def test_a_released_point_continues_after_its_last_rung(tmp_path, trained):
     trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
     attempt = trials.claim()
     trials.report(attempt, [7.0, 8.0])
-    trials.give_back(attempt)
+    trials.release(attempt)
     work(trials, tmp_path)
     assert [iterations for _, iterations in trained.runs] == [4, 4]
     assert trials.points()[0].values == [[7.0, 8.0], [0.0, 1.0]]
@@ -164,11 +162,11 @@ def test_a_point_that_was_given_back_goes_on_at_the_rung_where_it_was(tmp_path, 
 
 @pytest.mark.parametrize("when", ["train", "last iteration", "measure"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
-def test_a_signal_stops_the_worker_wherever_it_is_and_its_point_is_given_back(tmp_path, trained, when, number):
+def test_a_signal_at_any_time_stops_the_worker_and_releases_its_point(tmp_path, trained, when, number):
     stop = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
 
     def listen(folder, config):
-        """As `train` does in its loop, which tells of a signal unless it came in the last iteration."""
+        """As the loop of `train`, which does not notice a signal in the last iteration."""
         if when == "measure":
             return None
         before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -194,7 +192,7 @@ def test_a_signal_stops_the_worker_wherever_it_is_and_its_point_is_given_back(tm
     assert handlers == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)]
 
 
-def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, trained):
+def test_a_point_that_another_worker_has_finished_is_left_alone(tmp_path, trained):
     trials = make_trials(tmp_path, ("trials = 3", "trials = 1"))
     other = make_trials(tmp_path, ("trials = 3", "trials = 1\n"))
 
@@ -202,7 +200,7 @@ def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, 
         if len(trained.runs) > 1:
             return
         other.claim()
-        other._seen = {0: (other._latest()[0].user_attrs.get("lease", 0), -1e9)}
+        other._leases = {0: (other._latest()[0].user_attrs.get("lease", 0), -1e9)}
         attempt = other.claim()
         other.report(attempt, [5.0, 5.0])
         other.report(attempt, [5.0, 5.0])
@@ -216,10 +214,10 @@ def test_a_point_that_another_worker_finished_meanwhile_is_left_to_it(tmp_path, 
 def test_a_sweep_through_the_command_line_trains_ordinary_runs(tmp_path, capsys):
     changes = [("trials = 3", "trials = 1"), ("seeds = 2", "seeds = 1")]
     path, folder = write_sweep(tmp_path, *changes), tmp_path / "found"
-    compiled = population.program_of_members.cache_info().misses
+    compiled = population.compile_population.cache_info().misses
     main(["sweep", str(path), "--folder", str(folder)])
-    # Both rungs are trained by one program.
-    assert population.program_of_members.cache_info().misses == compiled + 1
+    # One program trains both rungs.
+    assert population.compile_population.cache_info().misses == compiled + 1
     text = capsys.readouterr().out
     assert "1/1 trials" in text
     assert "small: best trials" in text

@@ -1,0 +1,105 @@
+"""Run folders: the rules of a game have a fingerprint, and configurations are read or refused in one line."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from small_run import SMALL
+
+from azjax.cli import main
+from azjax.core.errors import RunError
+from azjax.games.mnk import Mnk
+from azjax.games.registry import make
+from azjax.runs import load_run, load_state, load_variables, train
+from azjax.runs.run_folder import describe_run, rules_fingerprint
+
+GAME = make("connect2")
+OLD_CONFIG = Path(__file__).parent / "config_0.1.0.json"
+
+
+class Rewritten(Mnk):
+    def observe(self, state):
+        return super().observe(state) * 1.0
+
+
+class OtherObservation(Mnk):
+    def observe(self, state):
+        return super().observe(state)[..., ::-1]
+
+
+class OtherResult(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=-following.rewards)
+
+
+class OtherSymmetries(Mnk):
+    def symmetries(self, state):
+        states, permutations = super().symmetries(state)
+        return states, permutations[:, ::-1]
+
+
+def _connect2(kind):
+    return kind(**{field.name: getattr(GAME, field.name) for field in dataclasses.fields(GAME)})
+
+
+def test_the_rules_of_connect2_have_their_old_fingerprint():
+    assert rules_fingerprint(GAME) == "d6f76a36fab20a6b"
+
+
+def test_another_implementation_of_the_rules_has_the_same_fingerprint():
+    assert rules_fingerprint(_connect2(Rewritten)) == rules_fingerprint(GAME)
+
+
+@pytest.mark.parametrize("kind", [OtherObservation, OtherResult, OtherSymmetries])
+def test_other_rules_have_another_fingerprint(kind):
+    assert rules_fingerprint(_connect2(kind)) != rules_fingerprint(GAME)
+
+
+@pytest.fixture
+def old_run(tmp_path):
+    """The folder of a run of azjax 0.1.0."""
+    (tmp_path / "config.json").write_text(OLD_CONFIG.read_text())
+    return tmp_path
+
+
+def test_a_run_of_azjax_0_1_is_refused_in_one_line(old_run):
+    message = (
+        f"{old_run} was written by azjax 0.1.0, whose runs this version cannot load; to train it again, take the "
+        "settings from its config.json (CHANGELOG.md lists those with new names)"
+    )
+    for load in (load_run, load_state, load_variables):
+        with pytest.raises(RunError) as raised:
+            load(old_run)
+        assert str(raised.value) == message
+    with pytest.raises(RunError) as raised:
+        train(GAME, SMALL, old_run, resume=True, accept_changes=True)
+    assert str(raised.value) == message
+    assert [path.name for path in old_run.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize("command", ["train connect2 --resume --folder {}", "evaluate {}", "report {}"])
+def test_commands_refuse_a_run_of_azjax_0_1_with_exit_code_1(old_run, capsys, command):
+    with pytest.raises(SystemExit) as stopped:
+        main(command.format(old_run).split())
+    assert stopped.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"azjax: {old_run} was written by azjax 0.1.0, whose runs this version cannot load")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"game": "connect2"}'])
+def test_a_config_that_cannot_be_read_is_reported(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunError, match=r"its config\.json cannot be read"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["start_positions", "depth"])
+def test_a_config_with_an_unknown_field_is_reported(tmp_path, name):
+    text = json.dumps(describe_run(GAME, SMALL, 1))
+    (tmp_path / "config.json").write_text(text)
+    assert load_run(tmp_path) == (GAME, SMALL)
+    (tmp_path / "config.json").write_text(text.replace(f'"{name}"', '"other"'))
+    with pytest.raises(RunError, match=r"its config\.json does not describe a run: .*other"):
+        load_run(tmp_path)
