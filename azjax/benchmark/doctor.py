@@ -1,5 +1,5 @@
-"""`azjax doctor`: what runs here, how fast, and what it has room for. Rates are told beside those of `reference.json`,
-which the same command wrote on another machine.
+"""`azjax doctor`: versions, devices, speed and memory of this machine, beside those of `reference.json`, which the same
+command wrote on another machine.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.report import BUSY, machine_with_load, write_report
+from azjax.benchmark.report import BUSY, Report, machine_with_load, write_report
 from azjax.benchmark.searches import azjax_search, openings
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.games.registry import make
 from azjax.runs.memory import MemoryNeed, free_memory, memory_need, show_bytes
 from azjax.search import evaluators
@@ -48,43 +48,43 @@ _TIGHT = 0.8  # of the free memory
 
 @dataclasses.dataclass(frozen=True)
 class Doctor:
-    """Tells versions, devices, memory, speed, what each preset needs, and what to set. About a minute.
+    """Shows versions, devices, memory, speed, the memory of each preset, and advice. Takes about a minute.
 
     Attributes:
-      output: write what was found there too, as JSON.
+      output: also write the report to this file, as JSON.
     """
 
     output: Path | None = None
 
-    def run(self, console: Console) -> dict[str, Any]:
+    def run(self, console: Console) -> Report:
         """Measures, prints, writes `output`, and returns what was written."""
-        found: dict[str, Any] = {"command": "azjax doctor"}
-        with console.status("looking around") as status:
-            found["machine"] = machine_with_load(_PACKAGES)
-            found["extras"] = {
+        report: Report = {"command": "azjax doctor"}
+        with console.status("measuring this machine") as status:
+            report["machine"] = machine_with_load(_PACKAGES)
+            report["extras"] = {
                 extra: importlib.util.find_spec(module) is not None for extra, (module, _) in _EXTRAS.items()
             }
             free = free_memory(jax.devices()[0])
-            found["free_memory"] = free
+            report["free_memory"] = free
             needs = {}
             for label, game in games_with_presets().items():
                 status.update(f"adding up what the preset of {label} needs")
                 needs[label] = preset_need(game)
-            found["presets"] = {label: dataclasses.asdict(need) for label, need in needs.items()}
-            found["rates"] = measure_rates(status.update)
+            report["presets"] = {label: dataclasses.asdict(need) for label, need in needs.items()}
+            report["rates"] = measure_rates(status.update)
         reference = read_reference()
-        console.print(_machine_table(found))
-        console.print(_rate_table(found["rates"], reference))
+        console.print(_machine_table(report))
+        console.print(_rate_table(report["rates"], reference))
         console.print(_preset_table(needs, free))
-        for line in advise(found, reference):
+        for line in advise(report, reference):
             console.print(f"- {line}", soft_wrap=True)
         if self.output is not None:
-            write_report(found, self.output, console)
-        return found
+            write_report(report, self.output, console)
+        return report
 
 
-def preset_need(game: Game) -> MemoryNeed:
-    """What the shapes of a game's preset tell of the memory that it needs."""
+def preset_need(game: AnyGame) -> MemoryNeed:
+    """The memory that a game's preset needs, from the shapes of its arrays."""
     config = preset(game)
     return memory_need(game, config, jax.eval_shape(lambda: init(game, config, 0, config.hyper)))
 
@@ -93,7 +93,7 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
     """Work per second, by name: medians of several calls, without compiling.
 
     Args:
-      progress: told what is measured.
+      progress: called with the name of each measurement.
     """
     rates = {}
     for precision in _PRECISIONS:
@@ -120,47 +120,48 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
     return {name: round(rate, 1) for name, rate in rates.items()}
 
 
-def read_reference() -> dict[str, Any]:
-    """What the command found on the machine of reference."""
-    return json.loads(resources.files("azjax.benchmark").joinpath("reference.json").read_text())
+def read_reference() -> Report:
+    """The report of the reference machine."""
+    report: Report = json.loads(resources.files("azjax.benchmark").joinpath("reference.json").read_text())
+    return report
 
 
-def advise(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
-    """What to set, a sentence each; one that says that all is well where there is nothing.
+def advise(report: Report, reference: Report) -> list[str]:
+    """Advice, one sentence each; a single sentence that all is well where there is none.
 
     Args:
-      found: as `Doctor.run` returns it.
-      reference: likewise, of another machine.
+      report: the result of `Doctor.run`.
+      reference: the same of another machine.
     """
-    advice, rates = [], found["rates"]
+    advice, rates = [], report["rates"]
     in_float32, in_bfloat16 = (rate for name, rate in rates.items() if name.startswith("network"))
     if in_bfloat16 < in_float32:
         advice.append(
             f"Networks in bfloat16 run at {in_bfloat16 / in_float32:.2f} of float32's rate here: train connect_four, "
             "brandub and santorini with --precision float32."
         )
-    on_cpu = found["machine"]["device"].startswith("cpu")
+    on_cpu = report["machine"]["device"].startswith("cpu")
     if on_cpu and shutil.which("nvidia-smi"):
         advice.append("There is an NVIDIA GPU, and JAX does not use it: pip install 'azjax[cuda]'.")
-    if (load := found["machine"]["load_average"]) > BUSY:
+    if (load := report["machine"]["load_average"]) > BUSY:
         advice.append(f"The machine is not idle (load average {load:g}): rates are lower than they could be.")
     slow = [name for name, rate in rates.items() if rate < _SLOW * reference["rates"].get(name, 0.0)]
     if slow:
-        advice.append(f"Less than half as fast as the machine of reference: {'; '.join(slow)}.")
+        advice.append(f"Less than half as fast as the reference machine: {'; '.join(slow)}.")
     games = games_with_presets()
-    for label, parts in found["presets"].items():
+    for label, parts in report["presets"].items():
         need = MemoryNeed(**parts)
-        if need.total > _TIGHT * found["free_memory"]:
-            doom = "does not fit" if need.total > found["free_memory"] else "fits barely"
-            advice.append(f"The preset of {label} {doom}: {need.explain(preset(games[label]))}.")
-    missing = [extra for extra, there in found["extras"].items() if not there]
+        if need.total > _TIGHT * report["free_memory"]:
+            fit = "does not fit" if need.total > report["free_memory"] else "fits barely"
+            advice.append(f"The preset of {label} {fit}: {need.explain(preset(games[label]))}.")
+    missing = [extra for extra, installed in report["extras"].items() if not installed]
     if missing:
         advice.append(
             f"Not installed: pip install 'azjax[{','.join(missing)}]' adds "
             f"{', '.join(_EXTRAS[extra][1] for extra in missing)}."
         )
     return advice or [
-        "Nothing to set: this machine is at least half as fast as that of reference, and all presets fit."
+        "Nothing to set: this machine is at least half as fast as the reference machine, and all presets fit."
     ]
 
 
@@ -175,24 +176,24 @@ def _seconds_of(run: Callable[[], Any]) -> float:
     return statistics.median(times)
 
 
-def _machine_table(found: dict[str, Any]) -> Table:
+def _machine_table(report: Report) -> Table:
     table = Table(title="this machine", title_justify="left", show_header=False, box=box.SIMPLE_HEAD, padding=(0, 1))
-    on = found["machine"]
+    on = report["machine"]
     rows = {
         "device": on["device"],
         "CPU": f"{on['cpu']}, {on['cores']} cores",
-        "memory free": show_bytes(found["free_memory"]),
+        "memory free": show_bytes(report["free_memory"]),
         "load average": f"{on['load_average']:g}",
         "Python": on["python"],
         "packages": ", ".join(f"{name} {version}" for name, version in on["versions"].items()),
-        "extras": ", ".join(extra for extra, there in found["extras"].items() if there) or "none",
+        "extras": ", ".join(extra for extra, installed in report["extras"].items() if installed) or "none",
     }
     for name, value in rows.items():
         table.add_row(name, value)
     return table
 
 
-def _rate_table(rates: dict[str, float], reference: dict[str, Any]) -> Table:
+def _rate_table(rates: dict[str, float], reference: Report) -> Table:
     on = reference["machine"]
     table = Table(title="speed", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     table.caption = f"reference: {on['cpu']}, {on['cores']} cores, {on['device']}, jax {on['versions']['jax']}"
@@ -208,7 +209,7 @@ def _rate_table(rates: dict[str, float], reference: dict[str, Any]) -> Table:
 def _preset_table(needs: dict[str, MemoryNeed], free: int) -> Table:
     table = Table(title="memory of the presets", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     table.caption = "beside what XLA needs while an iteration runs, which is known once it has compiled"
-    for column in ("game", "replay", "weights, optimiser, games", "search trees", "of the free memory"):
+    for column in ("game", "replay", "weights, optimizer, games", "search trees", "of the free memory"):
         table.add_column(column, justify="left" if column == "game" else "right")
     for label, need in needs.items():
         sizes = map(show_bytes, (need.replay, need.learner, need.trees))

@@ -1,11 +1,12 @@
 """`azjax benchmark games`: steps per second of random play beside pgx, OpenSpiel and plain Python.
 
-A step is a random legal action, drawn evenly, its result, and a new game after an end. Every step counts. azjax and pgx
-play `B` games side by side in one compiled loop, with the same random bits; the others play one game at a time.
+A step draws a legal action uniformly, plays it, and begins a new game after an end. azjax and pgx play `B` games side
+by side in one compiled loop with the same random bits; the others play one game at a time. Axis letters: `B` batch,
+`A` actions.
 """
 
 import dataclasses
-import importlib
+import functools
 import random
 import statistics
 import time
@@ -13,42 +14,62 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark import plain
-from azjax.benchmark.report import machine_with_load, tell_load, write_report
+from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
+from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals, rival_module
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
+from azjax.games.protocols import next_game
 from azjax.games.registry import make
 
-RandomPlay = Callable[[chex.PRNGKey], tuple[chex.Array, chex.Array]]
+RandomPlay = Callable[[PRNGKeyArray], tuple[Int32[Array, ""], Float32[Array, ""]]]
+"""`play(key)`: how many games ended, and the sum of player 0's results."""
+
+Start = Callable[[PRNGKeyArray], Any]
+Step = Callable[[Any, UInt32[Array, "B"], PRNGKeyArray], tuple[Any, Bool[Array, "B"], Float32[Array, "B 2"]]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Contest:
-    """A game, and what it is called elsewhere; None where it is missing there."""
+    """A game, and its name in other libraries; None where it is missing there.
+
+    Attributes:
+      name: of the game in azjax.
+      options: of the game.
+      plain: module, class and arguments of its rules below `benchmarks.rules`.
+      pgx: its name in pgx.
+      openspiel: its name in OpenSpiel.
+    """
 
     name: str
     options: dict[str, Any]
-    plain: type[plain.PlainGame]
+    plain: tuple[str, str, dict[str, Any]]
     pgx: str | None = None
     openspiel: str | None = None
 
 
 CONTESTS = {
-    "tictactoe": Contest("tictactoe", {}, plain.TicTacToe, "tic_tac_toe", "tic_tac_toe"),
-    "connect_four": Contest("connect_four", {}, plain.ConnectFour, "connect_four", "connect_four"),
-    "brandub": Contest("brandub", {}, plain.BrandubWithRepetition),
-    "brandub without repetition": Contest("brandub", {"repetition": "never"}, plain.Brandub),
-    "santorini 5x5, 2 workers": Contest("santorini", {"size": 5, "workers": 2}, plain.Santorini),
+    "tictactoe": Contest(
+        "tictactoe", {}, ("mnk", "MnkRules", {"columns": 3, "rows": 3, "in_a_row": 3}), "tic_tac_toe", "tic_tac_toe"
+    ),
+    "connect_four": Contest(
+        "connect_four", {}, ("connect_four", "ConnectFourRules", {}), "connect_four", "connect_four"
+    ),
+    "brandub": Contest("brandub", {}, ("tafl", "BrandubRules", {})),
+    "brandub without repetition": Contest(
+        "brandub", {"repetition": "never"}, ("tafl", "BrandubRules", {"repetition": "never"})
+    ),
+    "santorini 5x5, 2 workers": Contest(
+        "santorini", {"size": 5, "workers": 2}, ("santorini", "SantoriniRules", {"size": 5, "workers": 2})
+    ),
 }
-_RIVALS = ("pgx", "OpenSpiel", "plain Python")
-_MODULES = {"pgx": "pgx", "OpenSpiel": "pyspiel"}
+_RIVALS = ("pgx", "OpenSpiel", PLAIN_PYTHON)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +77,12 @@ class GamesBenchmark:
     """Measures steps per second of random play beside other libraries.
 
     Attributes:
-      games: which ones.
-      batches: games side by side, each number in turn.
-      plies: one after the other in a timed call; fewer where the batch is large, for 2^20 steps at most.
-      repeats: timed calls of each side, in turn; their median counts.
-      output: write the results there too, as JSON.
-      plot: draw them there too (needs the extra `plot`).
+      games: names of the contests.
+      batches: numbers of games side by side, measured in turn.
+      plies: steps of one game in a timed call; fewer for a large batch, which takes at most 2^20 steps.
+      repeats: timed calls of each side, taken in turn; the median counts.
+      output: also write the results to this file, as JSON.
+      plot: also draw them into this file (needs the extra `plot`).
     """
 
     games: tuple[str, ...] = tuple(CONTESTS)
@@ -82,15 +103,15 @@ class GamesBenchmark:
             if game not in CONTESTS:
                 raise InputError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
 
-    def run(self, console: Console) -> dict[str, Any]:
+    def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output` and `plot`, and returns what was written.
 
         Raises:
-          ValueError: Matplotlib is needed for `plot` and not installed.
+          InputError: Matplotlib is needed for `plot` and not installed.
         """
-        missing = [rival for rival, module in _MODULES.items() if not _installed(module)]
+        missing = missing_rivals(_RIVALS)
         if missing:
-            console.print(f"left out, not installed: {', '.join(missing)} (pip install 'azjax[interop]')", markup=False)
+            console.print(left_out(missing), markup=False)
         on, rows = machine_with_load(("azjax", "jax", "jaxlib", "pgx", "open_spiel")), []
         for name in self.games:
             with console.status(f"{name}: compiling and timing"):
@@ -102,7 +123,7 @@ class GamesBenchmark:
             "rows": rows,
         }
         console.print(_table(rows))
-        tell_load(report, console)
+        print_load(report, console)
         if self.output is not None:
             write_report(report, self.output, console)
         if self.plot is not None:
@@ -110,11 +131,11 @@ class GamesBenchmark:
             console.print(f"drawn to {self.plot}")
         return report
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> Report:
         sizes = {field: getattr(self, field) for field in ("plies", "repeats")}
         return {"games": list(self.games), "batches": list(self.batches), **sizes}
 
-    def _measure(self, name: str, contest: Contest, missing: list[str]) -> list[dict[str, Any]]:
+    def _measure(self, name: str, contest: Contest, missing: list[str]) -> list[Report]:
         game = make(contest.name, **contest.options)
         sides: dict[tuple[str, int], tuple[int, Callable[[int], Any]]] = {}  # steps of a call, and the call
         for batch in self.batches:
@@ -124,7 +145,8 @@ class GamesBenchmark:
                 sides["pgx", batch] = plies * batch, _compiled(_pgx_random_play(contest.pgx, batch, plies))
         if contest.openspiel and "OpenSpiel" not in missing:
             sides["OpenSpiel", 1] = self.plies, _openspiel_random_play(contest.openspiel, self.plies)
-        sides["plain Python", 1] = self.plies, lambda seed: plain.play_randomly(contest.plain, self.plies, seed)
+        if PLAIN_PYTHON not in missing:
+            sides[PLAIN_PYTHON, 1] = self.plies, _plain_random_play(*contest.plain, self.plies)
 
         rates: dict[tuple[str, int], list[float]] = {side: [] for side in sides}
         for repeat in range(self.repeats + 1):
@@ -136,35 +158,34 @@ class GamesBenchmark:
         return [_row(name, batch, rates) for batch in self.batches]
 
 
-def random_play(game: Game, batch: int, plies: int) -> RandomPlay:
-    """A compiled function of a key that plays `batch` random games side by side, `plies` of each.
+def random_play(game: AnyGame, batch: int, plies: int) -> RandomPlay:
+    """A compiled function of a key that plays `batch` random games side by side, `plies` of each."""
 
-    It returns how many games ended, int32 [], and the sum of player 0's results, float32 [].
-    """
-
-    def start(key: chex.PRNGKey) -> Any:
+    def start(key: PRNGKeyArray) -> Any:
         return jax.vmap(game.init)(jax.random.split(key, batch))
 
-    def step(states: Any, bits: chex.Array, key: chex.PRNGKey) -> tuple[Any, chex.Array, chex.Array]:
+    def step(
+        states: Any, bits: UInt32[Array, "B"], key: PRNGKeyArray
+    ) -> tuple[Any, Bool[Array, "B"], Float32[Array, "B 2"]]:
         actions = jax.vmap(game.sample_legal_action)(states, bits)
         following = jax.vmap(game.step)(states, actions)
-        renewed = jax.vmap(game.next_game, (None, 0))(key, following)
+        renewed = jax.vmap(functools.partial(next_game, game), (None, 0))(key, following)
         return renewed, following.terminated, following.rewards
 
     return _loop(start, step, (plies, batch))
 
 
 def _pgx_random_play(name: str, batch: int, plies: int) -> RandomPlay:
-    """The same with pgx, its legal actions and its automatic reset; one key serves all resets of a step."""
-    pgx = importlib.import_module("pgx")
-    auto_reset = importlib.import_module("pgx.experimental").auto_reset
+    """`random_play` of pgx, with its legal actions and its automatic reset; one key serves all resets of a step."""
+    pgx = rival_module("pgx")
+    auto_reset = rival_module("pgx", ".experimental").auto_reset
     environment = pgx.make(name)
     reset_step = auto_reset(environment.step, environment.init)
 
-    def start(key: chex.PRNGKey) -> Any:
+    def start(key: PRNGKeyArray) -> Any:
         return jax.vmap(environment.init)(jax.random.split(key, batch))
 
-    def sample(mask: chex.Array, bits: chex.Array) -> chex.Array:
+    def sample(mask: Bool[Array, "A"], bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         # Unrolled, so that it is arithmetic on vectors: faster than cumsum and argmax.
         drawn = scale_bits(bits, jnp.sum(mask, dtype=jnp.int32))
         action = legal_so_far = jnp.int32(0)
@@ -173,7 +194,9 @@ def _pgx_random_play(name: str, batch: int, plies: int) -> RandomPlay:
             action += (legal_so_far <= drawn).astype(jnp.int32)
         return action
 
-    def step(states: Any, bits: chex.Array, key: chex.PRNGKey) -> tuple[Any, chex.Array, chex.Array]:
+    def step(
+        states: Any, bits: UInt32[Array, "B"], key: PRNGKeyArray
+    ) -> tuple[Any, Bool[Array, "B"], Float32[Array, "B 2"]]:
         actions = jax.vmap(sample)(states.legal_action_mask, bits)
         following = jax.vmap(reset_step, (0, 0, None))(states, actions, key)
         return following, following.terminated, following.rewards
@@ -181,14 +204,14 @@ def _pgx_random_play(name: str, batch: int, plies: int) -> RandomPlay:
     return _loop(start, step, (plies, batch))
 
 
-def _loop(start: Callable, step: Callable, shape: tuple[int, int]) -> RandomPlay:
-    """The loop; its counts keep a compiler from leaving anything out."""
+def _loop(start: Start, step: Step, shape: tuple[int, int]) -> RandomPlay:
+    """The compiled loop over `shape` = (plies, batch). Its counts keep the compiler from leaving anything out."""
 
     @jax.jit
-    def play(key: chex.PRNGKey) -> tuple[chex.Array, chex.Array]:
+    def play(key: PRNGKeyArray) -> tuple[Int32[Array, ""], Float32[Array, ""]]:
         start_key, bits_key, reset_key = jax.random.split(key, 3)
 
-        def ply(carry: tuple, bits: chex.Array) -> tuple[tuple, None]:
+        def ply(carry: tuple[Any, ...], bits: UInt32[Array, "B"]) -> tuple[tuple[Any, ...], None]:
             states, ended, points = carry
             states, terminated, rewards = step(states, bits, reset_key)
             points += jnp.sum(rewards[:, 0])
@@ -206,7 +229,7 @@ def _loop(start: Callable, step: Callable, shape: tuple[int, int]) -> RandomPlay
 
 def _openspiel_random_play(name: str, plies: int) -> Callable[[int], None]:
     """OpenSpiel's rules are compiled; the loop over them is Python's."""
-    rules = importlib.import_module("pyspiel").load_game(name)
+    rules = rival_module("OpenSpiel").load_game(name)
 
     def play(seed: int) -> None:
         rng = random.Random(seed)
@@ -219,19 +242,18 @@ def _openspiel_random_play(name: str, plies: int) -> Callable[[int], None]:
     return play
 
 
-def _compiled(play: Callable[[chex.PRNGKey], Any]) -> Callable[[int], Any]:
+def _plain_random_play(module: str, name: str, arguments: dict[str, Any], plies: int) -> Callable[[int], int]:
+    """Random play by rules in plain Python."""
+    rules = getattr(rival_module(PLAIN_PYTHON, f".rules.{module}"), name)(**arguments)
+    play_randomly: Callable[..., int] = rival_module(PLAIN_PYTHON, ".rules").play_randomly
+    return lambda seed: play_randomly(rules, plies, seed)
+
+
+def _compiled(play: RandomPlay) -> Callable[[int], Any]:
     return lambda seed: jax.block_until_ready(play(jax.random.key(seed)))
 
 
-def _installed(module: str) -> bool:
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError:
-        return False
-    return True
-
-
-def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> dict[str, Any]:
+def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> Report:
     own = rates["azjax", batch]
     rivals = {rival: rates.get((rival, batch if rival == "pgx" else 1)) for rival in _RIVALS}
     sides = {"azjax": own, **{rival: rate for rival, rate in rivals.items() if rate is not None}}
@@ -248,7 +270,7 @@ def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> di
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[Report]) -> Table:
     table = Table(title="random play: steps per second (azjax is so many times faster)", title_justify="left")
     table.add_column("game", no_wrap=True)
     for column in ("B", "azjax", *_RIVALS):
@@ -260,7 +282,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _draw(rows: list[dict[str, Any]], path: Path) -> None:
+def _draw(rows: list[Report], path: Path) -> None:
     """Bars of the largest batch, on a logarithmic axis."""
     try:
         # Not pyplot, which would choose a window system.
@@ -274,11 +296,11 @@ def _draw(rows: list[dict[str, Any]], path: Path) -> None:
     panel = figure.subplots()
     sides = {"azjax": "#2a6fbb", "pgx": "#e0a458", "OpenSpiel": "#7f9c6b", "plain Python": "#9aa0a6"}
     width = 0.8 / len(sides)
-    for place, (side, colour) in enumerate(sides.items()):
+    for position, (side, color) in enumerate(sides.items()):
         bars = [(x, row["steps_per_second"][side]) for x, row in enumerate(shown) if side in row["steps_per_second"]]
         if bars:
             x, rates = zip(*bars, strict=True)
-            drawn = panel.bar([at + (place - 1.5) * width for at in x], rates, width, color=colour, label=side)
+            drawn = panel.bar([at + (position - 1.5) * width for at in x], rates, width, color=color, label=side)
             panel.bar_label(drawn, labels=[_short(rate) for rate in rates], fontsize=8, padding=2)
     panel.set_yscale("log")
     panel.set_xticks(range(len(shown)), [row["game"].replace(" ", "\n", 1) for row in shown])

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.report import machine_with_load, tell_load, write_report
+from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
 from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.parallel.sharding import WHOLE, devices_for_members, place
@@ -27,14 +27,14 @@ _WARM_UP = 20  # iterations, so that games end and there is much to learn from
 class PopulationBenchmark:
     """Measures iterations per second of a population beside those of a lone run.
 
-    Each iteration counts that some agent has done; compiling, evaluation and checkpoints do not.
+    The iterations of all agents add up. Compiling, evaluation and checkpoints are not timed.
 
     Attributes:
-      games: which ones, with the settings of their presets.
+      games: names of games, trained with their presets.
       members: of the population.
-      repeats: timed turns of each side; the median of their ratios counts.
-      seconds: of a turn of each side, about.
-      output: write the results there too, as JSON.
+      repeats: timed turns of each side; the median of their ratios is reported.
+      seconds: approximate length of a turn.
+      output: also write the results to this file, as JSON.
     """
 
     games: tuple[str, ...] = ("connect2", "tictactoe")
@@ -52,7 +52,7 @@ class PopulationBenchmark:
         for name in self.games:
             make(name)
 
-    def run(self, console: Console) -> dict[str, Any]:
+    def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output`, and returns what was written."""
         devices = devices_for_members(self.members)
         on, rows = machine_with_load(("azjax", "jax", "jaxlib")), []
@@ -72,12 +72,12 @@ class PopulationBenchmark:
             rates = row["iterations_per_second"]
             table.add_row(row["game"], f"{rates['one run']:,.1f}", f"{rates['population']:,.1f}", f"{row['ratio']:.2f}")
         console.print(table)
-        tell_load(report, console)
+        print_load(report, console)
         if self.output is not None:
             write_report(report, self.output, console)
         return report
 
-    def _measure(self, name: str, devices: int) -> dict[str, Any]:
+    def _measure(self, name: str, devices: int) -> Report:
         game = make(name)
         config, count = preset(game), self.members
         seeds = np.arange(count, dtype=np.uint32)
@@ -105,14 +105,14 @@ class PopulationBenchmark:
                 rates[side].append(members * times[side] / (time.perf_counter() - began))
         ratios = [many / one for one, many in zip(rates["one run"], rates["population"], strict=True)]
         return {
-            "iterations_per_second": {side: statistics.median(found) for side, found in rates.items()},
+            "iterations_per_second": {side: statistics.median(rate) for side, rate in rates.items()},
             "ratio": statistics.median(ratios),
             "ratio_range": [min(ratios), max(ratios)],
         }
 
 
 def _iterations(compiled_run: CompiledRun, seeds: Any, hypers: Any) -> Callable[[int], None]:
-    """Does so many iterations, each of whose metrics come to the host, as those of a run do."""
+    """A function that does `count` iterations and fetches the metrics of each, as a run does."""
     seeds, hypers = (place(compiled_run.mesh, WHOLE, each) for each in (seeds, hypers))
     state = compiled_run.begin(seeds, hypers)
 

@@ -1,4 +1,4 @@
-"""What every benchmark writes: its command, its settings, the machine, and what was measured."""
+"""The report that every benchmark writes: its command, its settings, the machine and the measured rows."""
 
 import importlib.metadata
 import json
@@ -6,16 +6,19 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 from rich.console import Console
 
+Report: TypeAlias = dict[str, Any]
+"""JSON: a report, or a row of one."""
+
 BUSY = 0.5  # load average; above it, rates are lower than the machine's own
 
 
-def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dict[str, Any]:
-    """What the numbers were measured on, and the versions of the packages that are installed."""
+def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> Report:
+    """The machine that is measured, and the versions of the packages that are installed."""
     device = jax.devices()[0]
     installed = {distribution.name for distribution in importlib.metadata.distributions()}
     return {
@@ -27,19 +30,19 @@ def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> dic
     }
 
 
-def machine_with_load(packages: Sequence[str]) -> dict[str, Any]:
-    """`machine`, and its load average of the last minute: to be asked before anything is measured."""
+def machine_with_load(packages: Sequence[str]) -> Report:
+    """`machine`, and its load average of the last minute. Call it before anything is measured."""
     return machine(packages) | {"load_average": round(os.getloadavg()[0], 2)}
 
 
-def tell_load(report: dict[str, Any], console: Console) -> None:
+def print_load(report: Report, console: Console) -> None:
     """Prints that the machine was not idle, if so."""
     load = report["machine"]["load_average"]
     if load > BUSY:
         console.print(f"the machine was not idle: load average {load:g}")
 
 
-def write_report(report: dict[str, Any], path: Path, console: Console | None = None) -> None:
+def write_report(report: Report, path: Path, console: Console | None = None) -> None:
     """Writes a report as JSON, with its folder, and prints where it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2) + "\n")

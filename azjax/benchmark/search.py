@@ -6,9 +6,10 @@ letters: `A` actions, `K` slots of the compact table of legal actions, `B` batch
 """
 
 import dataclasses
+import functools
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +19,42 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from azjax.benchmark.report import machine_with_load, tell_load, write_report
+from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
+from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals
 from azjax.benchmark.searches import (
-    Search,
+    TimedSearch,
     azjax_search,
     mctx_search,
     openings,
     openspiel_search,
     plain_python_search,
-    rival_module,
 )
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
+from azjax.games.protocols import RepetitionGame
 from azjax.games.registry import make
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
-from azjax.search import alphazero_policy, evaluators, uct_policy
+from azjax.search import Evaluator, alphazero_policy, evaluators, uct_policy
 
-STAND_INS = {"uniform": evaluators.uniform, "peaked": peaked}
-_EVALUATORS = STAND_INS | {"random": evaluators.random, "rollout": evaluators.rollout}
+EvaluatorOf = Callable[[AnyGame], Evaluator]
+STAND_INS: dict[str, EvaluatorOf] = {"uniform": evaluators.uniform, "peaked": peaked}
+_EVALUATORS: dict[str, EvaluatorOf] = STAND_INS | {
+    "random": evaluators.random,
+    "rollout": evaluators.rollout,
+}
 _OWN, _ON_ALL = "azjax", "azjax on all devices"
 _OWN_CALLS = 3  # of each of our sides in a round, since they take little time
 _ROUNDS_SECONDS = 20.0
 
 
+Measured = tuple[dict[str, TimedSearch], dict[str, list[float]]]
+"""The searches by side, and their simulations per second by side and round."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is searched, and beside whom.
+    """A row of the benchmark: a search and its rival.
 
     Attributes:
       label: of the game, in the results.
@@ -68,7 +78,7 @@ class Case:
     rival_options: dict[str, Any] | None = None
     generic_compaction: bool = False
 
-    def own_game(self) -> Game:
+    def own_game(self) -> AnyGame:
         game = make(self.game, **self.options)
         return with_generic_compaction(game) if self.generic_compaction else game
 
@@ -121,11 +131,11 @@ class SearchBenchmark:
         """What is measured."""
         return CASES if self.game is None else (_one_case(self.game, self.batch or 1024, self.num_simulations or 100),)
 
-    def run(self, console: Console) -> dict[str, Any]:
+    def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output`, and returns what was written.
 
         Raises:
-          ValueError: an unknown game, a rival that is not installed, or JAX runs already with another number of
+          InputError: an unknown game, a rival that is not installed, or JAX runs already with another number of
             devices.
         """
         devices = start_devices(self.devices)
@@ -144,7 +154,7 @@ def start_devices(devices: int | None) -> int:
     """Starts JAX with so many CPU devices, or one for each core; returns how many devices of any kind there are.
 
     Raises:
-      ValueError: there is another number of devices than asked for.
+      InputError: there is another number of devices than asked for.
     """
     offer_cpu_devices(devices or num_cores())
     found = jax.device_count()
@@ -153,14 +163,20 @@ def start_devices(devices: int | None) -> int:
     return found
 
 
-def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Console) -> dict[str, Any]:
+def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Console) -> Report:
     """The machine and a row of results for each case and evaluator.
 
+    Cases beside a rival that is not installed are left out.
+
     Raises:
-      ValueError: an unknown game, or a rival that is not installed.
+      InputError: an unknown game, or no case is left.
     """
-    for rival in {case.rival for case in cases} - {"plain Python"}:
-        rival_module(rival)
+    missing = missing_rivals(dict.fromkeys(case.rival for case in cases))
+    if missing:
+        cases = [case for case in cases if case.rival not in missing]
+        if not cases:
+            raise InputError(left_out(missing))
+        console.print(left_out(missing), markup=False)
     on, rows = machine_with_load(("azjax", "jax", "jaxlib", "mctx", "open_spiel")), []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -172,12 +188,12 @@ def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Co
                 rows.append(_row(case, game, evaluator, _measure(case, game, evaluator, repeats, devices)))
                 progress.advance(task)
     report = {"machine": on, "rows": rows}
-    tell_load(report, console)
+    print_load(report, console)
     return report
 
 
 def time_in_turn(
-    sides: dict[str, Search], rival: str, repeats: int, seconds: float = _ROUNDS_SECONDS
+    sides: dict[str, TimedSearch], rival: str, repeats: int, seconds: float = _ROUNDS_SECONDS
 ) -> dict[str, list[float]]:
     """Simulations per second of each side, by round; no round begins later than after so many seconds."""
     rates: dict[str, list[float]] = {side: [] for side in sides}
@@ -194,32 +210,32 @@ def time_in_turn(
 
 
 def _one_case(game: str, batch: int, num_simulations: int) -> Case:
-    """One game beside mctx, which cannot know of repetition."""
-    forgetful = _FORGETFUL if type(make(game)).earlier_positions is not Game.earlier_positions else None
+    """One game beside mctx, which knows no repetition."""
+    forgetful = _FORGETFUL if isinstance(make(game), RepetitionGame) else None
     return Case(game, game, batch, num_simulations, rival_options=forgetful)
 
 
-def _measure(
-    case: Case, game: Game, evaluator: str, repeats: int, devices: int
-) -> tuple[dict[str, Search], dict[str, list[float]]]:
+def _measure(case: Case, game: AnyGame, evaluator: str, repeats: int, devices: int) -> Measured:
     """The sides, and their simulations per second by round."""
-    judge = _EVALUATORS[evaluator]
+    evaluator_of = _EVALUATORS[evaluator]
     policy = uct_policy if evaluator == "rollout" else alphazero_policy
     states = openings(game, case.batch)
-    sides = {_OWN: azjax_search(game, judge(game), states, case.num_simulations, policy=policy)}
+    sides = {_OWN: azjax_search(game, evaluator_of(game), states, case.num_simulations, policy=policy)}
     if devices > 1 and case.batch % devices == 0:
-        sides[_ON_ALL] = azjax_search(game, judge(game), states, case.num_simulations, policy=policy, devices=devices)
+        sides[_ON_ALL] = azjax_search(
+            game, evaluator_of(game), states, case.num_simulations, policy=policy, devices=devices
+        )
     if case.rival == "mctx":
         rules = make(case.game, **{**case.options, **(case.rival_options or {})})
-        sides["mctx"] = mctx_search(rules, judge(rules), openings(rules, case.batch), case.num_simulations)
+        sides["mctx"] = mctx_search(rules, evaluator_of(rules), openings(rules, case.batch), case.num_simulations)
     elif case.rival == "OpenSpiel":
         sides["OpenSpiel"] = openspiel_search(case.game, case.num_simulations)
     else:
-        sides["plain Python"] = plain_python_search(case.num_simulations)
+        sides[PLAIN_PYTHON] = plain_python_search(case.num_simulations)
     return sides, time_in_turn(sides, case.rival, repeats)
 
 
-def _row(case: Case, game: Game, evaluator: str, measured: tuple) -> dict[str, Any]:
+def _row(case: Case, game: AnyGame, evaluator: str, measured: Measured) -> Report:
     sides, rates = measured
     row = {
         "game": case.label,
@@ -248,7 +264,7 @@ def _row(case: Case, game: Game, evaluator: str, measured: tuple) -> dict[str, A
     return row
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[Report]) -> Table:
     table = Table(title="search: simulations per second", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for column in ("game", "A", "K", "B", "N", "evaluator", "side", "compile", "simulations/s", "memory", "ratio"):
         text = column in ("game", "evaluator", "side")
@@ -271,7 +287,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _ratio(row: dict[str, Any], name: str | None) -> str:
+def _ratio(row: Report, name: str | None) -> str:
     if name is None:
         return ""
     low, high = row[f"{name}_range"]

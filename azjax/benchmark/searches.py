@@ -1,41 +1,36 @@
-"""The searches that benchmarks time: ours and mctx's, compiled; OpenSpiel's and one in plain Python.
+"""The searches that benchmarks time: azjax's and mctx's, compiled; OpenSpiel's, and one in plain Python.
 
-All of them are callables of a seed that return when the search is done. Axis letters: `B` batch.
+Axis letters: `B` batch, `A` actions.
 """
 
 import dataclasses
 import functools
-import importlib
 import random
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree
 
-from azjax.benchmark import plain_search
-from azjax.core.errors import InputError
-from azjax.games.game import Game, random_legal_action
-from azjax.search import Evaluator, alphazero_policy
+from azjax.benchmark.rivals import PLAIN_PYTHON, rival_module
+from azjax.games.game import AnyGame, State, random_legal_action
+from azjax.search import Evaluator, SearchResult, alphazero_policy
 
 _OPENING_PLIES = 2  # random moves before each search, so that the trees of a batch differ
-_MODULES = {"mctx": "mctx", "OpenSpiel": "pyspiel"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class TimedSearch:
     """A search ready to run.
 
     Attributes:
-      run: searches with a seed, and returns when it is done.
-      simulations: of one call, in all trees together.
-      compile_seconds: tracing and compiling; None where nothing is compiled.
-      peak_memory: bytes of the temporary arrays and results of a call, by XLA; None where nothing is compiled or
-        XLA does not tell.
+      run: searches with a seed and returns when the search is done.
+      simulations: of one call, summed over all trees.
+      compile_seconds: of tracing and compiling; None where nothing is compiled.
+      peak_memory: bytes of the temporary arrays and results of a call, by XLA; None where XLA reports none.
     """
 
     run: Callable[[int], Any]
@@ -44,41 +39,42 @@ class Search:
     peak_memory: int | None = None
 
     def seconds(self, seed: int) -> float:
-        """Of one call."""
+        """The time of one call."""
         began = time.perf_counter()
         self.run(seed)
         return time.perf_counter() - began
 
 
-def openings(game: Game, batch: int) -> Any:
-    """Positions [B, ...] a few random plies into the game."""
+def openings(game: AnyGame, batch: int) -> State:
+    """Positions [B, ...] after a few random plies."""
 
-    def play(key: chex.PRNGKey) -> Any:
+    def play(key: PRNGKeyArray) -> State:
         state = game.init(key)
         for play_key in jax.random.split(key, _OPENING_PLIES):
             state = game.step(state, random_legal_action(game, play_key, state))
         return state
 
-    return jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), batch))
+    states: State = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), batch))
+    return states
 
 
 def azjax_search(
-    game: Game,
+    game: AnyGame,
     evaluator: Evaluator,
-    states: Any,
+    states: State,
     num_simulations: int,
     *,
-    policy: Callable = alphazero_policy,
-    params: Any = None,
+    policy: Callable[..., SearchResult] = alphazero_policy,
+    params: PyTree = None,
     devices: int = 1,
     leaves_per_step: int = 1,
-) -> Search:
+) -> TimedSearch:
     """One of our policies on states [B, ...], the batch split over so many devices. `params` go to the evaluator."""
     options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
     if leaves_per_step > 1:
         options["leaves_per_step"] = leaves_per_step
 
-    def search(key: chex.PRNGKey, params: Any, states: Any) -> chex.Array:
+    def search(key: PRNGKeyArray, params: PyTree, states: State) -> Int32[Array, "B"]:
         return policy(params, key, states, **options).action
 
     if devices == 1:
@@ -94,31 +90,31 @@ def azjax_search(
     return _compiled(sharded, arguments, num_simulations, NamedSharding(mesh, whole))
 
 
-def mctx_search(game: Game, evaluator: Evaluator, states: Any, num_simulations: int) -> Search:
+def mctx_search(game: AnyGame, evaluator: Evaluator, states: State, num_simulations: int) -> TimedSearch:
     """mctx's `muzero_policy` with the same rules and evaluator, without noise, as ours.
 
     Raises:
-      ValueError: mctx is not installed.
+      InputError: mctx is not installed.
     """
     mctx = rival_module("mctx")
 
-    def judge(key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def evaluate(key: PRNGKeyArray, states: State) -> tuple[Float32[Array, "B A"], Float32[Array, "B"]]:
         logits, value = evaluator(None, key, states)
         legal = jax.vmap(game.legal_action_mask)(states)
         return jnp.where(legal, logits, jnp.finfo(logits.dtype).min), jnp.where(states.terminated, 0.0, value)
 
-    def recurrent_fn(params: Any, key: chex.PRNGKey, action: chex.Array, states: Any) -> tuple[Any, Any]:
+    def recurrent_fn(params: None, key: PRNGKeyArray, action: Int32[Array, "B"], states: State) -> tuple[Any, State]:
         del params
         following = jax.vmap(game.step)(states, action)
-        logits, value = judge(key, following)
+        logits, value = evaluate(key, following)
         reward = jnp.take_along_axis(following.rewards, states.current_player[:, None], axis=1)[:, 0]
         same_player = following.current_player == states.current_player
         discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
         output = mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value)
         return output, following
 
-    def search(key: chex.PRNGKey, states: Any) -> chex.Array:
-        logits, value = judge(key, states)
+    def search(key: PRNGKeyArray, states: State) -> Int32[Array, "B"]:
+        logits, value = evaluate(key, states)
         output = mctx.muzero_policy(
             params=None,
             rng_key=key,
@@ -134,11 +130,11 @@ def mctx_search(game: Game, evaluator: Evaluator, states: Any, num_simulations: 
     return _compiled(search, (states,), num_simulations)
 
 
-def openspiel_search(name: str, num_simulations: int) -> Search:
+def openspiel_search(name: str, num_simulations: int) -> TimedSearch:
     """OpenSpiel's C++ UCT from one position: a random rollout a simulation, one thread, no solver.
 
     Raises:
-      ValueError: OpenSpiel is not installed.
+      InputError: OpenSpiel is not installed.
     """
     pyspiel = rival_module("OpenSpiel")
     rules = pyspiel.load_game(name)
@@ -159,42 +155,38 @@ def openspiel_search(name: str, num_simulations: int) -> Search:
             seed=seed,
             verbose=False,
         )
-        return bot.step(state)
+        return int(bot.step(state))
 
-    return Search(run, num_simulations)
-
-
-def plain_python_search(num_simulations: int) -> Search:
-    """Brandub's in plain Python, one position at a time; see `plain_search.py`."""
-    return Search(functools.partial(plain_search.search, num_simulations), num_simulations)
+    return TimedSearch(run, num_simulations)
 
 
-def rival_module(rival: str) -> ModuleType:
-    """The package that is compared with.
+def plain_python_search(num_simulations: int) -> TimedSearch:
+    """Brandub's in plain Python, one position at a time; see `benchmarks/searches/notebook.py`.
 
     Raises:
-      ValueError: it is not installed.
+      InputError: azjax does not run from a clone of its repository.
     """
-    try:
-        return importlib.import_module(_MODULES[rival])
-    except ModuleNotFoundError as error:
-        raise InputError(f"the benchmark needs {rival}: pip install 'azjax[interop]'") from error
+    notebook = rival_module(PLAIN_PYTHON, ".searches.notebook")
+    return TimedSearch(functools.partial(notebook.search, num_simulations), num_simulations)
 
 
 def _compiled(
-    search: Callable, arguments: tuple, num_simulations: int, key_sharding: NamedSharding | None = None
-) -> Search:
+    search: Callable[..., Array],
+    arguments: tuple[Any, ...],
+    num_simulations: int,
+    key_sharding: NamedSharding | None = None,
+) -> TimedSearch:
     """Compiles `search(key, *arguments)`, whose last argument is the states, ahead of its first call."""
 
-    def new_key(seed: int) -> chex.PRNGKey:
+    def new_key(seed: int) -> PRNGKeyArray:
         key = jax.random.key(seed)
-        return key if key_sharding is None else jax.device_put(key, key_sharding)
+        return key if sharding is None else jax.device_put(key, sharding)
 
     began = time.perf_counter()
     executable = jax.jit(search).lower(new_key(0), *arguments).compile()
     compile_seconds = time.perf_counter() - began
     memory = executable.memory_analysis()
-    return Search(
+    return TimedSearch(
         run=lambda seed: jax.block_until_ready(executable(new_key(seed), *arguments)),
         simulations=len(arguments[-1].terminated) * num_simulations,
         compile_seconds=compile_seconds,

@@ -1,52 +1,57 @@
-"""Stand-ins for a network in the search benchmark, and for a game that enumerates its own moves.
+"""Stand-ins of the search benchmark: for a network, and for a game that does not enumerate its own moves.
 
-Axis letters: `B` batch, `W` words of a position, `A` actions, `K` slots.
+Axis letters: `B` batch, `A` actions.
 """
 
 import dataclasses
 import functools
-from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float32, PRNGKeyArray, PyTree, UInt32
 
 from azjax.core.bits import mix
-from azjax.games.game import Game
-from azjax.search import Evaluator
+from azjax.games.game import AnyGame, Game, State
 
 
-@functools.cache
-def peaked(game: Game) -> Evaluator:
+@dataclasses.dataclass(frozen=True)
+class peaked:
     """Logits in 0..8 and values in -1..1, hashed from the position. `params` are not read."""
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    game: AnyGame
+
+    def __call__(
+        self, params: PyTree, key: PRNGKeyArray, states: State
+    ) -> tuple[Float32[Array, "B A"], Float32[Array, "B"]]:
         del params, key
         batch = states.terminated.shape[0]
-        leaves = jax.tree.leaves(dataclasses.replace(states, rewards=None))
+        leaves = jax.tree.leaves(dataclasses.replace(states, rewards=None))  # type: ignore[type-var]
         words = jnp.concatenate([leaf.reshape(batch, -1).astype(jnp.uint32).T for leaf in leaves])
         # A loop, since the unrolled chain of some twenty words takes XLA a minute to compile inside a search.
         start = jnp.zeros(batch, jnp.uint32)
         position, _ = jax.lax.scan(lambda position, word: (_mix(position + word), None), start, words)
-        actions = jnp.arange(game.num_actions, dtype=jnp.uint32)
+        actions = jnp.arange(self.game.num_actions, dtype=jnp.uint32)
         logits = 8 * _unit(_mix(position[:, None] + jnp.uint32(0x9E3779B9) * (actions[None] + 1)))
         return logits, 2 * _unit(_mix(position)) - 1
 
-    return evaluate
+
+def with_generic_compaction(game: AnyGame) -> AnyGame:
+    """The same rules with the default `legal_slots` of the contract, for a game that overrides it."""
+    fields = {field.name: getattr(game, field.name) for field in dataclasses.fields(game)}  # type: ignore[arg-type]
+    return _generic(type(game))(**fields)
 
 
 @functools.cache
-def with_generic_compaction(game: Game) -> Game:
-    """The same rules, whose `legal_slots` is what the contract makes of the mask, for a game that has its own."""
-    kind = type(f"{type(game).__name__}WithGenericCompaction", (type(game),), {"legal_slots": Game.legal_slots})
-    return kind(**{field.name: getattr(game, field.name) for field in dataclasses.fields(game)})  # type: ignore[arg-type]
+def _generic(rules: type[AnyGame]) -> type[AnyGame]:
+    # One class for each class of rules, so that equal games stay equal.
+    return type(f"{rules.__name__}WithGenericCompaction", (rules,), {"legal_slots": Game.legal_slots})
 
 
-def _mix(bits: chex.Array) -> chex.Array:
-    """Spreads every bit of uint32 over the word."""
-    return mix(bits, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
+def _mix(words: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
+    """Spreads every bit of a word over the word."""
+    return mix(words, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
 
 
-def _unit(bits: chex.Array) -> chex.Array:
-    """uint32 -> float32 in 0..1, of the upper 24 bits."""
-    return (bits >> jnp.uint32(8)).astype(jnp.float32) / 2**24
+def _unit(words: UInt32[Array, "*B"]) -> Float32[Array, "*B"]:
+    """The upper 24 bits as a number in 0..1."""
+    return (words >> jnp.uint32(8)).astype(jnp.float32) / 2**24

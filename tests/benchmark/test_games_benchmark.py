@@ -1,4 +1,4 @@
-import copy
+import importlib
 import io
 import json
 import sys
@@ -7,48 +7,41 @@ import jax
 import pytest
 from rich.console import Console
 
-from azjax.benchmark import plain
-from azjax.benchmark.games import GamesBenchmark, random_play
+from azjax.benchmark.games import CONTESTS, GamesBenchmark, random_play
 from azjax.games.registry import make
+from benchmarks.rules import play_randomly
+from benchmarks.rules.connect_four import ConnectFourRules
+from benchmarks.rules.mnk import MnkRules
+from benchmarks.rules.santorini import SantoriniRules
+from benchmarks.rules.tafl import BrandubRules
 
 SMALL = {"games": ("tictactoe",), "batches": (1, 4), "plies": 64, "repeats": 3}
 
 
-def _perft(game, depth):
+def _perft(rules, position, depth):
     if depth == 0:
         return 1
-    total = 0
-    for action in [] if game.over else game.actions():
-        child = copy.deepcopy(game)
-        child.play(action)
-        total += _perft(child, depth - 1)
-    return total
+    return sum(_perft(rules, rules.step(position, action), depth - 1) for action in rules.legal_actions(position))
 
 
 @pytest.mark.parametrize(
-    ("game", "counts"),
+    ("rules", "counts"),
     [
-        (plain.TicTacToe, [9, 72, 504, 3024]),
-        (plain.ConnectFour, [7, 49, 343, 2401]),
-        (plain.Santorini, [80, 6232]),
-        (plain.BrandubWithRepetition, [40, 960]),
+        (MnkRules(3, 3, 3), [9, 72, 504, 3024]),
+        (ConnectFourRules(), [7, 49, 343, 2401]),
+        (SantoriniRules(5, 2), [80, 6232]),
+        (BrandubRules(), [40, 960]),
     ],
 )
-def test_the_plain_games_have_the_known_perft(game, counts):
-    assert [_perft(game(), depth + 1) for depth in range(len(counts))] == counts
+def test_the_plain_rules_have_the_known_perft(rules, counts):
+    assert [_perft(rules, rules.start(), depth + 1) for depth in range(len(counts))] == counts
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "game"),
-    [
-        ("tictactoe", {}, plain.TicTacToe),
-        ("connect_four", {}, plain.ConnectFour),
-    ],
-)
-def test_random_games_are_as_long_as_plain_ones(name, options, game):
+@pytest.mark.parametrize(("name", "rules"), [("tictactoe", MnkRules(3, 3, 3)), ("connect_four", ConnectFourRules())])
+def test_random_games_are_as_long_as_plain_ones(name, rules):
     plies, batch = 16_384, 16
-    ended, _ = random_play(make(name, **options), batch, plies // batch)(jax.random.key(0))
-    assert plies / int(ended) == pytest.approx(plies / plain.play_randomly(game, plies, seed=0), rel=0.1)
+    ended, _ = random_play(make(name), batch, plies // batch)(jax.random.key(0))
+    assert plies / int(ended) == pytest.approx(plies / play_randomly(rules, plies, seed=0), rel=0.1)
 
 
 def test_a_benchmark_writes_what_it_prints(tmp_path):
@@ -73,6 +66,20 @@ def test_missing_rivals_are_left_out_and_named(monkeypatch):
     report = GamesBenchmark(**SMALL).run(Console(file=screen, width=200))
     assert set(report["rows"][0]["steps_per_second"]) == {"azjax", "plain Python"}
     assert "left out, not installed: pgx, OpenSpiel (pip install 'azjax[interop]')" in screen.getvalue()
+
+
+def test_without_a_clone_of_the_repository_plain_python_is_left_out_and_named(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setitem(sys.modules, "benchmarks.rules", None)
+    report = GamesBenchmark(**SMALL).run(Console(file=screen, width=200))
+    assert "plain Python" not in report["rows"][0]["steps_per_second"]
+    assert "left out, not installed: plain Python (plain Python is in a clone of the repository)" in screen.getvalue()
+
+
+def test_every_contest_names_rules_of_the_repository():
+    for contest in CONTESTS.values():
+        module, name, arguments = contest.plain
+        assert getattr(importlib.import_module(f"benchmarks.rules.{module}"), name)(**arguments).start()
 
 
 @pytest.mark.parametrize("field", ["plies", "repeats"])

@@ -7,7 +7,7 @@ import jax
 import pytest
 from rich.console import Console
 
-from azjax.benchmark.report import machine, machine_with_load, tell_load, write_report
+from azjax.benchmark.report import machine, machine_with_load, print_load, write_report
 
 
 def test_a_machine_is_told_with_the_versions_of_what_is_installed():
@@ -27,7 +27,7 @@ def test_the_load_is_that_of_the_last_minute(monkeypatch):
 )
 def test_a_load_is_told_where_numbers_suffer(load, told):
     screen = io.StringIO()
-    tell_load({"machine": {"load_average": load}}, Console(file=screen))
+    print_load({"machine": {"load_average": load}}, Console(file=screen))
     assert screen.getvalue() == told
 
 

@@ -12,15 +12,17 @@ import pytest
 from rich.console import Console
 from studies import load_study
 
-from azjax.benchmark import plain_search, searches
-from azjax.benchmark.plain import BrandubWithRepetition
+from azjax.benchmark import rivals
+from azjax.benchmark.rivals import rival_module
 from azjax.benchmark.search import CASES, Case, SearchBenchmark, measure_cases, start_devices
-from azjax.benchmark.searches import openings, rival_module
+from azjax.benchmark.searches import openings
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
-from azjax.benchmark.table_game import TableGame
 from azjax.games import check_game
 from azjax.games.protocols import without_history
 from azjax.games.registry import make
+from benchmarks.rules.layered_game import LayeredGame
+from benchmarks.rules.tafl import BrandubRules, action_of
+from benchmarks.searches import notebook
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ["_________", "X________", "_X_______", "_________"]
@@ -94,7 +96,7 @@ def test_devices_cannot_be_added_once_jax_runs():
 
 
 def test_a_rival_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setitem(searches._MODULES, "OpenSpiel", "no_such_module")
+    monkeypatch.setitem(rivals._PACKAGES, "OpenSpiel", "no_such_module")
     with pytest.raises(ValueError, match=r"the benchmark needs OpenSpiel: pip install 'azjax\[interop\]'"):
         rival_module("OpenSpiel")
 
@@ -132,15 +134,16 @@ def test_the_peaked_stand_in_never_changes(name, logits, value):
     """Units of 2^-21 and 2^-23: what the benchmarks measured is comparable as long as these hold."""
     game = make(name)
     state = game.from_text("X___O____") if name == "tictactoe" else game.init(jax.random.key(0))
-    found, judged = peaked(game)(None, None, batch([without_history(game, state)]))
-    np.testing.assert_array_equal(found[0, :4] * 2**21, np.array(logits, np.float32))
-    assert float(judged[0]) * 2**23 == value
+    logits_found, values = peaked(game)(None, None, batch([without_history(game, state)]))
+    np.testing.assert_array_equal(logits_found[0, :4] * 2**21, np.array(logits, np.float32))
+    assert float(values[0]) * 2**23 == value
 
 
 def test_generic_compaction_finds_the_same_moves():
     game = make("brandub")
     generic = with_generic_compaction(game)
-    assert generic is with_generic_compaction(make("brandub"))
+    assert generic == with_generic_compaction(make("brandub"))
+    assert hash(generic) == hash(with_generic_compaction(make("brandub")))
     assert generic != game
     state = game.init(jax.random.key(0))
     actions, valid = (np.asarray(array) for array in jax.jit(generic.legal_slots)(state))
@@ -149,7 +152,7 @@ def test_generic_compaction_finds_the_same_moves():
 
 
 def test_the_plain_search_counts_every_simulation_once():
-    root = plain_search.search(50, seed=0)
+    root = notebook.search(50, seed=0)
     assert root.visits == 51
     assert sum(child.visits for child in root.children.values()) == 50
     assert len(root.children) == 40  # the attackers' moves from the start of Brandub
@@ -157,34 +160,30 @@ def test_the_plain_search_counts_every_simulation_once():
     assert all(abs(child.returns) <= child.visits for child in root.children.values())
 
 
-def test_the_plain_search_knows_a_draw_by_repetition_and_a_win():
-    position, drawn = BrandubWithRepetition(), []
-    for action in (((0, 3), (0, 2)), ((2, 3), (2, 2)), ((0, 2), (0, 3)), ((2, 2), (2, 3))):
-        position, draw = plain_search._after(position, action)
-        drawn.append((position.over, draw))
-    assert drawn == [(False, False)] * 3 + [(True, True)]
-    escaping = BrandubWithRepetition()
-    escaping.board = dict.fromkeys(escaping.board, ".") | {(0, 3): "K", (6, 3): "t"}
-    escaping.own, escaping.other = "TK", "t"
-    _, draw = plain_search._after(escaping, ((0, 3), (0, 0)))
-    assert not draw
-    escaping._legal = escaping._find()
-    root = plain_search.Node(escaping, 1.0, 0.0)
-    root.expand(random.Random(0))
-    assert root.children[(0, 3), (0, 0)].value == -1.0  # of the attackers, who move there
+def test_the_plain_search_gives_ends_their_exact_value():
+    rules = BrandubRules()
+    repeated = rules.start()
+    for move in ("d1-c1", "d3-c3", "c1-d1"):
+        repeated = rules.step(repeated, action_of(move))
+    node = notebook.Node(repeated, 1.0, 0.0)
+    node.expand(random.Random(0))
+    assert node.children[action_of("c3-d3")].value == 0.0  # the start comes back: a draw
+    escaping = notebook.Node(rules.position("3K3/7/7/7/7/7/3t3 d"), 1.0, 0.0)
+    escaping.expand(random.Random(0))
+    assert escaping.children[action_of("d7-a7")].value == -1.0  # seen by the attackers, who would move next
 
 
 @pytest.mark.slow
-def test_the_table_game_keeps_every_law():
-    check_game(TableGame(actions=9, legal=4, depth=3, width=8))
+def test_the_layered_game_keeps_every_law():
+    check_game(LayeredGame(actions=9, legal=4, depth=3, width=8))
 
 
 def test_all_positions_of_the_table_game_have_equal_counts_of_legal_actions():
-    game = TableGame(actions=9, legal=4, depth=3, width=8)
+    game = LayeredGame(actions=9, legal=4, depth=3, width=8)
     mask = jax.vmap(game.legal_action_mask)(openings(game, 16))
     assert np.all(np.sum(mask, axis=1) == 4)
     with pytest.raises(ValueError, match=r"legal must be 1\.\.9, the number of actions, got 10"):
-        TableGame(actions=9, legal=10)
+        LayeredGame(actions=9, legal=10)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.benchmark.table_game import TableGame
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.forced_playouts import puct, without_forced
+from benchmarks.rules.layered_game import LayeredGame
 
 ACTIONS, TREES = 9, 8
-GAME = TableGame(ACTIONS, ACTIONS, depth=1, width=64)
+GAME = LayeredGame(ACTIONS, ACTIONS, depth=1, width=64)
 C_PUCT, FORCED = np.float32(1.25), np.float32(2.0)
 
 

@@ -1,4 +1,4 @@
-"""m,n,k rules in slow plain Python on lists of cells, to check `azjax.games.mnk` against.
+"""m,n,k rules in plain Python on lists of cells.
 
 Cells are 0 (empty), 1 (player 0) or 2 (player 1), row-major from the top left.
 """
@@ -53,7 +53,7 @@ class MnkRules:
         return [cell if cell in legal else -1 for cell in range(self.num_cells)]
 
     def step(self, position: Position, action: int) -> Position:
-        if action not in self.legal_actions(position):
+        if position.terminal or not 0 <= action < self.num_cells or position.board[action]:
             return dataclasses.replace(position, rewards=(0.0, 0.0))
         board = list(position.board)
         board[action] = position.player + 1

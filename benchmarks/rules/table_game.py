@@ -16,7 +16,7 @@ import numpy as np
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import Game
-from oracles import puct
+from benchmarks.searches import puct
 
 
 class Tables(NamedTuple):
@@ -155,7 +155,7 @@ def _tables(seed: int, width: int, depth: int, num_actions: int, max_legal_actio
 
 
 class Position(NamedTuple):
-    """A plain-Python position; see `oracles.puct.Position`."""
+    """A plain-Python position; see `benchmarks.searches.puct.Position`."""
 
     node: int
     player: int

@@ -1,4 +1,4 @@
-"""Brandub in slow plain Python on lists of cells, to check `azjax.games.tafl` against.
+"""Brandub in plain Python on lists of cells.
 
 Cells are 0 (empty), 1 (attacker), 2 (defender) or 3 (king), row-major from the top left; squares are pairs
 (row, column). Attackers are player 0.
@@ -18,13 +18,15 @@ CORNERS = ((0, 0), (0, 6), (6, 0), (6, 6))
 DOWN, UP, RIGHT, LEFT = DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 RESULTS = {"king_captured": 1.0, "king_escaped": -1.0, "attackers_gone": -1.0}
 
+OWNERS = (None, 0, 1, 1)
+
 Square = tuple[int, int]
 Board = tuple[int, ...]
 
 
 def owner(piece: int) -> int | None:
     """0 or 1, whose piece it is; None for an empty square."""
-    return {EMPTY: None, ATTACKER: 0, DEFENDER: 1, KING: 1}[piece]
+    return OWNERS[piece]
 
 
 def on_board(square: Square) -> bool:
@@ -63,20 +65,41 @@ def action_of(move: str) -> int:
     return (SIZE * row + column) * 24 + way * 6 + abs(down + right) - 1
 
 
+def _rays() -> list[list[list[tuple[int, int, bool, bool]]]]:
+    """By square and direction: (cell, action, castle, corner) of each cell on the way to the edge."""
+    rays = []
+    for square in range(SIZE * SIZE):
+        ways = []
+        for way, direction in enumerate(DIRECTIONS):
+            targets = [beside(divmod(square, SIZE), direction, distance) for distance in range(1, SIZE)]
+            ways.append(
+                [
+                    (SIZE * to[0] + to[1], square * 24 + way * 6 + index, to == CASTLE, to in CORNERS)
+                    for index, to in enumerate(targets)
+                    if on_board(to)
+                ]
+            )
+        rays.append(ways)
+    return rays
+
+
+RAYS = _rays()
+PIECES = ((ATTACKER,), (DEFENDER, KING))
+
+
 @functools.lru_cache(maxsize=1000)
 def moves(board: Board, player: int) -> tuple[int, ...]:
     """The actions of a player, ascending."""
-    found = []
-    for square in range(SIZE * SIZE):
-        if owner(board[square]) != player:
+    found, own = [], PIECES[player]
+    for square, piece in enumerate(board):
+        if piece not in own:
             continue
-        for way, direction in enumerate(DIRECTIONS):
-            for distance in range(1, SIZE):
-                to = beside(divmod(square, SIZE), direction, distance)
-                if not on_board(to) or at(board, to) != EMPTY:
+        for ray in RAYS[square]:
+            for cell, action, castle, corner in ray:
+                if board[cell]:
                     break
-                if to != CASTLE and (to not in CORNERS or board[square] == KING):
-                    found.append(square * 24 + way * 6 + distance - 1)
+                if not castle and (piece == KING or not corner):
+                    found.append(action)
     return tuple(found)
 
 
@@ -122,7 +145,7 @@ class BrandubRules:
         return [] if position.terminal else list(moves(position.board, position.player))
 
     def step(self, position: Position, action: int) -> Position:
-        if action not in self.legal_actions(position):
+        if position.terminal or action not in moves(position.board, position.player):
             return dataclasses.replace(position, rewards=(0.0, 0.0))
         origin, to = squares_of(action)
         board = list(position.board)
@@ -214,7 +237,7 @@ class BrandubRules:
             return "king_escaped"
         if self.attackers_gone == "defenders_win" and ATTACKER not in board:
             return "attackers_gone"
-        if self.repetition == "draw" and (board, position.player) in position.earlier:
+        if self.repetition == "draw" and (board, position.player) in position.earlier[: position.since_capture]:
             return "repetition"
         if not moves(board, position.player):
             return "no_moves"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.puct import F32, Result, Rules
+from benchmarks.searches.puct import F32, Result, Rules
 
 Rollout = Callable[[Any], float]
 """position -> the result of a game played on from there, for the player to move: 1, 0 or -1."""

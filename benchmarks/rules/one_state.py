@@ -16,7 +16,7 @@ import numpy as np
 from azjax.games.game import Game
 from azjax.games.protocols import without_history
 from azjax.search import alphazero_policy, evaluators
-from oracles import puct
+from benchmarks.searches import puct
 
 NUM_ROWS = 97  # of the table that judges positions
 NUM_SIMULATIONS = 100
@@ -38,10 +38,10 @@ class HashedPosition:
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """A state and what the rules and the table say of it; see `oracles.puct.Position`.
+    """A state and what the rules and the table say of it; see `benchmarks.searches.puct.Position`.
 
     actions: one a slot, -1 in holes.
-    prior, value: see `oracles.puct.Evaluate`.
+    prior, value: see `benchmarks.searches.puct.Evaluate`.
     """
 
     state: Any
@@ -54,7 +54,7 @@ class Position:
 
 
 class OneStateRules:
-    """See `oracles.puct.Rules`. `params`: prior logits float32 [rows, A] and values float32 [rows]."""
+    """See `benchmarks.searches.puct.Rules`. `params`: prior logits float32 [rows, A] and values float32 [rows]."""
 
     def __init__(self, game: Game, params: tuple[np.ndarray, np.ndarray]):
         logits, values = (jnp.asarray(table) for table in params)

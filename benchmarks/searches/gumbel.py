@@ -1,7 +1,7 @@
 """Gumbel AlphaZero in plain Python, one position at a time, to check `azjax.search.gumbel_policy` against.
 
 Written after Danihelka et al. 2022: algorithm 1 at the root, equation 14 below it, the mixed value of appendix D, and
-the range of Q stretched to 0..1. Arithmetic is float32, slot by slot in ascending order. `K`, `A`: see `oracles.puct`.
+the range of Q stretched to 0..1. Arithmetic is float32, slot by slot in ascending order. `K` and `A` as in `puct.py`.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.puct import F32, LARGEST_TABLE, Evaluate, Node, Result, Rules
+from benchmarks.searches.puct import F32, LARGEST_TABLE, Evaluate, Node, Result, Rules
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A game of random tables, whose sizes can be chosen freely: for how the time of a search grows with them.
+"""A random game whose numbers of actions, legal actions and plies are chosen freely: to see how a search scales.
 
 Axis letters: `M` nodes of the game, `A` actions, `K` slots.
 """
@@ -16,7 +16,7 @@ from azjax.games.game import Game
 
 
 @pytree_dataclass
-class TableState:
+class LayeredState:
     """Attributes: see `azjax.games.game.State`.
 
     node: int32 [].
@@ -29,7 +29,7 @@ class TableState:
 
 
 @dataclasses.dataclass(frozen=True)
-class TableGame(Game):
+class LayeredGame(Game[LayeredState]):
     """Every node has the same number of legal actions, which differ from node to node, and every game ends at `depth`.
 
     Attributes:
@@ -43,7 +43,7 @@ class TableGame(Game):
     legal: int
     depth: int = 8
     width: int = 1024
-    name: str = "table"
+    name: str = "layered"
 
     def __post_init__(self) -> None:
         if not 1 <= self.legal <= self.actions:
@@ -73,35 +73,35 @@ class TableGame(Game):
         actions = np.stack([generator.permutation(self.actions)[: self.legal] for _ in range(nodes)])
         return np.sort(actions, axis=1).astype(np.int32), generator.integers(-1, 2, nodes).astype(np.float32)
 
-    def init(self, key: chex.PRNGKey) -> TableState:
+    def init(self, key: chex.PRNGKey) -> LayeredState:
         del key
-        return TableState(jnp.int32(0), jnp.int32(0), jnp.bool_(False), jnp.zeros(2, jnp.float32))
+        return LayeredState(jnp.int32(0), jnp.int32(0), jnp.bool_(False), jnp.zeros(2, jnp.float32))
 
-    def step(self, state: TableState, action: chex.Array) -> TableState:
+    def step(self, state: LayeredState, action: chex.Array) -> LayeredState:
         actions, results = self._tables
-        layer, place = state.node // self.width, state.node % self.width
+        layer, column = state.node // self.width, state.node % self.width
         legal = ~state.terminated & jnp.any(jnp.asarray(actions)[state.node] == action)
         # Any fixed rule serves that spreads the children over the next layer.
-        child = (layer + 1) * self.width + (place * 31 + action * 17 + 1) % self.width
+        child = (layer + 1) * self.width + (column * 31 + action * 17 + 1) % self.width
         ended = layer + 1 == self.depth
         result = jnp.where(legal & ended, jnp.asarray(results)[child], 0.0)
-        return TableState(
+        return LayeredState(
             node=jnp.where(legal, child, state.node),
             current_player=jnp.where(legal, 1 - state.current_player, state.current_player),
             terminated=state.terminated | (legal & ended),
             rewards=jnp.stack([result, -result]),
         )
 
-    def legal_action_mask(self, state: TableState) -> chex.Array:
+    def legal_action_mask(self, state: LayeredState) -> chex.Array:
         return jnp.zeros(self.actions, bool).at[self._legal_actions_of(state)].set(~state.terminated)
 
-    def legal_slots(self, state: TableState) -> tuple[chex.Array, chex.Array]:
+    def legal_slots(self, state: LayeredState) -> tuple[chex.Array, chex.Array]:
         valid = jnp.broadcast_to(~state.terminated, (self.legal,))
         return jnp.where(valid | (self.legal == self.actions), self._legal_actions_of(state), 0), valid
 
-    def _legal_actions_of(self, state: TableState) -> chex.Array:
+    def _legal_actions_of(self, state: LayeredState) -> chex.Array:
         """int32 [K]; where K == A, slot a is action a."""
         return jnp.asarray(self._tables[0])[state.node]
 
-    def observe(self, state: TableState) -> chex.Array:
+    def observe(self, state: LayeredState) -> chex.Array:
         return state.node.astype(jnp.float32)[None]

@@ -1,0 +1,55 @@
+"""Connect Four rules in plain Python on columns of discs, from the bottom."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """A position.
+
+    Attributes:
+      columns: the discs of each of the 7 columns from the bottom, 1 (player 0) or 2 (player 1).
+      player: 0 or 1, to move; after the end the player who would be next.
+      terminal: the game is over.
+      rewards: of the step just made, by player.
+    """
+
+    columns: tuple[tuple[int, ...], ...] = ((),) * 7
+    player: int = 0
+    terminal: bool = False
+    rewards: tuple[float, float] = (0.0, 0.0)
+
+
+class ConnectFourRules:
+    """Seven columns, six rows, four in a row win."""
+
+    def start(self) -> Position:
+        return Position()
+
+    def legal_actions(self, position: Position) -> list[int]:
+        """Ascending."""
+        return [] if position.terminal else [c for c, discs in enumerate(position.columns) if len(discs) < 6]
+
+    def step(self, position: Position, action: int) -> Position:
+        if position.terminal or not 0 <= action < 7 or len(position.columns[action]) == 6:
+            return dataclasses.replace(position, rewards=(0.0, 0.0))
+        columns, disc = list(position.columns), position.player + 1
+        columns[action] = (*columns[action], disc)
+        row = len(columns[action]) - 1
+        won = any(
+            1 + _run(columns, action, row, dc, dr) + _run(columns, action, row, -dc, -dr) >= 4
+            for dc, dr in ((1, 0), (0, 1), (1, 1), (1, -1))
+        )
+        rewards = ((1.0, -1.0) if disc == 1 else (-1.0, 1.0)) if won else (0.0, 0.0)
+        full = all(len(discs) == 6 for discs in columns)
+        return Position(tuple(columns), 1 - position.player, won or full, rewards)
+
+
+def _run(columns: list[tuple[int, ...]], column: int, row: int, dc: int, dr: int) -> int:
+    """The discs in a row that are like the one of a cell, from that cell on, without it."""
+    disc, length = columns[column][row], 0
+    while True:
+        column, row = column + dc, row + dr
+        if not (0 <= column < 7 and 0 <= row < len(columns[column])) or columns[column][row] != disc:
+            return length
+        length += 1

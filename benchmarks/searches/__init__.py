@@ -1,0 +1,1 @@
+"""Tree searches in plain Python."""
