@@ -1,17 +1,19 @@
-"""From what a user types to a player: a run folder, a packaged agent, or a spec such as `random` or `uct:1000`."""
+"""Players from specs that a user types: a run folder, a packaged agent, or a name such as `random` or `uct:1000`."""
 
 import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
+from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
-from azjax.evaluation.named_players import NAMED, is_named, named_player, with_options
 from azjax.evaluation.openspiel import OpenSpielPlayer
-from azjax.evaluation.protocols import LANGUAGES
 from azjax.evaluation.seats import Contestant
-from azjax.games.game import Game
+from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
+from azjax.games.game import AnyGame
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
@@ -27,29 +29,29 @@ _FORMS = "; ".join(
         f"a packaged agent ({', '.join(packaged())})",
         "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
-        f"with a game {', '.join(NAMED)}",
-        f"in matches a program by its language ({', '.join(f'{name}:COMMAND' for name in LANGUAGES)})"
+        f"with a game {', '.join(PLAYER_NAMES)}",
+        f"in matches an external program by its protocol ({', '.join(f'{name}:COMMAND' for name in ENGINE_PROTOCOLS)})"
         ", or a bot of OpenSpiel (openspiel:mcts:SIMULATIONS, openspiel:minimax:PLIES)",
     ]
 )
 
 
 def is_trained(spec: str) -> bool:
-    """Whether the spec names a trained agent, which plays at all levels."""
+    """Whether the spec names a trained agent, which has all levels."""
     return _is_run(spec) or spec in packaged()
 
 
 def split_level(spec: str) -> tuple[str, str]:
-    """A trained agent and how it plays, after a colon; any other spec as it is, and nothing."""
-    agent, colon, how = spec.rpartition(":")
-    return (agent, how) if colon and not is_trained(spec) and is_trained(agent) else (spec, "")
+    """The spec of a trained agent, and the level or simulations after its colon; other specs unchanged, and nothing."""
+    agent, colon, level = spec.rpartition(":")
+    return (agent, level) if colon and not is_trained(spec) and is_trained(agent) else (spec, "")
 
 
 def every_checkpoint(spec: str) -> list[str]:
-    """RUN@all as a spec for each checkpoint of the run that is kept; any other spec as it is.
+    """RUN@all as a spec for each checkpoint of the run; any other spec unchanged.
 
     Raises:
-      ValueError: the run has none.
+      InputError: the run has no checkpoints.
     """
     folder, _, which = spec.rpartition("@")
     if which != "all" or not Path(folder).is_dir():
@@ -60,12 +62,12 @@ def every_checkpoint(spec: str) -> list[str]:
     return [f"{folder}@{step}" for step in steps]
 
 
-def game_of(spec: str) -> Game | None:
-    """The game of a trained agent or a solution; None where the spec tells none.
+def game_of(spec: str) -> AnyGame | None:
+    """The game of a trained agent or of a solution; None for other specs.
 
     Raises:
-      RunError: a folder that is not a run's.
-      ValueError: a file that is not a solution.
+      RunError: a folder that is no run's.
+      InputError: a file that is no solution.
     """
     spec, _ = split_level(spec)
     if _is_run(spec):
@@ -77,7 +79,7 @@ def game_of(spec: str) -> Game | None:
 
 def load_player(
     spec: str,
-    game: Game | None = None,
+    game: AnyGame | None = None,
     *,
     num_simulations: int = NUM_SIMULATIONS,
     level: str = "hard",
@@ -87,30 +89,29 @@ def load_player(
     """Makes a player.
 
     Args:
-      spec: a run folder (`runs/tictactoe`; with `@best` or `@120` a certain checkpoint, else the newest sound one), the
-        name of a packaged agent (`tictactoe`), either with a level or the simulations of its search after a colon
-        (`tictactoe:easy`, `tictactoe:400`), which goes before the options; `random`, `optimal` (which solves the game
-        first), `optimal:FILE` (which reads a solution), or a search without a network: `uct:1000`, or with equal
+      spec: a run folder (`runs/tictactoe`; a certain checkpoint with `@best` or `@120`, else the newest sound one), or
+        the name of a packaged agent (`tictactoe`), either with a level or the simulations of its search after a colon
+        (`tictactoe:easy`, `tictactoe:400`), which override the options; `random`; `optimal` (which solves the game
+        first); `optimal:FILE` (which reads a solution); or a search without a network: `uct:1000`, or with equal
         priors `uniform:64`, `rollout:1000`, `random:64`.
-      game: what it plays; trained agents and a solution know their own.
+      game: the game to play; trained agents and solutions have their own.
       num_simulations: of a trained agent's search.
-      level: how a trained agent plays: `easy` draws from the network's policy, `medium` takes its best move, `hard`
-        searches.
-      solver: the search proves wins, losses and draws (of a trained agent: at level `hard`).
-      reuse_tree: the search goes on in the tree below the moves that were played (likewise).
+      level: of a trained agent: `easy` draws from the network's policy, `medium` plays its best move, `hard` searches.
+      solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
+      reuse_tree: the search keeps the tree below the moves that are played (a trained agent's at level `hard`).
 
     Raises:
-      ValueError: an unknown spec or level, no game, another game than the agent's, or an option of a search for a
-        player whose search does not have it.
-      RunError: a folder that is not a run's, or one without a sound checkpoint.
+      InputError: an unknown spec or level, no game, another game than the agent's, or a search option that the player
+        does not have.
+      RunError: a folder that is no run's, or one without a sound checkpoint.
     """
-    spec, how = split_level(spec)
-    if how in LEVELS:
-        level = how
-    elif how:
-        if not (how.isascii() and how.isdigit()):
-            raise InputError(f"{spec}:{how}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
-        num_simulations = int(how)
+    spec, suffix = split_level(spec)
+    if suffix in LEVELS:
+        level = suffix
+    elif suffix:
+        if not (suffix.isascii() and suffix.isdigit()):
+            raise InputError(f"{spec}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
+        num_simulations = int(suffix)
     if level not in LEVELS:
         raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if num_simulations < 1:
@@ -123,51 +124,50 @@ def load_player(
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
         raise InputError(f"{spec!r} is no trained agent; a player by name needs a game too. Players: {_FORMS}")
-    if not is_named(spec):
+    if not is_player_name(spec):
         raise InputError(f"unknown player {spec!r}; players: {_FORMS}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
-class Mind(NamedTuple):
-    """What a search of a player asks: see `azjax.search.alphazero_policy`."""
+class SearchSpec(NamedTuple):
+    """The arguments of `azjax.search.alphazero_policy` that belong to a player."""
 
     evaluator: Evaluator
-    params: Any
+    params: PyTree
     c_puct: float
 
 
-def load_mind(spec: str, game: Game) -> Mind:
-    """The network of a trained agent; random rollouts for every other player.
+def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
+    """A search with the network of a trained agent, or with random rollouts for every other player.
 
     Raises:
-      ValueError: as `load_player`.
-      RunError: as `load_player`.
+      InputError, RunError: as `load_player`.
     """
     spec, _ = split_level(spec)
     if not is_trained(spec):
-        return Mind(evaluators.rollout(game), None, 1.25)
+        return SearchSpec(evaluators.rollout(game), None, 1.25)
     agent = _agent(spec)
-    return Mind(evaluators.network(agent.network, agent.game), agent.variables, agent.c_puct)
+    return SearchSpec(evaluators.network(agent.network, agent.game), agent.variables, agent.c_puct)
 
 
-def load_opponent(spec: str, game: Game | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
-    """Makes a player for matches, named as it was typed.
+def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
+    """Makes a player for matches, named by its spec.
 
     Args:
-      spec: as for `load_player`, or a program of somebody else's, by the language that it speaks: `gtp:COMMAND`,
-        `opentafl:COMMAND`, `line:COMMAND`; or a bot of OpenSpiel's: `openspiel:mcts:1000`, `openspiel:minimax:6`.
-      game: what it plays; trained agents and a solution know their own.
+      spec: as for `load_player`; or an external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
+        `line:COMMAND`; or a bot of OpenSpiel: `openspiel:mcts:1000`, `openspiel:minimax:6`.
+      game: the game to play; trained agents and solutions have their own.
       seconds: for each answer of a program.
       processes: of a program, for games side by side.
 
     Raises:
-      ValueError: as `load_player`, or an option out of range.
+      InputError: as `load_player`, or an option out of range.
       RunError: as `load_player`.
     """
-    language, colon, command = spec.partition(":")
-    if colon and language in LANGUAGES:
-        return ExternalPlayer(spec, language, command, seconds, processes)
-    if language == "openspiel":
+    kind, colon, command = spec.partition(":")
+    if colon and kind in ENGINE_PROTOCOLS:
+        return ExternalPlayer(spec, kind, command, seconds, processes)
+    if kind == "openspiel":
         algorithm, _, number = command.partition(":")
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
@@ -176,15 +176,17 @@ def load_opponent(spec: str, game: Game | None = None, *, seconds: float = 10.0,
 
 
 def _is_run(spec: str) -> bool:
-    """Whether the spec names a folder, which beats a packaged agent of its name."""
+    """Whether the spec names a folder, which takes precedence over a packaged agent of the same name."""
     folder, _, checkpoint = spec.rpartition("@")
     return Path(spec).is_dir() or (bool(folder) and ":" not in checkpoint and Path(folder).is_dir())
 
 
-def _trained(spec: str, game: Game | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool) -> Player:
+def _trained(
+    spec: str, game: AnyGame | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool
+) -> Player:
     agent = _agent(spec)
     if game not in (None, agent.game):
-        raise InputError(f"{spec} was trained on {agent.game}, asked to play {game}")
+        raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
     if level == "hard":
         return search_player(
             agent.game,
@@ -194,22 +196,21 @@ def _trained(spec: str, game: Game | None, num_simulations: int, level: str, sol
             c_puct=agent.c_puct,
             solver=solver,
             reuse_tree=reuse_tree,
-            name=with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
+            name=name_with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
 
 
 def _agent(spec: str) -> Agent:
-    return _of_run(*_split(spec)) if _is_run(spec) else load_agent(spec)
-
-
-def _of_run(folder: str, step: int | None) -> Agent:
+    if not _is_run(spec):
+        return load_agent(spec)
+    folder, step = _split(spec)
     game, config = load_run(folder)
     return Agent(game, config.make_network(), load_variables(folder, step)[1], config.hyper.c_puct)
 
 
 def _split(spec: str) -> tuple[str, int | None]:
-    """The folder, and the checkpoint asked for."""
+    """The folder, and the checkpoint; None for the newest sound one."""
     folder, at, checkpoint = spec.rpartition("@")
     if not at or Path(spec).is_dir():
         return spec, None

@@ -5,9 +5,10 @@ from small_run import SMALL
 
 import azjax
 from azjax.agents import every_checkpoint, game_of, is_trained, load_player, split_level
-from azjax.evaluation import judge, start_memory
+from azjax.core.errors import RunError
+from azjax.evaluation import choose, start_memory
 from azjax.games.registry import make
-from azjax.runs import RunError, train
+from azjax.runs import train
 
 GAME = make("connect2")
 
@@ -19,19 +20,19 @@ def run(tmp_path_factory):
     return str(folder)
 
 
-def _judge(player, text="____"):
+def _choose(player, text="____"):
     states = jax.tree.map(lambda leaf: leaf[None], GAME.from_text(text))
-    return jax.device_get(judge(player, jax.random.key(0), states))
+    return jax.device_get(choose(player, jax.random.key(0), states))
 
 
-def test_a_run_folder_knows_its_game(run):
+def test_the_game_of_a_run_folder(run):
     assert is_trained(run)
     assert game_of(run) == GAME
     assert game_of("random") is None
 
 
 def test_the_three_levels_of_a_trained_agent(run):
-    easy, medium, hard = (_judge(load_player(run, level=level)) for level in ("easy", "medium", "hard"))
+    easy, medium, hard = (_choose(load_player(run, level=level)) for level in ("easy", "medium", "hard"))
     # Easy draws from the network's policy, medium takes its best move.
     np.testing.assert_allclose(easy.probabilities, easy.preferences)
     assert easy.probabilities[0].max() < 1
@@ -43,26 +44,26 @@ def test_the_three_levels_of_a_trained_agent(run):
 
 
 def test_a_certain_checkpoint_can_be_named(run):
-    latest, last, earlier = (_judge(load_player(f"{run}{at}", level="easy")) for at in ("", "@4", "@2"))
+    latest, last, earlier = (_choose(load_player(f"{run}{at}", level="easy")) for at in ("", "@4", "@2"))
     np.testing.assert_array_equal(latest.probabilities, last.probabilities)
     assert not np.array_equal(latest.probabilities, earlier.probabilities)
-    best = _judge(load_player(f"{run}@best", level="easy"))
+    best = _choose(load_player(f"{run}@best", level="easy"))
     assert any(np.array_equal(best.probabilities, other.probabilities) for other in (last, earlier))
 
 
 def test_the_players_by_name():
     assert load_player("random", GAME).name == "random"
-    np.testing.assert_array_equal(_judge(load_player("optimal", GAME)).probabilities, [[0, 0.5, 0.5, 0]])
+    np.testing.assert_array_equal(_choose(load_player("optimal", GAME)).probabilities, [[0, 0.5, 0.5, 0]])
     uniform = load_player("uniform:50", GAME)
     assert uniform.name == "uniform:50"
-    assert _judge(uniform).probabilities[0].argmax() in (1, 2)
+    assert _choose(uniform).probabilities[0].argmax() in (1, 2)
     assert load_player("rollout:8", GAME).name == "rollout:8"
     uct = load_player("uct:60", GAME)
     assert uct.name == "uct:60"
-    assert _judge(uct).probabilities[0].argmax() in (1, 2)
+    assert _choose(uct).probabilities[0].argmax() in (1, 2)
 
 
-def test_searches_take_a_solver_and_keep_their_tree(run):
+def test_searches_take_the_options_solver_and_reuse_tree(run):
     options = {"solver": True, "reuse_tree": True}
     assert load_player("uniform:50", GAME, **options).name == "uniform:50 + solver + reused tree"
     trained = load_player(run, **options)
@@ -71,7 +72,7 @@ def test_searches_take_a_solver_and_keep_their_tree(run):
     state = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
     assert start_memory(trained, state) is not None
     # 64 simulations are enough to prove that the start of connect2 is won.
-    assert _judge(trained).value[0] == 1
+    assert _choose(trained).value[0] == 1
     assert load_player("uct:60", GAME, solver=True).name == "uct:60 + solver"
 
 
@@ -108,7 +109,7 @@ def test_a_player_by_name_needs_a_game():
 
 
 def test_an_agent_does_not_play_another_game(run):
-    with pytest.raises(ValueError, match=r"was trained on .*connect2.*, asked to play .*tictactoe"):
+    with pytest.raises(ValueError, match=r"was trained on .*connect2.*, and cannot play .*tictactoe"):
         load_player(run, make("tictactoe"))
 
 
@@ -121,7 +122,7 @@ def test_unknown_levels_and_missing_checkpoints_are_refused(run):
         load_player(f"{run}@3")
 
 
-def test_the_package_offers_it():
+def test_load_player_is_a_public_name():
     assert azjax.load_player is load_player
 
 
@@ -136,7 +137,7 @@ def test_all_checkpoints_of_a_run_can_be_named(run):
     assert every_checkpoint(f"{run}@best") == [f"{run}@best"]
 
 
-def test_a_trained_agent_may_name_how_it_plays(run):
+def test_a_spec_may_end_with_a_level_or_simulations(run):
     assert split_level(f"{run}:400") == (str(run), "400")
     assert split_level("uct:400") == ("uct:400", "")
     assert load_player(f"{run}:400").name == "network + 400 simulations"

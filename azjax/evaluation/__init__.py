@@ -1,39 +1,44 @@
-"""How well a player plays: exactly on solved games, in matches elsewhere."""
+"""Measuring players: exactly on solved games, in matches elsewhere."""
 
-from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes, tabulate
+from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
-from azjax.evaluation.matches import MatchResult, Record, play_match, play_round_robin
+from azjax.evaluation.matches import MatchResult, Record, make_device_match, play_match, play_round_robin
+from azjax.evaluation.move_counts import perft
+from azjax.evaluation.player_tables import tabulate
 from azjax.evaluation.players import (
-    Judgement,
+    MoveChoice,
     Player,
     RememberingPolicy,
     SearchingPolicy,
     TimedPolicy,
     act,
-    judge,
-    network_player,
+    choose,
     observe,
-    optimal_player,
-    random_player,
     search,
-    search_player,
     start_memory,
-    uct_player,
-    with_simulations,
 )
 from azjax.evaluation.ratings import Ratings, rate
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
-from azjax.evaluation.solver import perft, solve
+from azjax.evaluation.solver import solve
+from azjax.evaluation.standard_players import (
+    named_player,
+    network_player,
+    optimal_player,
+    random_player,
+    search_player,
+    uct_player,
+    with_simulations,
+)
 
 __all__ = [
     "ExactReport",
     "ExternalPlayer",
     "GameRecord",
-    "Judgement",
     "MatchResult",
+    "MoveChoice",
     "Player",
     "Ratings",
     "Record",
@@ -44,13 +49,15 @@ __all__ = [
     "TimedPolicy",
     "act",
     "check_can_save",
+    "choose",
     "exact_report",
     "expected_outcome",
     "game_of_solution",
-    "judge",
     "load_games",
     "load_solution",
+    "make_device_match",
     "mistakes",
+    "named_player",
     "network_player",
     "observe",
     "optimal_player",

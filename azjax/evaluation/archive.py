@@ -1,48 +1,43 @@
-"""What is kept of a game in a file, a solution or an agent: arrays, which are checked before they are believed.
+"""Files that are written completely or not at all, and archives: NumPy files (`.npz`) that are checked when read.
 
-A file is a NumPy archive (`.npz`): the arrays, and a manifest in JSON with the game, its options and the SHA-256 of the
+An archive belongs to a game. It holds arrays, and a manifest in JSON with the game, its options and the SHA-256 of the
 arrays.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from azjax.core.errors import FileError, InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.games.registry import make, options_of
 
 _FORMAT = 1
 _MANIFEST = "manifest"
 
+Arrays = dict[str, np.ndarray]
+Manifest = dict[str, Any]
+"""JSON."""
 
-def save_archive(
-    path: str | Path, kind: str, game: Game, manifest: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> None:
-    """Writes a file, whole or not at all.
 
-    Args:
-      path: of the file.
-      kind: what it holds: `solution` or `agent`.
-      game: what it belongs to.
-      manifest: what else it tells; JSON.
-      arrays: of any number and shape.
+@contextlib.contextmanager
+def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write to, which replaces `path` once the block ends without an error.
 
     Raises:
-      OSError: it could not be written; what stood there before stays.
+      FileError: it could not be written; an existing file is unchanged.
     """
     path = Path(path)
-    head = {"kind": kind, "format": _FORMAT, "game": game.name, "options": options_of(game)}
-    told = head | manifest | {"sha256": digest(arrays)}
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
-            content: dict[str, Any] = {_MANIFEST: np.array(json.dumps(told)), **arrays}
-            np.savez_compressed(file, **content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
@@ -52,18 +47,30 @@ def save_archive(
         part.unlink(missing_ok=True)
 
 
-def load_archive(path: str | Path, kind: str) -> tuple[Game, dict[str, Any], dict[str, np.ndarray]]:
-    """Reads a file and checks all of its bytes.
+def save_archive(path: str | Path, kind: str, game: AnyGame, manifest: Manifest, arrays: Arrays) -> None:
+    """Writes an archive.
 
     Args:
-      path: what `save_archive` wrote.
-      kind: what it must hold.
-
-    Returns:
-      the game, the manifest and the arrays.
+      path: the file.
+      kind: of the content: `solution` or `agent`.
+      game: the game that the content belongs to.
+      manifest: further entries.
+      arrays: by name.
 
     Raises:
-      ValueError: no such file, one of another kind, or a damaged one.
+      FileError: it could not be written; an existing file is unchanged.
+    """
+    head = {"kind": kind, "format": _FORMAT, "game": game.name, "options": options_of(game)}
+    content = np.array(json.dumps(head | manifest | {"sha256": digest(arrays)}))
+    with write_atomically(path) as file:
+        np.savez_compressed(file, **{_MANIFEST: content, **arrays})  # type: ignore[arg-type]
+
+
+def load_archive(path: str | Path, kind: str) -> tuple[AnyGame, Manifest, Arrays]:
+    """Reads an archive of this kind and checks all of its bytes.
+
+    Raises:
+      InputError: the file is missing, damaged, or of another kind.
     """
     game, manifest, arrays = _read(path, kind, with_arrays=True)
     if digest(arrays) != manifest.get("sha256"):
@@ -71,16 +78,25 @@ def load_archive(path: str | Path, kind: str) -> tuple[Game, dict[str, Any], dic
     return game, manifest, arrays
 
 
-def game_of_archive(path: str | Path, kind: str) -> Game:
-    """The game that a file belongs to; arguments and errors are those of `load_archive`."""
+def game_of_archive(path: str | Path, kind: str) -> AnyGame:
+    """The game of an archive; arguments and errors are those of `load_archive`."""
     return _read(path, kind, with_arrays=False)[0]
 
 
-def _read(path: str | Path, kind: str, *, with_arrays: bool) -> tuple[Game, dict[str, Any], dict[str, np.ndarray]]:
+def digest(arrays: Arrays) -> str:
+    """SHA-256 of the arrays' names, dtypes, shapes and bytes."""
+    sha256 = hashlib.sha256()
+    for name in sorted(arrays):
+        sha256.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
+        sha256.update(np.ascontiguousarray(arrays[name]).data)
+    return sha256.hexdigest()
+
+
+def _read(path: str | Path, kind: str, *, with_arrays: bool) -> tuple[AnyGame, Manifest, Arrays]:
     try:
-        # Opened here: NumPy does not close what it cannot read.
+        # Opened here, since NumPy does not close a file that it cannot read.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            manifest = json.loads(str(archive[_MANIFEST]))
+            manifest: Manifest = json.loads(str(archive[_MANIFEST]))
             if (manifest["kind"], manifest["format"]) != (kind, _FORMAT):
                 raise InputError(
                     f"it is of kind {manifest['kind']}, format {manifest['format']}, not {kind}, {_FORMAT}"
@@ -91,12 +107,3 @@ def _read(path: str | Path, kind: str, *, with_arrays: bool) -> tuple[Game, dict
         raise InputError(f"there is no {kind} file {path}") from None
     except Exception as error:  # a damaged archive can raise any
         raise InputError(f"{path} is no {kind} file, or is damaged: {error}") from error
-
-
-def digest(arrays: dict[str, np.ndarray]) -> str:
-    """SHA-256 of the arrays' names, types and bytes."""
-    sha256 = hashlib.sha256()
-    for name in sorted(arrays):
-        sha256.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        sha256.update(np.ascontiguousarray(arrays[name]).data)
-    return sha256.hexdigest()

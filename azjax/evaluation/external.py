@@ -1,25 +1,23 @@
-"""Players that are other people's programs.
+"""External programs as players.
 
-What the program does wrong in a game is a loss of that game: an illegal move, no move in time, a crash, output without
-end, a refusal. It is then ended, and started again for its next game. That it cannot be started, or does not speak the
-language or know the game, is an error, and nothing is played.
+A program loses a game by its own fault there: an illegal move, no move in time, a crash, endless output, a refusal. It
+is then ended, and started again for its next game. A program that cannot be started, or does not know the protocol or
+the game, is an error, and no game is played.
 """
 
 import concurrent.futures
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-import chex
 import jax
 import numpy as np
+from jaxtyping import Int, Int32, PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.evaluation.host_step import step_one
-from azjax.evaluation.openings import start_text
-from azjax.evaluation.program import Program, ProgramError
-from azjax.evaluation.protocols import LANGUAGES
-from azjax.games.game import Game
+from azjax.evaluation.engine_process import EngineError, EngineProcess
+from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
+from azjax.evaluation.host_games import host_step, start_text
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 
 _SECONDS_TO_START = 30.0
@@ -27,115 +25,126 @@ _SECONDS_TO_START = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class ExternalPlayer:
-    """A program that plays.
+    """An external program that plays.
 
     Attributes:
-      name: for people.
-      language: `gtp`, `opentafl` or `line`, see `azjax.evaluation.protocols`.
-      command: that starts it.
+      name: for display.
+      protocol: `gtp`, `opentafl` or `line`, see `azjax.evaluation.engine_protocols`.
+      command: starts the program.
       seconds: for each answer.
       processes: games that are played side by side, each by a process of its own.
     """
 
     name: str
-    language: str
+    protocol: str
     command: str
     seconds: float = 10.0
     processes: int = 1
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            raise InputError(f"unknown language {self.language!r}; available: {', '.join(LANGUAGES)}")
+        if self.protocol not in ENGINE_PROTOCOLS:
+            raise InputError(f"unknown protocol {self.protocol!r}; available: {', '.join(ENGINE_PROTOCOLS)}")
         if not self.seconds > 0:
             raise InputError(f"seconds must be more than 0, got {self.seconds}")
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, got {self.processes}")
 
-    def start(self, game: Game) -> Program:
-        """A running program that has been greeted.
+    def start(self, game: AnyGame) -> EngineProcess:
+        """A running process that has confirmed the protocol and the game.
 
         Raises:
-          RuntimeError: it could not be started, or does not understand.
+          RuntimeError: it could not be started, or does not know the protocol or the game.
         """
-        program = None
+        engine = None
         try:
-            program = Program(self.command)
-            LANGUAGES[self.language].greet(program, game, max(self.seconds, _SECONDS_TO_START))
-        except (ProgramError, ValueError) as error:
-            if program is not None:
-                program.close()
+            engine = EngineProcess(self.command)
+            ENGINE_PROTOCOLS[self.protocol].greet(engine, game, max(self.seconds, _SECONDS_TO_START))
+        except (EngineError, ValueError) as error:
+            if engine is not None:
+                engine.close()
             raise RuntimeError(f"{self.name} cannot play {game.name}: {error}") from None
-        return program
+        return engine
 
 
 @dataclasses.dataclass
 class _Seat:
-    """One game of a program: the state that it knows, and how many moves led there; no program before the first."""
+    """One game of a program.
 
-    program: Program | None = None
+    Attributes:
+      state: the last state that the program knows.
+      engine: None until the program is started.
+      seat: 0 or 1.
+      start: the start's text; None for the game's own.
+      num_sent: actions that the program knows; -1 until it knows of the game.
+    """
+
+    state: State | None = None
+    engine: EngineProcess | None = None
     seat: int = 0
     start: str | None = None
-    state: Any = None
-    told: int = -1
+    num_sent: int = -1
 
 
 class ExternalSeats:
     """A program's seats in games that are played side by side. `close` ends all processes."""
 
-    def __init__(self, player: ExternalPlayer, game: Game) -> None:
-        self._player, self._game, self._language = player, game, LANGUAGES[player.language]
+    def __init__(self, player: ExternalPlayer, game: AnyGame) -> None:
+        self._player, self._game, self._protocol = player, game, ENGINE_PROTOCOLS[player.protocol]
         self._seats = [_Seat() for _ in range(player.processes)]
-        self._seats[0].program = player.start(game)  # so that an error comes before the first game
+        self._seats[0].engine = player.start(game)  # so that an error comes before the first game
 
-    def begin(self, seats: np.ndarray, starts: Any, states: Any) -> None:
-        """Sits down at new games, at most `processes`; the moves that led to `states` are told with those after."""
+    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+        """Begins new games, at most `processes`; the opening is sent together with the moves after it."""
         del states
         for row, seat in enumerate(seats.tolist()):
-            state = jax.tree.map(lambda leaf, at=row: leaf[at], starts)
-            self._seats[row] = _Seat(self._seats[row].program, seat, start_text(self._game, state), state)
+            state = jax.tree.map(lambda leaf, row=row: leaf[row], starts)
+            self._seats[row] = _Seat(state, self._seats[row].engine, seat, start_text(self._game, state))
 
-    def choose(self, key: chex.PRNGKey, states: Any, rows: np.ndarray, played: Sequence[Sequence[int]]) -> list:
-        """The program's moves, or why it loses a game.
+    def choose(
+        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
+    ) -> Sequence[int | str]:
+        """The program's moves, or the reason why it loses a game.
 
         Raises:
           RuntimeError: the program cannot be started again, or cannot begin at the start.
         """
         del key, states
         with concurrent.futures.ThreadPoolExecutor(len(self._seats)) as threads:
-            return list(threads.map(self._move, rows, [played[row] for row in rows]))
+            return list(threads.map(self._move, rows.tolist(), [played[row] for row in rows]))
 
-    def observe(self, actions: np.ndarray) -> None:
-        """Moves are told when the program is asked for the next one."""
+    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
+        """Does nothing: moves are sent before the program's next move."""
 
     def close(self) -> None:
-        """Ends the programs."""
+        """Ends the processes."""
         for seat in self._seats:
-            if seat.program is not None:
-                seat.program.close(self._language.farewell)
-                seat.program = None
+            if seat.engine is not None:
+                seat.engine.close(self._protocol.farewell)
+                seat.engine = None
 
     def _move(self, row: int, played: Sequence[int]) -> int | str:
-        seat, seconds = self._seats[row], self._player.seconds
-        if seat.program is None:
-            seat.program = self._player.start(self._game)
+        seat, game, protocol, seconds = self._seats[row], self._game, self._protocol, self._player.seconds
+        if seat.engine is None:
+            seat.engine = self._player.start(game)
+        assert seat.state is not None
         try:
-            if seat.told < 0:
-                self._language.new_game(seat.program, self._game, seat.start, seat.seat, seconds)
-                seat.told = 0
-            for action in played[seat.told :]:
-                move, mover = action_to_text(self._game, seat.state, action), int(seat.state.current_player)
-                seat.state = step_one(self._game, seat.state, action)
-                self._language.tell(seat.program, self._game, move, mover, seat.state, seconds)
-            move = self._language.ask(seat.program, seat.seat, seconds)
+            if seat.num_sent < 0:
+                protocol.new_game(seat.engine, game, seat.start, seat.seat, seconds)
+                seat.num_sent = 0
+            for action in played[seat.num_sent :]:
+                move, mover = action_to_text(game, seat.state, action), int(seat.state.current_player)
+                seat.state = host_step(game, seat.state, action)
+                protocol.play(seat.engine, game, move, mover, seat.state, seconds)
+            move = protocol.choose(seat.engine, seat.seat, seconds)
             try:
-                action = action_from_text(self._game, seat.state, move)
+                action = action_from_text(game, seat.state, move)
             except ValueError:
-                raise ProgramError(f"illegal move: {move[:40]!r}") from None
+                raise EngineError(f"illegal move: {move[:40]!r}") from None
         except ValueError as error:
             raise RuntimeError(f"{self._player.name} cannot play this game: {error}") from None
-        except ProgramError as error:
-            seat.program.close()
-            seat.program = None
+        except EngineError as error:
+            seat.engine.close()
+            seat.engine = None
             return str(error)
-        seat.state, seat.told = step_one(self._game, seat.state, action), len(played) + 1
+        seat.state, seat.num_sent = host_step(game, seat.state, action), len(played) + 1
         return action

@@ -1,6 +1,7 @@
 """Matches: many games between two players, each moving first in half of them.
 
-Axis letters: `B` games played side by side.
+`play_match` plays on the host, between any two players. `make_device_match` makes one jitted function of a match
+between two policies. Axis letters: `G` games played side by side.
 """
 
 import collections
@@ -11,24 +12,27 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.pytree import select_rows
 from azjax.evaluation.external import ExternalPlayer
-from azjax.evaluation.host_step import step_all
-from azjax.evaluation.openings import random_openings, starts_of
-from azjax.evaluation.seats import Contestant, Seats, sit_down
+from azjax.evaluation.host_games import host_step, random_openings, starts_of
+from azjax.evaluation.players import Policy, draw
+from azjax.evaluation.seats import Contestant, Seats, make_seats
 from azjax.evaluation.sequential import SequentialTest
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
 
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
+_Games = tuple[State, Float32[Array, "G 2"], Int32[Array, "G"]]  # states, sums of rewards, plies
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """Results of games, as one player sees them."""
+    """Numbers of results of games, for one player."""
 
     wins: int
     draws: int
@@ -40,18 +44,18 @@ class Record:
 
     @property
     def score(self) -> float:
-        """Points a game: 1 for a win, 1/2 for a draw; NaN without games."""
+        """Points per game: 1 for a win, 1/2 for a draw; NaN without games."""
         return (self.wins + self.draws / 2) / self.games if self.games else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95% interval of the score (Wilson 1927), with draws counted as so many more games as they vary less.
+        """Wilson's 95% interval of the score (Wilson 1927), narrowed by the smaller variance of draws.
 
-        Games must be independent: two players without chance in them play the same game again and again.
+        It assumes independent games: two deterministic players repeat the same game.
         """
         if not self.games:
             return 0.0, 1.0
-        # Share of the variance that the draws take away, s (1 - s) - draws / 4; a little less of it in few games.
+        # The share of the variance that draws take away, s (1 - s) - draws / 4; a little less of it in few games.
         no_draws = self.score * (1 - self.score) + _NORMAL_95**2 / (16 * self.games)
         spread = _NORMAL_95**2 / self.games * (1 - self.draws / (4 * self.games * no_draws))
         centre = (self.score + spread / 2) / (1 + spread)
@@ -64,30 +68,35 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class MatchResult:
-    """What a match gave, as its first player sees it.
+    """The games of a match, and its results for the first player.
 
     Attributes:
-      first: name of the first player.
-      second: name of the second one.
-      rewards: of the first player in each game, which it began if the game's number is even; above 0 is a win.
-      actions: of each game, from its start, with its opening.
+      first: name of the first player, who is player 0 in games of even number.
+      second: name of the second player.
+      rewards: of the first player, by game; above 0 is a win.
+      actions: by game, from its start, its opening included.
       starts: NumPy leaves [n, ...]; games 2i and 2i + 1 begin at start i modulo n.
-      accepted: the difference in Elo that a sequential test stopped at; None without one, or where it found neither.
-      forfeits: why each game was lost, where an external player broke it off; None where the rules ended it.
+      accepted: the Elo difference that a sequential test accepted; None without a test, or if it stayed undecided.
+      forfeits: by game, why an external player forfeited it; None where the rules ended it.
     """
 
     first: str
     second: str
     rewards: tuple[float, ...]
     actions: tuple[tuple[int, ...], ...]
-    starts: Any = dataclasses.field(compare=False, repr=False)
+    starts: State = dataclasses.field(compare=False, repr=False)
     accepted: float | None = None
     forfeits: tuple[str | None, ...] = ()
 
     @property
     def plies(self) -> tuple[int, ...]:
-        """Of each game."""
+        """The length of each game."""
         return tuple(len(actions) for actions in self.actions)
+
+    @property
+    def mean_length(self) -> float:
+        """Plies per game."""
+        return sum(self.plies) / len(self.plies)
 
     @property
     def moving_first(self) -> Record:
@@ -98,11 +107,6 @@ class MatchResult:
     def moving_second(self) -> Record:
         """Games in which the first player was player 1."""
         return _record(self.rewards[1::2])
-
-    @property
-    def mean_length(self) -> float:
-        """Plies of a game."""
-        return sum(self.plies) / len(self.plies)
 
     @property
     def total(self) -> Record:
@@ -127,7 +131,7 @@ class MatchResult:
 
     @property
     def score(self) -> float:
-        """Points a game, 0..1."""
+        """Points per game, 0..1."""
         return self.total.score
 
     @property
@@ -137,14 +141,14 @@ class MatchResult:
 
 
 def play_match(
-    game: Game,
+    game: AnyGame,
     first: Contestant,
     second: Contestant,
     num_games: int,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     *,
     batch_size: int = 256,
-    start_states: Any = None,
+    start_states: State | None = None,
     opening_plies: int = 0,
     sequential_test: SequentialTest | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -155,20 +159,20 @@ def play_match(
 
     Args:
       game: the game.
-      first: the player whose result it is.
-      second: the other one.
-      num_games: even, at least 2; the most, where a test may stop the match.
+      first: the player whose results are reported.
+      second: its opponent.
+      num_games: even, at least 2; the maximum, where a test may stop the match.
       key: consumed by the starts and by both players.
       batch_size: games played side by side, at most.
       start_states: unfinished positions to start from in turn, every leaf [n, ...]; the game's own start by default.
-      opening_plies: of random moves that every game begins with, drawn again where they end the game.
-      sequential_test: stops the match after a batch that makes it sure enough.
+      opening_plies: random moves at the beginning of every game, drawn again where they end the game.
+      sequential_test: stops the match after the batch that decides it.
       progress: called with (finished games, num_games) after each batch.
 
     Raises:
-      ValueError: num_games, batch_size or opening_plies out of range, or a finished start.
-      RuntimeError: a game does not end within `max_plies`, openings end the game again and again, or an external player
-        cannot play the game. What it does wrong in a game is a loss of that game.
+      InputError: num_games, batch_size or opening_plies out of range, or a finished start.
+      RuntimeError: a game does not end within `max_plies`, all openings drawn end the game, or an external player
+        cannot play the game. An external player's fault within a game is a loss of that game.
     """
     if num_games < 2 or num_games % 2:
         raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
@@ -183,8 +187,7 @@ def play_match(
         raise InputError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
     else:
         starts = jax.tree.map(np.asarray, start_states)
-    start = np.arange(num_games // 2) % len(starts.terminated)
-    begun = jax.tree.map(lambda leaf: leaf[start], starts)
+    begun = _take(starts, np.arange(num_games // 2) % len(starts.terminated))
     states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun)
     players = (first, second)
     batch_size = min(batch_size, *(side.processes for side in players if isinstance(side, ExternalPlayer)), num_games)
@@ -194,21 +197,23 @@ def play_match(
     forfeits: list[str | None] = []
     accepted = None
     with contextlib.ExitStack() as stack:
-        sides = []
+        sides: list[Seats] = []
         for player in players:
-            sides.append(sit_down(player, game))
+            sides.append(make_seats(player, game))
             stack.callback(sides[-1].close)
         for number, begin in enumerate(range(0, num_games, batch_size)):
             games = np.arange(begin, min(begin + batch_size, num_games))
             pair, seat = games // 2, games % 2
-            for side, of_side in zip(sides, (seat, 1 - seat), strict=True):
-                side.begin(of_side, *(jax.tree.map(lambda leaf, at=pair: leaf[at], tree) for tree in (begun, states)))
-            now = jax.tree.map(lambda leaf, at=pair: leaf[at], states)
-            played = [list(opening) for opening in openings[pair].tolist()]
-            won, broken_off = _play_batch(game, sides, seat, now, jax.random.fold_in(play_key, number), played)
-            rewards += won.tolist()
+            now = _take(states, pair)
+            for side, seat_of_side in zip(sides, (seat, 1 - seat), strict=True):
+                side.begin(seat_of_side, _take(begun, pair), now)
+            played: list[list[int]] = openings[pair].tolist()
+            batch_rewards, batch_forfeits = _play_batch(
+                game, sides, seat, now, jax.random.fold_in(play_key, number), played
+            )
+            rewards += batch_rewards.tolist()
             actions += [tuple(moves) for moves in played]
-            forfeits += broken_off
+            forfeits += batch_forfeits
             if progress is not None:
                 progress(begin + len(games), num_games)
             if sequential_test is not None:
@@ -219,10 +224,10 @@ def play_match(
 
 
 def play_round_robin(
-    game: Game,
+    game: AnyGame,
     players: Sequence[Contestant],
     num_games: int,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     *,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -231,30 +236,84 @@ def play_round_robin(
 
     Args:
       game: the game.
-      players: at least two, each with a name of its own.
+      players: at least two, with different names.
       num_games: of each match.
       key: consumed.
       progress: called with (finished games, games of all matches) after each batch.
       **options: of `play_match`.
 
     Raises:
-      ValueError: fewer than two players, a name twice, or what `play_match` refuses.
+      InputError: fewer than two players, a name twice, or an argument that `play_match` refuses.
     """
     names = [player.name for player in players]
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
     pairs = list(itertools.combinations(players, 2))
-    found = []
+    results = []
     for number, (first, second) in enumerate(pairs):
 
-        def tell(done: int, _: int, before: int = number * num_games) -> None:
+        def report(done: int, _: int, before: int = number * num_games) -> None:
             if progress is not None:
                 progress(before + done, len(pairs) * num_games)
 
-        found.append(
-            play_match(game, first, second, num_games, jax.random.fold_in(key, number), progress=tell, **options)
-        )
-    return found
+        match_key = jax.random.fold_in(key, number)
+        results.append(play_match(game, first, second, num_games, match_key, progress=report, **options))
+    return results
+
+
+def make_device_match(
+    game: AnyGame,
+    first: Policy,
+    second: Policy,
+    *,
+    num_games: int,
+    max_plies: int,
+    start: Callable[[PRNGKeyArray], State] | None = None,
+) -> Callable[[PyTree, PyTree, PRNGKeyArray], Float32[Array, ""]]:
+    """Makes `match(first_params, second_params, key)`: the first policy's points per game (win 1, draw 1/2).
+
+    The function is pure and jittable. Each policy is player 0 in every second game.
+
+    Args:
+      game: the game.
+      first: the policy whose points are counted.
+      second: its opponent.
+      num_games: G, at least 1.
+      max_plies: a game that goes on after so many plies is a draw.
+      start: `start(key)`: the start of a game; the game's own start by default.
+    """
+
+    def match(first_params: PyTree, second_params: PyTree, key: PRNGKeyArray) -> Float32[Array, ""]:
+        start_key, play_key = jax.random.split(key)
+        states = jax.vmap(start or game.init)(jax.random.split(start_key, num_games))
+        seat = jnp.arange(num_games, dtype=jnp.int32) & 1  # of the first policy
+
+        def move(number: int, policy: Policy, params: PyTree, key: PRNGKeyArray, games: _Games) -> _Games:
+            """Plays a ply in the games in which it is this policy's turn."""
+            states, total, plies = games
+            policy_key, draw_key = jax.random.split(key)
+            actions = draw(draw_key, policy(params, policy_key, states).probabilities)
+            following = jax.vmap(game.step)(states, actions)
+            moved = (states.current_player == seat ^ number) & ~states.terminated & (plies < max_plies)
+            total += jnp.where(moved[:, None], following.rewards, 0.0)
+            return select_rows(moved, following, states), total, plies + moved
+
+        def play(carry: tuple[Int32[Array, ""], _Games]) -> tuple[Int32[Array, ""], _Games]:
+            turn, games = carry
+            keys = jax.random.split(jax.random.fold_in(play_key, turn))
+            games = move(0, first, first_params, keys[0], games)
+            return turn + 1, move(1, second, second_params, keys[1], games)
+
+        def goes_on(carry: tuple[Int32[Array, ""], _Games]) -> Bool[Array, ""]:
+            _, (states, _, plies) = carry
+            return jnp.any(~states.terminated & (plies < max_plies))
+
+        games = states, jnp.zeros((num_games, 2)), jnp.zeros(num_games, jnp.int32)
+        _, (_, total, _) = jax.lax.while_loop(goes_on, play, (jnp.int32(0), games))
+        points = jnp.where(seat == 0, total[:, 0], total[:, 1])
+        return (1 + jnp.mean(jnp.clip(points, -1, 1))) / 2
+
+    return match
 
 
 def _record(rewards: Iterable[float]) -> Record:
@@ -262,26 +321,36 @@ def _record(rewards: Iterable[float]) -> Record:
     return Record(signs[1], signs[0], signs[-1])
 
 
+def _take(states: State, index: Int[np.ndarray, "n"]) -> State:
+    taken: State = jax.tree.map(lambda leaf: leaf[index], states)
+    return taken
+
+
 def _play_batch(
-    game: Game, sides: Sequence[Seats], seat: np.ndarray, states: Any, key: chex.PRNGKey, played: list[list[int]]
+    game: AnyGame,
+    sides: Sequence[Seats],
+    seat: Int[np.ndarray, "G"],
+    states: State,
+    key: PRNGKeyArray,
+    played: list[list[int]],
 ) -> tuple[np.ndarray, list[str | None]]:
-    """Plays B games to the end.
+    """Plays G games to the end.
 
     Args:
       game: the game.
-      sides: the first and the second player of the match, who have sat down.
-      seat: int [B]; 0 where the first player is player 0.
-      states: NumPy leaves [B, ...].
+      sides: the seats of the first and of the second player of the match.
+      seat: the number of the first player in each game.
+      states: NumPy leaves [G, ...].
       key: consumed by both players.
-      played: the actions of each game so far; those that follow are added.
+      played: the actions of each game so far; those that follow are appended.
 
     Returns:
-      The first player's sum of rewards, float [B], and why each game was broken off, if it was.
+      The first player's sum of rewards, float [G], and why each game was forfeited, if it was.
     """
     rewards = np.zeros(len(seat))
     forfeits: list[str | None] = [None] * len(seat)
     for ply in range(game.max_plies):
-        running = ~states.terminated & [forfeit is None for forfeit in forfeits]
+        running = ~np.asarray(states.terminated) & [forfeit is None for forfeit in forfeits]
         if not running.any():
             break
         ply_keys = jax.random.split(jax.random.fold_in(key, ply), len(sides))
@@ -289,21 +358,19 @@ def _play_batch(
         for number, (side, side_key) in enumerate(zip(sides, ply_keys, strict=True)):
             # The player to move is read from the state: a player may move twice in a row.
             rows = np.flatnonzero(running & (states.current_player == seat ^ number))
-            chosen = side.choose(side_key, states, rows, played) if len(rows) else []
-            for row, action in zip(rows, chosen, strict=True):
-                if isinstance(action, str):
-                    forfeits[row] = action
-                    running[row] = False
-                    rewards[row] = -1 if number == 0 else 1
+            moves = side.choose(side_key, states, rows, played) if len(rows) else []
+            for row, move in zip(rows, moves, strict=True):
+                if isinstance(move, str):
+                    forfeits[row], running[row], rewards[row] = move, False, (-1, 1)[number]
                 else:
-                    actions[row] = action
-                    played[row].append(action)
+                    actions[row] = move
+                    played[row].append(move)
         for side in sides:
             side.observe(actions)
         # Stepping a finished game changes nothing and pays nothing.
-        states = step_all(game, states, actions)
+        states = host_step(game, states, actions)
         rewards += np.where(running, np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1]), 0.0)
-    over = states.terminated | [forfeit is not None for forfeit in forfeits]
+    over = np.asarray(states.terminated) | [forfeit is not None for forfeit in forfeits]
     if not over.all():
         raise RuntimeError(f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies")
     return rewards, forfeits

@@ -1,12 +1,12 @@
 """Exact solving of games that number their positions: hundreds of millions of numbers, a byte or two each.
 
-Positions are found ply by ply in a table with a byte a number; then only the unfinished ones are kept, by rank: row r
-is the r-th number that is one. Where actions lead is worked out anew whenever it is needed, in batches, so that no
-table by slot is ever kept. Axis letters: `B` batch, `R` rows, `K` slots of the compact table of legal actions, `W`
+Positions are found ply by ply in a table with a byte per number. Then only the unfinished ones are kept, by rank: row r
+is the r-th number of an unfinished position. Where actions lead is computed anew whenever it is needed, in batches, so
+that no table by slot is stored. Axis letters: `B` batch, `R` rows, `K` slots of the compact table of legal actions, `W`
 words of 32 numbers.
 
-A score tells value and distance at once, as chess engines score mates: a win in d plies is 127 - d, a loss in d plies
--(127 - d), a draw 0, for the side to move. The highest score of an action is the best: it wins as soon and loses as
+A score combines value and distance, as chess engines score mates: a win in d plies is 127 - d, a loss in d plies
+-(127 - d), a draw 0, for the side to move. The action of the highest score is the best: it wins as soon and loses as
 late as possible.
 """
 
@@ -16,12 +16,12 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float32, Int, Int8, Int32, UInt8, UInt32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
@@ -29,16 +29,19 @@ from azjax.evaluation.positions import HOLE
 from azjax.evaluation.solution import (
     BLOCK_CHILDREN,
     UNREACHABLE,
+    BestActions,
     Block,
     Progress,
     Solution,
     Summary,
+    check_rows,
     check_solvable,
     no_progress,
     repeats,
     too_many,
 )
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State, reward_of_mover
+from azjax.games.protocols import NumberedGame
 
 MAX_PLIES = 126
 _WIN = 127  # score of a win in 0 plies
@@ -47,6 +50,36 @@ _FINISHED, _UNREACHED = 254, 255  # in the table of plies by number
 _WORD = 32
 _SMALL = 16  # batches of at most this part of a full one are padded less
 _SAMPLE = 1024
+_T = TypeVar("_T")
+
+
+class _Moves(NamedTuple):
+    """All moves of B positions by slot; the values in holes have no meaning.
+
+    Attributes:
+      actions: the actions.
+      valid: no hole.
+      numbers: of the position after the move.
+      ends: the move ends the game.
+      rewards: of the mover.
+      same_player: the mover is to move again.
+    """
+
+    actions: Int32[Array, "B K"]
+    valid: Bool[Array, "B K"]
+    numbers: UInt32[Array, "B K"]
+    ends: Bool[Array, "B K"]
+    rewards: Float32[Array, "B K"]
+    same_player: Bool[Array, "B K"]
+
+
+class _ScoredMoves(NamedTuple):
+    """By slot: actions, children and rewards as in `Block`, and scores, `_LOWEST` in holes."""
+
+    actions: Int32[Array | np.ndarray, "B K"]
+    children: Int32[Array | np.ndarray, "B K"]
+    rewards: Float32[Array | np.ndarray, "B K"]
+    scores: Int8[Array | np.ndarray, "B K"]
 
 
 @pytree_dataclass
@@ -54,89 +87,46 @@ class Scores:
     """The scores of unfinished positions by rank, on the host or on the device.
 
     Attributes:
-      reached: uint32 [W]; bit b of word w tells whether number 32 w + b has a row.
-      before: uint32 [W]; the rows of lower words.
-      scores: int8 [R].
+      reached: bit b of word w says whether number 32 w + b has a row.
+      before: the rows of lower words.
+      scores: by row.
     """
 
-    reached: chex.Array
-    before: chex.Array
-    scores: chex.Array
+    reached: UInt32[Array | np.ndarray, "W"]
+    before: UInt32[Array | np.ndarray, "W"]
+    scores: Int8[Array | np.ndarray, "R"]
 
-    def find(self, numbers: chex.Array) -> chex.Array:
-        """int32: the row of each number, `UNREACHABLE` where there is none."""
+    def find(self, numbers: UInt32[Array, "..."]) -> Int32[Array, "..."]:
+        """The row of each number, `UNREACHABLE` where there is none."""
         at, bit = numbers >> jnp.uint32(5), numbers & jnp.uint32(31)
         word = jnp.asarray(self.reached)[at]
         below = word & ((jnp.uint32(1) << bit) - jnp.uint32(1))
         rows = jnp.asarray(self.before)[at] + jax.lax.population_count(below)
         return jnp.where(word >> bit & jnp.uint32(1) == 1, rows.astype(jnp.int32), UNREACHABLE)
 
-    def judge(self, moves: "_Moves") -> "_Judged":
-        """What the moves of B unfinished positions are worth."""
+    def score(self, moves: _Moves) -> _ScoredMoves:
+        """The scores of the moves of B unfinished positions."""
         rows = self.find(moves.numbers)
         later = jnp.asarray(self.scores).at[rows].get(mode="clip")
         later = later - jnp.sign(later)  # one ply farther away
         later = jnp.where(moves.same_player, later, -later)
         scores = jnp.where(moves.ends, moves.rewards.astype(jnp.int8) * jnp.int8(_WIN - 1), later)
-        return _Judged(
+        return _ScoredMoves(
             actions=jnp.where(moves.valid, moves.actions, HOLE),
             children=jnp.where(moves.valid & ~moves.ends, rows, HOLE),
             rewards=jnp.where(moves.valid, moves.rewards, 0.0),
             scores=jnp.where(moves.valid, scores, jnp.int8(_LOWEST)),
         )
 
-    def best_moves(self, game: Game, states: Any) -> tuple[chex.Array, chex.Array, chex.Array, chex.Array]:
+    def best_moves(self, game: AnyGame, states: State) -> BestActions:
         """See `BestMoves`."""
-        judged = self.judge(_Moves.of(game, states))
-        known = states.terminated | (self.find(jax.vmap(game.position_number)(states)) != UNREACHABLE)
-        legal = judged.actions != HOLE
-        values = jnp.sign(jnp.max(judged.scores, axis=1))
-        best = legal & (jnp.sign(judged.scores) == values[:, None])
+        scored = self.score(_moves(game, states))
+        known = states.terminated | (_find(game, self, states) != UNREACHABLE)
+        legal = scored.actions != HOLE
+        values = jnp.sign(jnp.max(scored.scores, axis=1))
+        best = legal & (jnp.sign(scored.scores) == values[:, None])
         values = jnp.where(states.terminated, 0, values).astype(jnp.float32)
-        return known, values, jnp.where(legal, judged.actions, 0), best
-
-
-class _Judged(NamedTuple):
-    """By slot, [B, K]: actions, children and rewards as in `Block`, and scores int8, `_LOWEST` in holes."""
-
-    actions: chex.Array
-    children: chex.Array
-    rewards: chex.Array
-    scores: chex.Array
-
-
-class _Moves(NamedTuple):
-    """All moves of B positions by slot, [B, K]; what stands in holes has no meaning.
-
-    Attributes:
-      actions: int32.
-      valid: bool; no hole.
-      numbers: uint32; of the position after the move.
-      ends: bool; the move ends the game.
-      rewards: float32; of the mover.
-      same_player: bool; the mover is to move again.
-    """
-
-    actions: chex.Array
-    valid: chex.Array
-    numbers: chex.Array
-    ends: chex.Array
-    rewards: chex.Array
-    same_player: chex.Array
-
-    @classmethod
-    def of(cls, game: Game, states: Any) -> "_Moves":
-        actions, valid = jax.vmap(game.legal_slots)(states)
-        children = jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions)
-        mover = states.current_player[:, None]
-        return cls(
-            actions=actions,
-            valid=valid,
-            numbers=jax.vmap(jax.vmap(game.position_number))(children),
-            ends=children.terminated,
-            rewards=jnp.where(mover == 0, children.rewards[..., 0], children.rewards[..., 1]),
-            same_player=children.current_player == mover,
-        )
+        return known, values, jnp.where(legal, scored.actions, 0), best
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,15 +134,15 @@ class NumberedSolution(Solution):
     """A solution by position number; only unfinished positions have rows.
 
     Attributes:
-      game: the game.
+      game: a `NumberedGame`.
       table: the scores; NumPy leaves.
-      plies: uint8 [R]; of each position, the latest at which it can come.
+      plies: of each position, the latest at which it can occur.
       terminal: reachable positions that are the end.
     """
 
-    game: Game
+    game: AnyGame
     table: Scores
-    plies: np.ndarray
+    plies: UInt8[np.ndarray, "R"]
     terminal: int
 
     @property
@@ -173,64 +163,64 @@ class NumberedSolution(Solution):
         return self.num_rows
 
     @property
-    def values(self) -> np.ndarray:
-        """int8 [R]: what the side to move gets with best play."""
+    def values(self) -> Int8[np.ndarray, "R"]:
+        """The result for the side to move with best play."""
         return np.sign(self.table.scores)
 
     @functools.cached_property
-    def numbers(self) -> np.ndarray:
-        """uint32 [R], ascending."""
-        return np.flatnonzero(np.unpackbits(self.table.reached.view(np.uint8), bitorder="little")).astype(np.uint32)
+    def numbers(self) -> UInt32[np.ndarray, "R"]:
+        """Of the positions, ascending."""
+        reached = np.asarray(self.table.reached).view(np.uint8)
+        return np.flatnonzero(np.unpackbits(reached, bitorder="little")).astype(np.uint32)
 
     @functools.cached_property
     def _on_device(self) -> Scores:
-        return jax.tree.map(jnp.asarray, self.table)
+        scores: Scores = jax.tree.map(jnp.asarray, self.table)
+        return scores
 
-    def distances(self, rows: np.ndarray) -> np.ndarray:
-        """int [n]: plies to the end when the winner hurries and the loser delays; 0 for draws."""
+    def distances(self, rows: Int[np.ndarray, "B"]) -> Int[np.ndarray, "B"]:
+        """Plies to the end when the winner hurries and the loser delays; 0 for draws."""
         scores = self.table.scores[rows].astype(int)
         return np.where(scores == 0, 0, _WIN - abs(scores))
 
-    def unfinished(self, ply: int) -> np.ndarray:
+    def unfinished(self, ply: int) -> Int[np.ndarray, "B"]:
         return np.flatnonzero(self.plies == ply)
 
-    def block(self, rows: np.ndarray) -> Block:
-        states, judged = self._judge(rows)
+    def block(self, rows: Int[np.ndarray, "B"]) -> Block:
+        states, scored = self._score(rows)
         return Block(
             rows=rows,
             states=states,
-            actions=judged.actions,
-            children=judged.children,
-            rewards=judged.rewards,
+            actions=np.asarray(scored.actions),
+            children=np.asarray(scored.children),
+            rewards=np.asarray(scored.rewards),
             values=np.sign(self.table.scores[rows]).astype(np.float32),
-            action_values=np.where(judged.scores == _LOWEST, -np.inf, np.sign(judged.scores)).astype(np.float32),
+            action_values=np.where(scored.scores == _LOWEST, -np.inf, np.sign(scored.scores)).astype(np.float32),
         )
 
-    def _judge(self, rows: np.ndarray) -> tuple[Any, "_Judged"]:
-        """The states of these rows, and what `Scores.judge` makes of them, on the host."""
+    def _score(self, rows: Int[np.ndarray, "B"]) -> tuple[State, _ScoredMoves]:
+        """The states of these rows and their `_ScoredMoves`; NumPy leaves."""
         states = _unpack(self.game, _padded(self.game, self.numbers[rows]))
-        judged = _judge(self._on_device, _moves(self.game, states))
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(rows)], (states, judged))
+        scored = _score(self._on_device, _jitted_moves(self.game, states))
+        cut: tuple[State, _ScoredMoves] = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(rows)], (states, scored))
+        return cut
 
-    def index(self, states: Any) -> np.ndarray:
-        """int32 [B]: the row of each unfinished state.
+    def index(self, states: State) -> Int32[np.ndarray, "B"]:
+        """The row of each unfinished state.
 
         Raises:
-          ValueError: a state that is finished, or that the start does not lead to.
+          InputError: a state that is finished, or cannot be reached from the start.
         """
         terminated = np.asarray(states.terminated)
         rows = np.where(terminated, UNREACHABLE, _find(self.game, self._on_device, states))
-        if np.any(rows == UNREACHABLE):
-            first = int(np.argmax(rows == UNREACHABLE))
-            problem = "finished" if terminated[first] else "not reachable from the start"
-            raise InputError(f"{self.game.name}: state {first} of {len(rows)} is {problem}")
+        check_rows(self.game, rows, lambda row: "finished" if terminated[row] else "not reachable from the start")
         return rows
 
     def best_moves(self) -> Scores:
         return self._on_device
 
     def check_results(self) -> None:
-        """Solving has checked it."""
+        """Does nothing: solving has checked the rewards."""
 
     def summary(self) -> Summary:
         start = self.block(self.unfinished(0))
@@ -248,59 +238,71 @@ class NumberedSolution(Solution):
     def is_consistent(self) -> bool:
         """Whether a sample of the scores follows from the scores one ply ahead by the rules of the game."""
         rows = np.unique(np.linspace(0, self.num_rows - 1, _SAMPLE).astype(int))
-        _, judged = self._judge(rows)
-        return np.array_equal(judged.scores.max(axis=1), self.table.scores[rows])
+        _, scored = self._score(rows)
+        return np.array_equal(scored.scores.max(axis=1), self.table.scores[rows])
 
 
-def solve_numbered(game: Game, *, max_states: int | None = None, progress: Progress = no_progress) -> NumberedSolution:
+def solve_numbered(
+    game: AnyGame, *, max_states: int | None = None, progress: Progress = no_progress
+) -> NumberedSolution:
     """Finds all positions of a game that numbers them, and their values.
 
-    It takes a byte a number while positions are found, and about 10 bytes an unfinished position from then on.
+    It takes a byte per number while positions are found, and about 10 bytes per unfinished position from then on.
 
     Args:
-      game: one of results 1, 0 and -1 at the end alone, in which no position comes back.
-      max_states: positions to give up at; None for no limit.
-      progress: told how far it is.
+      game: a `NumberedGame` with results 1, 0 and -1 at the end alone, in which no position comes back.
+      max_states: limit of the number of positions; None for no limit.
+      progress: see `Progress`.
 
     Raises:
-      ValueError: more than `max_states` positions, one that comes back within a game, games of more than `MAX_PLIES`
+      InputError: more than `max_states` positions, one that comes back within a game, games of more than `MAX_PLIES`
         plies, other rewards, or values that depend on more than the position.
     """
     start = jax.jit(game.init)(jax.random.key(0))
     check_solvable(game, start)
     if game.max_plies > MAX_PLIES:
         raise InputError(f"{game.name}: games have up to {game.max_plies} plies, and at most {MAX_PLIES} can be solved")
-    plies_by_number = _explore(game, int(jax.jit(game.position_number)(start)), max_states, progress)
+    plies_by_number = _explore(game, start, max_states, progress)
     terminal = int(np.count_nonzero(plies_by_number == _FINISHED))
     unfinished = plies_by_number < _FINISHED
     plies = plies_by_number[unfinished]
     reached = np.packbits(np.pad(unfinished, (0, -len(unfinished) % _WORD)), bitorder="little").view(np.uint32)
     del plies_by_number, unfinished
-    table = make_table(reached, np.zeros(len(plies), np.int8))
-    solution = NumberedSolution(game, table, plies, terminal)
+    solution = NumberedSolution(game, make_table(reached, np.zeros(len(plies), np.int8)), plies, terminal)
     _backward_induction(solution, progress)
     return solution
 
 
-def make_table(reached: np.ndarray, scores: np.ndarray) -> Scores:
-    """The table of these fields of `Scores`."""
+def make_table(reached: UInt32[np.ndarray, "W"], scores: Int8[np.ndarray, "R"]) -> Scores:
+    """`Scores` with these fields."""
     counts = np.bitwise_count(reached)
     return Scores(reached, np.cumsum(counts, dtype=np.uint32) - counts, scores)
 
 
-def _explore(game: Game, start: int, max_states: int | None, progress: Progress) -> np.ndarray:
-    """uint8 [position numbers]: the latest ply of each unfinished position, `_FINISHED` or `_UNREACHED`."""
-    plies = np.full(game.num_position_numbers, _UNREACHED, np.uint8)
-    plies[start] = 0
+def numbering(game: AnyGame) -> NumberedGame[Any]:
+    """The game as one that numbers its positions.
+
+    Raises:
+      InputError: it does not number them.
+    """
+    if not (isinstance(game, NumberedGame) and game.num_position_numbers > 0):
+        raise InputError(f"{game.name} does not number its positions")
+    return game
+
+
+def _explore(game: AnyGame, start: State, max_states: int | None, progress: Progress) -> UInt8[np.ndarray, "numbers"]:
+    """By position number: the latest ply of an unfinished position, `_FINISHED` or `_UNREACHED`."""
+    plies = np.full(numbering(game).num_position_numbers, _UNREACHED, np.uint8)
+    plies[int(jax.jit(numbering(game).position_number)(start))] = 0
     for ply in itertools.count():
         layer = np.flatnonzero(plies == ply).astype(np.uint32)
         if not layer.size:
-            return plies
+            break
         if ply >= game.max_plies:
             raise repeats(game)
 
-        def mark(numbers: np.ndarray) -> None:
-            moves = _moves(game, _unpack(game, _padded(game, numbers)))
+        def mark(numbers: np.ndarray, ply: int = ply) -> None:
+            moves = _jitted_moves(game, _unpack(game, _padded(game, numbers)))
             if _has_odd_rewards(moves):
                 raise InputError(f"{game.name} has rewards before the end, or other results than 1, 0 and -1")
             valid, ends, children = (np.asarray(x)[: len(numbers)] for x in (moves.valid, moves.ends, moves.numbers))
@@ -313,19 +315,19 @@ def _explore(game: Game, start: int, max_states: int | None, progress: Progress)
         progress(f"finding positions, ply {ply + 1}", found, None)
         if max_states is not None and found > max_states:
             raise too_many(game, max_states, found)
-    raise AssertionError
+    return plies
 
 
 def _backward_induction(solution: NumberedSolution, progress: Progress) -> None:
     """Fills in the scores, from the last ply to the first."""
-    game, table, done = solution.game, solution.table, 0
+    game, scores, done = solution.game, np.asarray(solution.table.scores), 0
     for ply in reversed(range(solution.num_plies)):
         # A copy: what the device reads must not change under it.
-        later = jax.tree.map(jnp.array, table)
+        later = jax.tree.map(jnp.array, solution.table)
 
-        def score(rows: np.ndarray) -> int:
-            moves = _moves(game, _unpack(game, _padded(game, solution.numbers[rows])))
-            table.scores[rows] = np.asarray(_best_score(later, moves))[: len(rows)]
+        def score(rows: np.ndarray, later: Scores = later) -> int:
+            moves = _jitted_moves(game, _unpack(game, _padded(game, solution.numbers[rows])))
+            scores[rows] = np.asarray(_best_score(later, moves))[: len(rows)]
             return len(rows)
 
         for size in _in_parallel(game, score, solution.unfinished(ply)):
@@ -333,8 +335,8 @@ def _backward_induction(solution: NumberedSolution, progress: Progress) -> None:
             progress(f"finding values, ply {ply}", done, solution.num_unfinished)
 
 
-def _in_parallel(game: Game, work: Callable[[np.ndarray], Any], items: np.ndarray) -> Iterator[Any]:
-    """Yields the results of `work` on pieces of an array, one piece a core at a time."""
+def _in_parallel(game: AnyGame, work: Callable[[np.ndarray], _T], items: np.ndarray) -> Iterator[_T]:
+    """Yields the results of `work` on pieces of an array, one piece per core at a time."""
     size = _batch_size(game)
     executor = ThreadPoolExecutor(os.cpu_count())
     try:
@@ -343,11 +345,11 @@ def _in_parallel(game: Game, work: Callable[[np.ndarray], Any], items: np.ndarra
         executor.shutdown(cancel_futures=True)
 
 
-def _batch_size(game: Game) -> int:
+def _batch_size(game: AnyGame) -> int:
     return max(1, BLOCK_CHILDREN // game.max_legal_actions)
 
 
-def _padded(game: Game, numbers: np.ndarray) -> np.ndarray:
+def _padded(game: AnyGame, numbers: UInt32[np.ndarray, "n"]) -> UInt32[np.ndarray, "B"]:
     """The numbers with the last one repeated, up to one of two lengths, so that two compilations serve."""
     full = _batch_size(game)
     size = full if len(numbers) > full // _SMALL else max(1, full // _SMALL)
@@ -358,30 +360,41 @@ def _padded(game: Game, numbers: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _unpack(game: Game, numbers: chex.Array) -> Any:
-    return jax.vmap(game.from_position_number)(numbers)
+def _unpack(game: AnyGame, numbers: UInt32[Array, "B"]) -> State:
+    states: State = jax.vmap(numbering(game).from_position_number)(numbers)
+    return states
 
 
-_moves = jax.jit(_Moves.of, static_argnums=0)
+def _moves(game: AnyGame, states: State) -> _Moves:
+    actions, valid = jax.vmap(game.legal_slots)(states)
+    children = jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions)
+    return _Moves(
+        actions=actions,
+        valid=valid,
+        numbers=jax.vmap(jax.vmap(numbering(game).position_number))(children),
+        ends=children.terminated,
+        rewards=reward_of_mover(states, children),
+        same_player=children.current_player == states.current_player[:, None],
+    )
+
+
+_jitted_moves = jax.jit(_moves, static_argnums=0)
 
 
 @jax.jit
-def _has_odd_rewards(moves: _Moves) -> chex.Array:
-    """bool []: a reward is not what a result can be."""
+def _has_odd_rewards(moves: _Moves) -> Bool[Array, ""]:
+    """Whether a reward is not that of a result."""
     return jnp.any(moves.valid & (moves.rewards != jnp.where(moves.ends, jnp.sign(moves.rewards), 0.0)))
 
 
 @jax.jit
-def _best_score(table: Scores, moves: _Moves) -> chex.Array:
-    """int8 [B]."""
-    return jnp.max(table.judge(moves).scores, axis=1)
+def _best_score(table: Scores, moves: _Moves) -> Int8[Array, "B"]:
+    return jnp.max(table.score(moves).scores, axis=1)
 
 
-@jax.jit
-def _judge(table: Scores, moves: _Moves) -> _Judged:
-    return table.judge(moves)
+_score = jax.jit(Scores.score)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _find(game: Game, table: Scores, states: Any) -> chex.Array:
-    return table.find(jax.vmap(game.position_number)(states))
+def _find(game: AnyGame, table: Scores, states: State) -> Int32[Array, "B"]:
+    return table.find(jax.vmap(numbering(game).position_number)(states))

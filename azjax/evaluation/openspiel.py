@@ -1,17 +1,16 @@
-"""OpenSpiel's bots as players, in the games that it has with the same rules and action numbers."""
+"""OpenSpiel's bots as players, in the games that OpenSpiel has with the same rules and action numbers."""
 
 import dataclasses
 import importlib
 from collections.abc import Sequence
-from typing import Any
 
-import chex
 import jax
 import numpy as np
+from jaxtyping import Int, Int32, PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.evaluation.openings import start_text
-from azjax.games.game import Game
+from azjax.evaluation.host_games import start_text
+from azjax.games.game import AnyGame, State
 from azjax.games.registry import options_of
 
 ALGORITHMS = ("mcts", "minimax")
@@ -23,10 +22,10 @@ class OpenSpielPlayer:
     """A bot of OpenSpiel.
 
     Attributes:
-      name: for people.
-      algorithm: `mcts`, with random rollouts and a solver; or `minimax` (alpha-beta), which values the positions at its
-        depth as draws and takes the first of the best moves.
-      strength: simulations of a move, or plies of depth.
+      name: for display.
+      algorithm: `mcts`, with random rollouts and a solver; or `minimax` (alpha-beta), which evaluates positions at its
+        depth as draws and plays the first of the best moves.
+      strength: simulations per move, or plies of depth.
       seed: of the draws of `mcts`.
     """
 
@@ -43,9 +42,9 @@ class OpenSpielPlayer:
 
 
 class OpenSpielSeats:
-    """A bot's seats in games side by side, in which it moves in one after the other."""
+    """A bot's seats in games side by side; it chooses its moves one after the other."""
 
-    def __init__(self, player: OpenSpielPlayer, game: Game) -> None:
+    def __init__(self, player: OpenSpielPlayer, game: AnyGame) -> None:
         """Loads the game.
 
         Raises:
@@ -71,28 +70,30 @@ class OpenSpielSeats:
             verbose=False,
         )
 
-    def begin(self, seats: np.ndarray, starts: Any, states: Any) -> None:
-        """Sits down at new games.
+    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+        """Begins new games.
 
         Raises:
           RuntimeError: a start that is not the game's own.
         """
         del states
         for row in range(len(seats)):
-            text = start_text(self._game, jax.tree.map(lambda leaf, at=row: leaf[at], starts))
+            text = start_text(self._game, jax.tree.map(lambda leaf, row=row: leaf[row], starts))
             if text is not None:
                 raise RuntimeError(f"{self._player.name} cannot begin at the position {text!r}")
 
-    def choose(self, key: chex.PRNGKey, states: Any, rows: np.ndarray, played: Sequence[Sequence[int]]) -> list:
-        """Moves of the bot."""
+    def choose(
+        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
+    ) -> Sequence[int | str]:
+        """The bot's moves."""
         del key, states
         return [self._move(played[row]) for row in rows]
 
-    def observe(self, actions: np.ndarray) -> None:
-        """A bot looks at the whole game when it moves."""
+    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
+        """Does nothing: the bot replays the game before it moves."""
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Does nothing."""
 
     def _move(self, played: Sequence[int]) -> int:
         state = self._rules.new_initial_state()
@@ -100,14 +101,14 @@ class OpenSpielSeats:
             state.apply_action(action)
         if self._player.algorithm == "mcts":
             return int(self._bot.step(state))
-        found = self._minimax.alpha_beta_search(
+        _, action = self._minimax.alpha_beta_search(
             self._rules, state, value_function=lambda _: 0.0, maximum_depth=self._player.strength
         )
-        return int(found[1])
+        return int(action)
 
 
-def _name(game: Game) -> str | None:
-    """OpenSpiel's name of the game; None where it does not have it."""
+def _name(game: AnyGame) -> str | None:
+    """OpenSpiel's name of the game; None if OpenSpiel does not have it."""
     if game.name == "mnk":
         columns, rows, in_a_row = (options_of(game)[option] for option in ("columns", "rows", "in_a_row"))
         return f"mnk(m={columns},n={rows},k={in_a_row})"

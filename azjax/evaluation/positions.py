@@ -1,22 +1,22 @@
-"""Positions in bulk: packed to words, told apart by key, and found ply by ply.
+"""Positions in bulk: packed into words, identified by a key, and found ply by ply.
 
-A position's identity is the bytes of all its leaves but the rewards. Positions are compared by a 64-bit hash of
-them (`keys`), and no two that are found may share one, which is checked byte by byte. Axis letters: `B` batch,
-`K` slots of the compact table of legal actions, `W` words of a packed state, `n` positions of a ply.
+A position's identity is all of its leaves but the rewards. Positions are compared by a 64-bit hash (`keys`); that no
+two different positions share one is checked word by word. Axis letters: `B` batch, `K` slots of the compact table of
+legal actions, `W` words of a packed state.
 """
 
-import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float32, Int, Int32, PyTree, Shaped, UInt32, UInt64
 
-from azjax.core.bitboard import hash_words
-from azjax.games.game import Game
+from azjax.core.bits import hash_words
+from azjax.core.packing import Packing
+from azjax.games.game import AnyGame, Game, S, State, reward_of_mover
 
 HOLE = -1  # in tables by slot: no legal action
 _CHILDREN_PER_CALL = 1 << 16
@@ -25,51 +25,63 @@ _REWARD_WORDS = 2
 
 
 class Layer(NamedTuple):
-    """The different positions at one ply, ascending by key: keys uint64 [n], words uint32 [n, W]."""
+    """The different positions at one ply, packed, in ascending order of their keys."""
 
-    keys: np.ndarray
-    words: np.ndarray
+    keys: UInt64[np.ndarray, "B"]
+    words: UInt32[np.ndarray, "B W"]
 
     @property
     def size(self) -> int:
-        """n."""
+        """B."""
         return len(self.keys)
 
 
 class Expansion(NamedTuple):
-    """Where the actions of a layer lead, by slot: arrays [n, K].
+    """Where the actions of a layer lead, by slot.
 
     Attributes:
-      actions: int32; `HOLE` in holes.
-      children: int32; place in the next layer, `HOLE` in holes.
-      rewards: float32; of the mover, 0 in holes.
+      actions: `HOLE` in holes.
+      children: index in the next layer, `HOLE` in holes.
+      rewards: of the mover, 0 in holes.
     """
 
-    actions: np.ndarray
-    children: np.ndarray
-    rewards: np.ndarray
+    actions: Int32[np.ndarray, "B K"]
+    children: Int32[np.ndarray, "B K"]
+    rewards: Float32[np.ndarray, "B K"]
 
 
-def first_layer(game: Game) -> Layer:
+class TooManyError(Exception):
+    """A layer has grown beyond its limit.
+
+    Attributes:
+      count: its positions when the search for more was given up.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+def first_layer(game: AnyGame) -> Layer:
     """The start position alone."""
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game.init(jax.random.key(0)))
     words = jax.jit(pack)(state)
     return Layer(join(*keys(words)), np.asarray(words))
 
 
-def expand_layer(game: Game, layer: Layer, most: int | None = None) -> tuple[Expansion, Layer]:
+def expand_layer(game: AnyGame, layer: Layer, limit: int | None = None) -> tuple[Expansion, Layer]:
     """Plays every action in every position of a layer.
 
     Args:
       game: the rules.
-      layer: n positions, at least 1.
-      most: positions of the next layer to give up at; None for no limit.
+      layer: at least one position.
+      limit: positions of the next layer, at most; None for no limit.
 
     Returns:
       Where the actions lead, and the next layer.
 
     Raises:
-      TooManyError: the next layer is larger than `most`.
+      TooManyError: the next layer is larger than the limit.
       RuntimeError: two different positions have one key.
     """
     expansions, child_keys = [], []
@@ -82,119 +94,106 @@ def expand_layer(game: Game, layer: Layer, most: int | None = None) -> tuple[Exp
         waiting.append(_distinct(game, join(*halves)[valid], words[valid]))
         # Merged when as much waits as is merged already, so that the work stays linear but for a logarithm.
         if sum(part.size for part in waiting) > max(merged.size, _MERGE_AT):
-            merged, waiting = _merge(game, [merged, *waiting], most), []
-    merged = _merge(game, [merged, *waiting], most)
+            merged, waiting = _merge(game, [merged, *waiting], limit), []
+    merged = _merge(game, [merged, *waiting], limit)
     actions, valid, rewards = (np.concatenate(parts) for parts in zip(*expansions, strict=True))
     children = np.where(valid, np.searchsorted(merged.keys, np.concatenate(child_keys)), HOLE)
     return Expansion(actions, children.astype(np.int32), rewards), merged
 
 
-class TooManyError(Exception):
-    """A layer has grown beyond its limit.
-
-    Attributes:
-      count: its positions when the search for more was given up.
-    """
-
-    def __init__(self, count: int):
-        super().__init__(count)
-        self.count = count
-
-
-def _merge(game: Game, parts: list[Layer], most: int | None) -> Layer:
+def _merge(game: AnyGame, parts: list[Layer], limit: int | None) -> Layer:
     merged = _distinct(game, np.concatenate([p.keys for p in parts]), np.concatenate([p.words for p in parts]))
-    if most is not None and merged.size > most:
+    if limit is not None and merged.size > limit:
         raise TooManyError(merged.size)
     return merged
 
 
-def _distinct(game: Game, keys: np.ndarray, words: np.ndarray) -> Layer:
-    """The different positions among keys uint64 [n] and words uint32 [n, W]."""
+def _distinct(game: AnyGame, keys: UInt64[np.ndarray, "B"], words: UInt32[np.ndarray, "B W"]) -> Layer:
+    """The different positions among these."""
     unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(words[first[inverse], :-_REWARD_WORDS], words[:, :-_REWARD_WORDS]):
         raise RuntimeError(f"{game.name}: two different positions have the same 64-bit key; the hash must change")
     return Layer(unique, words[first])
 
 
-def batches(states: Any, size: int) -> Iterator[tuple[int, Any]]:
-    """Cuts a batch into pieces of one size, so that one compilation serves; the last state fills up the last piece.
+def batches(states: S, size: int) -> Iterator[tuple[int, S]]:
+    """Splits states into batches of one size, so that one compilation serves; the last state pads the last batch.
 
     Yields:
-      The number of rows that are not filling, and the piece: NumPy leaves [size, ...].
+      The number of rows that are no padding, and the batch: every leaf [size, ...].
     """
     for count, rows in _padded_rows(len(states.terminated), size):
-        yield count, jax.tree.map(lambda leaf: np.asarray(leaf)[rows], states)
+        yield count, jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], states)
 
 
-def unpacked_batches(game: Game, words: np.ndarray) -> Iterator[tuple[int, Any]]:
-    """`batches` of packed positions uint32 [n, W], unpacked by the piece, so that a layer is held as words alone."""
+def unpacked_batches(game: Game[S], words: UInt32[np.ndarray, "n W"]) -> Iterator[tuple[int, S]]:
+    """`batches` of packed states, unpacked batch by batch, so that a layer is kept packed."""
     for count, rows in _padded_rows(len(words), max(1, _CHILDREN_PER_CALL // game.max_legal_actions)):
         yield count, unpack(game, words[rows])
 
 
-def _padded_rows(total: int, size: int) -> Iterator[tuple[int, np.ndarray]]:
+def _padded_rows(total: int, size: int) -> Iterator[tuple[int, Int[np.ndarray, "B"]]]:
     for start in range(0, total, size):
         yield min(size, total - start), np.minimum(np.arange(start, start + size), total - 1)
 
 
+_Expanded = tuple[
+    Int32[Array, "B K"],
+    Bool[Array, "B K"],
+    Float32[Array, "B K"],
+    UInt32[Array, "B K W"],
+    UInt32[Array, "B K"],
+    UInt32[Array, "B K"],
+]
+
+
 @functools.partial(jax.jit, static_argnums=0)
-def _expand(game: Game, states: Any) -> tuple[chex.Array, ...]:
-    """Of B positions: actions, valid, mover's rewards [B, K]; of the children: words [B, K, W], key halves [B, K]."""
+def _expand(game: AnyGame, states: State) -> _Expanded:
+    """Actions, valid slots, the mover's rewards; of the children: packed states and the halves of their keys."""
     actions, valid = jax.vmap(game.legal_slots)(states)
     children = jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions)
-    first_moves = (states.current_player == 0)[:, None]
-    rewards = jnp.where(first_moves, children.rewards[..., 0], children.rewards[..., 1])
     words = pack(flatten(children))
-    return actions, valid, rewards, *(x.reshape(*valid.shape, *x.shape[1:]) for x in (words, *keys(words)))
+    packed, high, low = (x.reshape(*valid.shape, *x.shape[1:]) for x in (words, *keys(words)))
+    return actions, valid, reward_of_mover(states, children), packed, high, low
 
 
-def flatten(states: Any) -> Any:
+def flatten(states: S) -> S:
     """Merges the two leading axes of every leaf."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
+    flat: S = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
+    return flat
 
 
-def pack(states: Any) -> chex.Array:
-    """uint32 [B, W]: the bytes of every leaf; the rewards, which are no part of the position, in the last words."""
-    batch = states.terminated.shape[0]
-
-    def to_bytes(leaf: chex.Array) -> chex.Array:
-        leaf = leaf.astype(jnp.uint8) if leaf.dtype == jnp.bool_ else leaf
-        return jax.lax.bitcast_convert_type(leaf, jnp.uint8).reshape(batch, -1)
-
-    leaves = jax.tree.leaves(dataclasses.replace(states, rewards=None))
-    position = jnp.concatenate([to_bytes(jnp.asarray(leaf)) for leaf in leaves], axis=1)
-    position = jnp.pad(position, ((0, 0), (0, -position.shape[1] % 4)))
-    words = jax.lax.bitcast_convert_type(position.reshape(batch, -1, 4), jnp.uint32)
-    return jnp.concatenate([words, jax.lax.bitcast_convert_type(jnp.asarray(states.rewards), jnp.uint32)], axis=1)
+def pack(states: State) -> UInt32[Array, "B W"]:
+    """The words of all leaves; the rewards, which are no part of the position, come last."""
+    leaves, _ = _rewards_last(jax.tree.map(jnp.asarray, states))
+    return Packing.of(leaves).pack(leaves)
 
 
-def unpack(game: Game, words: np.ndarray) -> Any:
-    """The states of `game`, NumPy leaves [B, ...], of which `pack` made these words uint32 [B, W]."""
-    leaves, tree = jax.tree.flatten(dataclasses.replace(_state_shape(game), rewards=None))
-    position = np.ascontiguousarray(words[:, :-_REWARD_WORDS]).view(np.uint8)
-    arrays, start = [], 0
-    for leaf in leaves:
-        stop = start + leaf.size * leaf.dtype.itemsize
-        array = np.ascontiguousarray(position[:, start:stop]).view(leaf.dtype)
-        arrays.append(array.reshape(len(words), *leaf.shape))
-        start = stop
-    rewards = np.ascontiguousarray(words[:, -_REWARD_WORDS:]).view(np.float32)
-    return dataclasses.replace(jax.tree.unflatten(tree, arrays), rewards=rewards)
+def unpack(game: Game[S], words: UInt32[np.ndarray, "B W"]) -> S:
+    """The states that `pack` made these words of."""
+    example = jax.eval_shape(game.init, jax.random.key(0))
+    leaves, order = _rewards_last(example)
+    unpacked = _unpack(Packing.of_state(leaves), words)
+    states: S = jax.tree.unflatten(jax.tree.structure(example), [unpacked[index] for index in np.argsort(order)])
+    return states
 
 
-@functools.cache
-def _state_shape(game: Game) -> Any:
-    return jax.eval_shape(game.init, jax.random.key(0))
+_unpack = jax.jit(Packing.unpack, static_argnums=0)
 
 
-def keys(words: chex.Array) -> tuple[chex.Array, chex.Array]:
-    """The identity of positions: high and low half, uint32 [B] each, of a 64-bit hash of the words of `pack`.
+def _rewards_last(states: State) -> tuple[list[PyTree], list[int]]:
+    """The leaves, the rewards last, and the former index of each."""
+    leaves = jax.tree.leaves(states)
+    order = sorted(range(len(leaves)), key=lambda index: leaves[index] is states.rewards)
+    return [leaves[index] for index in order], order
 
-    Games that number their positions are solved by `numbered` and need none.
-    """
+
+def keys(words: UInt32[Array, "B W"]) -> tuple[UInt32[Array, "B"], UInt32[Array, "B"]]:
+    """The high and the low half of the 64-bit hash that identifies packed positions."""
     return hash_words(words[:, :-_REWARD_WORDS].T)
 
 
-def join(high: Any, low: Any) -> np.ndarray:
-    """uint64 keys from their halves."""
-    return (np.asarray(high).astype(np.uint64) << np.uint64(32)) | np.asarray(low)
+def join(high: Shaped[Array | np.ndarray, "*B"], low: Shaped[Array | np.ndarray, "*B"]) -> UInt64[np.ndarray, "*B"]:
+    """Keys from their halves."""
+    joined: np.ndarray = (np.asarray(high).astype(np.uint64) << np.uint64(32)) | np.asarray(low)
+    return joined

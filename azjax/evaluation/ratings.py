@@ -1,36 +1,38 @@
-"""Ratings: how strong each of many players is, from the games that they played against each other.
+"""Ratings: the strengths of many players, from the games that they played against each other.
 
-The model is that of Bradley and Terry (1952) with draws as Davidson (1970) has them and an advantage of moving first
-(Davidson and Beaver 1977). With t the first player's strength minus the second one's, plus the advantage, a game is
-won, drawn or lost by the one who moves first in proportion to e^(t/2), e^d and e^(-t/2).
+The model is that of Bradley and Terry (1952) with the draws of Davidson (1970) and an advantage of moving first
+(Davidson and Beaver 1977). With t the first player's strength minus the second one's, plus the advantage, the player
+who moves first wins, draws or loses a game in proportion to e^(t/2), e^d and e^(-t/2).
 
-Axis letters: `C` pairings (who moves first against whom), `P` players, `R` resamples.
+Axes: `pairings` (ordered pairs of players), `players`, `parameters` (strengths, advantage and d).
 """
 
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy import optimize, special
 
 from azjax.core.errors import InputError
 from azjax.evaluation.matches import MatchResult, Record
 
-_ELO = 400 / math.log(10)  # of a unit of strength: odds of 10 to 1 are 400
+_ELO = 400 / math.log(10)  # Elo of a unit of strength: odds of 10 to 1 are 400
 
 
 @dataclasses.dataclass(frozen=True)
 class Ratings:
-    """Strengths in Elo: 400 more are odds of 10 to 1 of winning rather than losing, whoever moves first.
+    """Strengths in Elo: a difference of 400 means odds of 10 to 1 of winning rather than losing.
 
     Attributes:
       players: their names, the strongest first.
-      elo: of each of them.
-      intervals: low and high end of each one's 95% interval.
-      games: of each of them.
+      elo: of each player.
+      intervals: both ends of the 95% interval of each rating.
+      games: of each player.
       first_move_advantage: in Elo.
-      draw_rate: share of games that two equal players draw, between who moves first and who moves second.
+      draw_rate: share of games that two players draw whose strengths are equal, the advantage included.
     """
 
     players: tuple[str, ...]
@@ -49,19 +51,18 @@ def rate(
     resamples: int = 500,
     seed: int = 0,
 ) -> Ratings:
-    """Fits ratings to results; the most likely ones, with intervals by parametric bootstrap (Efron 1979).
+    """Fits ratings to results by maximum likelihood, with intervals by parametric bootstrap (Efron 1979).
 
     Args:
-      pairings: who moved first, who moved second, and the results as the former sees them; any number of each pair.
+      pairings: the player who moved first, the one who moved second, and the results for the former; pairs may repeat.
       anchor: the player whose rating is 0; the mean of all ratings by default.
-      virtual_games: that each player is taken to have played besides, half won and half lost, against a player of mean
-        strength; more than 0, so that one who won or lost all games is rated too.
-      resamples: of all games, played again by the fitted model, for the intervals.
+      virtual_games: a prior, more than 0: so many additional games of each player, half of them won, against a player
+        of mean strength. They keep the rating of a player finite who won or lost all games.
+      resamples: sets of results drawn from the fitted model, for the intervals.
       seed: of the resamples.
 
     Raises:
-      ValueError: fewer than two players, a player against itself, an anchor who has not played, or an option out of
-        range.
+      InputError: fewer than two players, a player against itself, an anchor without games, or an option out of range.
     """
     counted: dict[tuple[str, str], Record] = {}
     for first, second, record in pairings:
@@ -85,7 +86,7 @@ def rate(
     most_likely = _fit(design, np.concatenate([results, virtual]))
     generator = np.random.default_rng(seed)
     games = results.sum(axis=1)
-    # From the fitted model, not from the results, which never vary where a player won all games.
+    # From the fitted model: the results themselves do not vary where a player won all games.
     expected = np.exp(_log_probabilities(design, most_likely)[: len(games)])
     drawn = generator.multinomial(games.astype(int), expected, size=(resamples, len(games)))
     fits = [_fit(design, np.concatenate([again, virtual]), most_likely) for again in drawn.astype(float)]
@@ -106,32 +107,38 @@ def rate(
 
 
 def pairings_of(matches: Sequence[MatchResult]) -> list[tuple[str, str, Record]]:
-    """The results of matches, as `rate` takes them."""
-    found = []
+    """The results of matches, in the form that `rate` takes."""
+    pairings = []
     for match in matches:
         second = match.moving_second
         turned = Record(second.losses, second.draws, second.wins)
-        found += [(match.first, match.second, match.moving_first), (match.second, match.first, turned)]
-    return found
+        pairings += [(match.first, match.second, match.moving_first), (match.second, match.first, turned)]
+    return pairings
 
 
-def _design(seats: np.ndarray, players: int, virtual_games: float) -> tuple[np.ndarray, np.ndarray]:
-    """What t is a sum of, [C + 2P, P + 1]: strengths and the advantage; and the virtual results [2P, 3] behind."""
+def _design(
+    seats: Int[np.ndarray, "pairings 2"], players: int, virtual_games: float
+) -> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, "virtual 3"]]:
+    """The coefficients of strengths and advantage in t, by pairing; and the virtual results, whose rows come last."""
     rows = np.zeros((len(seats) + 2 * players, players + 1))
     rows[:, players] = 1
     pairing = np.arange(len(seats))
     rows[pairing, seats[:, 0]] = 1
     rows[pairing, seats[:, 1]] = -1
-    # The player of mean strength has strength 0 and no column; each moves first in half of the games.
+    # The virtual opponent has strength 0 and no column; each moves first in half of the games.
     rows[len(seats) :, :players] = np.concatenate([np.eye(players), -np.eye(players)])
     return rows, np.tile([virtual_games / 4, 0.0, virtual_games / 4], (2 * players, 1))
 
 
-def _fit(design: np.ndarray, results: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """The most likely strengths [P], advantage and d; the likelihood has one peak."""
+def _fit(
+    design: Float[np.ndarray, "rows columns"],
+    results: Float[np.ndarray, "rows 3"],
+    start: Float[np.ndarray, "parameters"] | None = None,
+) -> Float[np.ndarray, "parameters"]:
+    """The most likely strengths, advantage and d; the likelihood has a single maximum."""
     games = results.sum(axis=1)
     won_more, drawn = (results[:, 0] - results[:, 2]) / 2, results[:, 1]
-    wide = np.pad(design, ((0, 0), (0, 1)))  # d is in no t
+    wide = np.pad(design, ((0, 0), (0, 1)))  # t does not depend on d
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         log_p = _log_probabilities(design, parameters)
@@ -142,7 +149,7 @@ def _fit(design: np.ndarray, results: np.ndarray, start: np.ndarray | None = Non
         value = -np.sum(results * log_p) + small * parameters[-1] / 2
         return float(value), np.append(slope, np.sum(games * draw - drawn) + small)
 
-    def curvature(parameters: np.ndarray) -> np.ndarray:
+    def curvature(parameters: np.ndarray) -> Any:
         win, draw, lose = np.exp(_log_probabilities(design, parameters)).T
         of_t = games * (win + lose - (win - lose) ** 2) / 4
         of_both = -games * (win - lose) * draw / 2
@@ -153,16 +160,21 @@ def _fit(design: np.ndarray, results: np.ndarray, start: np.ndarray | None = Non
 
     if start is None:
         start = np.zeros(design.shape[1] + 1)
-    found = optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-6})
-    return found.x
+    fit = optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-6})
+    most_likely: np.ndarray = fit.x
+    return most_likely
 
 
-def _log_probabilities(design: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-    """Of a win, a draw and a loss of who moves first, [C, 3]."""
+def _log_probabilities(
+    design: Float[np.ndarray, "rows columns"], parameters: Float[np.ndarray, "parameters"]
+) -> Float[np.ndarray, "rows 3"]:
+    """Of a win, a draw and a loss of the player who moves first."""
     t, d = design @ parameters[:-1], parameters[-1]
-    return special.log_softmax(np.stack([t / 2, np.full_like(t, d), -t / 2], axis=1), axis=1)
+    log_p: np.ndarray = special.log_softmax(np.stack([t / 2, np.full_like(t, d), -t / 2], axis=1), axis=1)
+    return log_p
 
 
-def _anchored(strengths: np.ndarray, anchor: int | None) -> np.ndarray:
-    """Strengths [R, P] less the anchor's, or their mean."""
-    return strengths - (strengths.mean(axis=1) if anchor is None else strengths[:, anchor])[:, None]
+def _anchored(strengths: Float[np.ndarray, "fits players"], anchor: int | None) -> Float[np.ndarray, "fits players"]:
+    """Strengths minus the anchor's, or minus their mean."""
+    anchored: np.ndarray = strengths - (strengths.mean(axis=1) if anchor is None else strengths[:, anchor])[:, None]
+    return anchored

@@ -1,52 +1,53 @@
-"""A player's seats in games that are played side by side: what it remembers of each, and what it is told.
+"""A player's seats in games that are played side by side: its memory of each game, and the moves that it makes.
 
-Axis letters: `B` games played side by side.
+Axis letters: `G` games played side by side.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int, Int32, PRNGKeyArray, PyTree
 
 from azjax.evaluation.external import ExternalPlayer, ExternalSeats
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, act, observe, start_memory
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
 
 _SMALLEST_BUCKET = 16
+
+Contestant = Player | ExternalPlayer | OpenSpielPlayer
+"""A player that can take part in a match."""
 
 
 @runtime_checkable
 class Seats(Protocol):
     """The seats of one player, in one batch of games after another."""
 
-    def begin(self, seats: np.ndarray, starts: Any, states: Any) -> None:
-        """Sits down at B new games.
+    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+        """Begins G new games.
 
         Args:
-          seats: int [B]; 0 where it is player 0.
-          starts: NumPy leaves [B, ...]; where the games begin.
-          states: NumPy leaves [B, ...]; where they are, after the opening.
+          seats: 0 where it is player 0.
+          starts: NumPy leaves [G, ...]; the starts of the games.
+          states: NumPy leaves [G, ...]; the positions after the opening.
         """
 
-    def choose(self, key: chex.PRNGKey, states: Any, rows: np.ndarray, played: Sequence[Sequence[int]]) -> list:
-        """The player's actions in the games `rows`, or why it breaks one off; played are the actions of all so far."""
+    def choose(
+        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
+    ) -> Sequence[int | str]:
+        """The actions in the games `rows`, or why the player forfeits one; `played` are all past actions."""
 
-    def observe(self, actions: np.ndarray) -> None:
-        """Sees what was played in all games, int32 [B], by whoever played it."""
+    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
+        """Notes what was played in all games, by either player."""
 
     def close(self) -> None:
-        """Leaves for good."""
+        """Releases what the seats hold."""
 
 
-Contestant = Player | ExternalPlayer | OpenSpielPlayer
-"""Who can play in a match."""
-
-
-def sit_down(player: Contestant, game: Game) -> Seats:
+def make_seats(player: Contestant, game: AnyGame) -> Seats:
     """The player's seats.
 
     Raises:
@@ -58,29 +59,32 @@ def sit_down(player: Contestant, game: Game) -> Seats:
 
 
 class _PolicySeats:
-    """Those of a policy: its memory of all games, on the device."""
+    """The seats of a policy, which keeps its memory of all games on the device."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
-        self._memory: Any = None
+        self._memory: PyTree = None
 
-    def begin(self, seats: np.ndarray, starts: Any, states: Any) -> None:
+    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
         del seats, starts
         self._memory = start_memory(self._player, states)
 
-    def choose(self, key: chex.PRNGKey, states: Any, rows: np.ndarray, played: Sequence[Sequence[int]]) -> list:
-        """Rows are padded to a power of two so that few sizes are compiled."""
+    def choose(
+        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
+    ) -> Sequence[int | str]:
+        """Pads the rows to a power of two, so that few sizes are compiled."""
         del played
         bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
         padded = np.resize(rows, bucket)
-        asked = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)
-        actions, _, thought = act(self._player, key, asked, _take(self._memory, padded))
-        # What was thought in the rows of the padding falls beyond the last game.
-        put = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
-        self._memory = _put(self._memory, put, thought)
-        return np.asarray(actions)[: len(rows)].tolist()
+        batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)
+        actions, _, memory = act(self._player, key, batch, _read_rows(self._memory, padded))
+        # The memory of padding rows is written beyond the last game, and so dropped.
+        index = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
+        self._memory = _write_rows(self._memory, index, memory)
+        chosen: list[int] = np.asarray(actions)[: len(rows)].tolist()
+        return chosen
 
-    def observe(self, actions: np.ndarray) -> None:
+    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
         self._memory = observe(self._player, self._memory, actions)
 
     def close(self) -> None:
@@ -88,10 +92,10 @@ class _PolicySeats:
 
 
 @jax.jit
-def _take(memory: Any, rows: chex.Array) -> Any:
+def _read_rows(memory: PyTree, rows: Int[Array, "n"]) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[rows], memory)
 
 
 @jax.jit
-def _put(memory: Any, rows: chex.Array, thought: Any) -> Any:
-    return jax.tree.map(lambda leaf, new: leaf.at[rows].set(new, mode="drop"), memory, thought)
+def _write_rows(memory: PyTree, rows: Int[Array, "n"], new: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf, new_leaf: leaf.at[rows].set(new_leaf, mode="drop"), memory, new)

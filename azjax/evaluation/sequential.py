@@ -1,7 +1,7 @@
-"""When a match may stop: a sequential test between two strengths (Wald 1945).
+"""A sequential test between two strengths (Wald 1945), which stops a match early.
 
-The test is the generalised one of Van den Bergh, "The generalized sequential probability ratio test for expected
-score": nothing is assumed of draws, and games come in pairs that share a start, whose results need not be independent.
+It is the generalized test of Van den Bergh, "The generalized sequential probability ratio test for expected score". It
+makes no assumption on draws. Games come in pairs that share a start, and whose two results may depend on each other.
 """
 
 import dataclasses
@@ -9,22 +9,23 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 from scipy import optimize
 
 from azjax.core.errors import InputError
 
-_UNSEEN = 1e-3  # pairs, for a result that no pair had yet
+_UNSEEN = 1e-3  # count of a result that no pair had yet
 
 
 @dataclasses.dataclass(frozen=True)
 class SequentialTest:
-    """Is the first player stronger by `elo1` rather than by `elo0`? It is stopped as soon as that is sure enough.
+    """Tests whether the first player is stronger by `elo1` rather than by `elo0`.
 
     Attributes:
       elo0: the smaller difference; expected score 1 / (1 + 10^(-elo/400)).
-      elo1: the larger one.
-      alpha: how often, at most, `elo1` may be accepted where `elo0` is true.
-      beta: how often, at most, `elo0` may be accepted where `elo1` is true.
+      elo1: the larger difference.
+      alpha: the probability, at most, that `elo1` is accepted where `elo0` is true.
+      beta: the probability, at most, that `elo0` is accepted where `elo1` is true.
     """
 
     elo0: float = 0.0
@@ -41,38 +42,43 @@ class SequentialTest:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """At the first of these log-likelihood ratios `elo0` is accepted, at the second one `elo1`."""
+        """The log-likelihood ratios at which `elo0` and `elo1` are accepted."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def log_likelihood_ratio(self, rewards: Sequence[float]) -> float:
-        """Of `elo1` to `elo0`.
+        """The log-likelihood ratio of `elo1` to `elo0`.
 
         Args:
-          rewards: of the first player, games 2i and 2i + 1 a pair; above 0 is a win. An even number of them.
+          rewards: of the first player by game, an even number of them; games 2i and 2i + 1 are a pair. Above 0 is a
+            win.
         """
         games = (np.sign(np.asarray(rewards, float)) + 1) / 2
         pairs = games.reshape(-1, 2).sum(axis=1)  # points of 2
         if not len(pairs):
             return 0.0
         scores = np.arange(5) / 4
-        seen = np.bincount((2 * pairs).astype(int), minlength=5)
-        shares = np.where(seen == 0, _UNSEEN, seen) / np.where(seen == 0, _UNSEEN, seen).sum()
+        counts = np.bincount((2 * pairs).astype(int), minlength=5)
+        counts = np.where(counts == 0, _UNSEEN, counts)
+        shares = counts / counts.sum()
         likeliest = [_likeliest(scores, shares, 1 / (1 + 10 ** (-elo / 400))) for elo in (self.elo0, self.elo1)]
         return float(len(pairs) * np.sum(shares * np.log(likeliest[1] / likeliest[0])))
 
     def accepted(self, rewards: Sequence[float]) -> float | None:
-        """The difference that is accepted, `elo0` or `elo1`; None while neither is."""
+        """The accepted difference, `elo0` or `elo1`; None while undecided."""
         ratio, (low, high) = self.log_likelihood_ratio(rewards), self.bounds
         return self.elo0 if ratio <= low else self.elo1 if ratio >= high else None
 
 
-def _likeliest(scores: np.ndarray, shares: np.ndarray, mean: float) -> np.ndarray:
-    """The likeliest probabilities of `scores` with this mean, where they were seen with these shares.
+def _likeliest(scores: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n"], mean: float) -> Float[np.ndarray, "n"]:
+    """The likeliest probabilities of `scores` with this mean, given their observed shares.
 
-    They are shares / (1 + theta (scores - mean)), with the theta that makes the mean right (Van den Bergh, prop. 1.1).
+    They are shares / (1 + theta (scores - mean)); theta is the number that gives this mean (Van den Bergh, prop. 1.1).
     """
-    away = scores - mean
-    low, high = -1 / away.max(), -1 / away.min()
-    room = 1e-9 * (high - low)
-    theta = optimize.brentq(lambda theta: np.sum(shares * away / (1 + theta * away)), low + room, high - room)
-    return shares / (1 + theta * away)
+    distance = scores - mean
+    low, high = -1 / distance.max(), -1 / distance.min()
+    margin = 1e-9 * (high - low)
+    theta = optimize.brentq(
+        lambda theta: np.sum(shares * distance / (1 + theta * distance)), low + margin, high - margin
+    )
+    likeliest: np.ndarray = shares / (1 + theta * distance)
+    return likeliest

@@ -1,94 +1,96 @@
-"""What every solution of a game offers, whichever way it was found and is kept.
+"""The interface of every solution of a game, however it was found and is stored.
 
-Axis letters: `R` rows of a solution's tables, `K` slots of the compact table of legal actions, `n` positions of a
+Axis letters: `R` rows of a solution's tables, `K` slots of the compact table of legal actions, `B` positions of a
 block.
 """
 
 import abc
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
-import chex
 import numpy as np
+from jaxtyping import Array, Bool, Float32, Int, Int32
 
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import HOLE
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import earlier_positions
 
 UNREACHABLE = -1  # row of a position that the solution does not hold
 BLOCK_CHILDREN = 1 << 20  # slots of a block, at most; they bound the memory of a walk over all positions
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with what is being done, how many positions are done, and of how many (None where that is not known yet)."""
+"""Called with the task, the number of positions done, and their total (None while it is unknown)."""
 
 
-def no_progress(what: str, done: int, total: int | None) -> None:
-    """Tells nobody."""
+def no_progress(task: str, done: int, total: int | None) -> None:
+    """Reports nothing."""
 
 
 class Block(NamedTuple):
-    """Some unfinished positions of a solved game, and where their actions lead: arrays [n] and, by slot, [n, K].
+    """Some unfinished positions of a solved game, and where their actions lead.
 
     Attributes:
-      rows: int [n]; of the positions.
-      states: the positions; every leaf [n, ...].
-      actions: int32; the legal actions, `HOLE` in holes.
-      children: int32; the row of the position after each action, `HOLE` where the game ends and in holes.
-      rewards: float32; the mover's reward of each action, 0 in holes.
-      values: float32 [n]; what the side to move gets with best play.
-      action_values: float32; what it gets by each action and best play after it, -inf in holes.
+      rows: of the positions.
+      states: the positions; every leaf [B, ...].
+      actions: the legal actions by slot, `HOLE` in holes.
+      children: the row of the position after each action, `HOLE` where the game ends and in holes.
+      rewards: the mover's reward of each action, 0 in holes.
+      values: the result for the side to move with best play.
+      action_values: its result by each action and best play after it, -inf in holes.
     """
 
-    rows: np.ndarray
-    states: Any
-    actions: np.ndarray
-    children: np.ndarray
-    rewards: np.ndarray
-    values: np.ndarray
-    action_values: np.ndarray
+    rows: Int[np.ndarray, "B"]
+    states: State
+    actions: Int32[np.ndarray, "B K"]
+    children: Int32[np.ndarray, "B K"]
+    rewards: Float32[np.ndarray, "B K"]
+    values: Float32[np.ndarray, "B"]
+    action_values: Float32[np.ndarray, "B K"]
 
     @property
-    def legal(self) -> np.ndarray:
-        """bool [n, K]."""
-        return self.actions != HOLE
+    def legal(self) -> Bool[np.ndarray, "B K"]:
+        """The slots that are no holes."""
+        return np.asarray(self.actions != HOLE)
 
     @property
-    def goes_on(self) -> np.ndarray:
-        """bool [n, K]: the actions after which the game is not over."""
-        return self.children != HOLE
+    def goes_on(self) -> Bool[np.ndarray, "B K"]:
+        """The actions that do not end the game."""
+        return np.asarray(self.children != HOLE)
 
     @property
-    def best(self) -> np.ndarray:
-        """bool [n, K]: the actions that keep the value of the position."""
-        return self.legal & (self.action_values == self.values[:, None])
+    def best(self) -> Bool[np.ndarray, "B K"]:
+        """The actions that keep the value of the position."""
+        return np.asarray(self.legal & (self.action_values == self.values[:, None]))
 
     @property
-    def current_player(self) -> np.ndarray:
-        """int32 [n]."""
+    def current_player(self) -> Int[np.ndarray, "B"]:
         return np.asarray(self.states.current_player)
+
+
+BestActions = tuple[Bool[Array, "B"], Float32[Array, "B"], Int32[Array, "B K"], Bool[Array, "B K"]]
 
 
 @runtime_checkable
 class BestMoves(Protocol):
-    """What the optimal player reads: a pytree of arrays on the device."""
+    """The parameters of the optimal player: a pytree of arrays on the device."""
 
-    def best_moves(self, game: Game, states: Any) -> tuple[chex.Array, chex.Array, chex.Array, chex.Array]:
-        """Of B positions, inside jitted code.
+    def best_moves(self, game: AnyGame, states: State) -> BestActions:
+        """The best moves in B positions, inside jitted code.
 
         Returns:
-          known: bool [B]; the solution holds the position, or it is finished. The rest counts where this is True.
-          values: float32 [B]; for the side to move, 0 after the end.
-          actions: int32 [B, K]; 0 in holes.
-          best: bool [B, K]; the actions that keep the value; all False after the end.
+          known: the solution holds the position, or it is finished. The other results are valid only there.
+          values: for the side to move, 0 after the end.
+          actions: by slot, 0 in holes.
+          best: the actions that keep the value; all False after the end.
         """
 
 
 class Summary(NamedTuple):
     """Facts about a solved game.
 
-    Positions that a symmetry maps on each other count once where it says so. Games are counted as sequences of moves;
-    a game's result is the reward of its last move. Both are None where positions are too many to count them.
+    Positions that a symmetry maps on each other count once where the name says so. `games` counts sequences of moves;
+    a game's result is the reward of its last move. Both counts are None where there are too many positions for them.
     """
 
     reachable: int
@@ -108,18 +110,18 @@ class Summary(NamedTuple):
 
 
 class Solution(abc.ABC):
-    """Every position that the start of a game leads to, and what best play makes of it.
+    """Every position that can be reached from the start of a game, with its value under best play.
 
-    Positions have rows, 0..num_rows-1, where tables by row keep what belongs to them. A position that can come at
-    several plies stands at the latest of them, so that moves lead to later plies.
+    Positions have rows, 0..num_rows-1, which index tables. A position that occurs at several plies belongs to the
+    latest of them, so that moves lead to later plies.
     """
 
-    game: Game
+    game: AnyGame
 
     @property
     @abc.abstractmethod
     def num_states(self) -> int:
-        """Reachable positions, finished ones too."""
+        """Reachable positions, finished ones included."""
 
     @property
     @abc.abstractmethod
@@ -129,7 +131,7 @@ class Solution(abc.ABC):
     @property
     @abc.abstractmethod
     def num_plies(self) -> int:
-        """Plies at which there are positions: one more than the longest game has moves."""
+        """Plies that have positions: one more than the longest game has moves."""
 
     @property
     @abc.abstractmethod
@@ -137,43 +139,43 @@ class Solution(abc.ABC):
         """Reachable positions that are not the end."""
 
     @abc.abstractmethod
-    def unfinished(self, ply: int) -> np.ndarray:
-        """int [n], ascending: the rows of the unfinished positions of a ply."""
+    def unfinished(self, ply: int) -> Int[np.ndarray, "B"]:
+        """The rows of the unfinished positions of a ply, ascending."""
 
     @abc.abstractmethod
-    def block(self, rows: np.ndarray) -> Block:
+    def block(self, rows: Int[np.ndarray, "B"]) -> Block:
         """These unfinished positions, and where their actions lead."""
 
     @abc.abstractmethod
-    def index(self, states: Any) -> np.ndarray:
-        """int [B]: the row of each state.
+    def index(self, states: State) -> Int32[np.ndarray, "B"]:
+        """The row of each state.
 
         Raises:
-          ValueError: a state that the start does not lead to.
+          InputError: a state that cannot be reached from the start.
         """
 
     @abc.abstractmethod
     def best_moves(self) -> BestMoves:
-        """What the optimal player reads."""
+        """The parameters of the optimal player."""
 
     @abc.abstractmethod
     def summary(self) -> Summary:
         """Counts and values.
 
         Raises:
-          ValueError: there are rewards before the end.
+          InputError: the game has rewards before the end.
         """
 
     @abc.abstractmethod
     def check_results(self) -> None:
-        """Holds that a game's result is the reward of its last move, as counts of wins and draws need it.
+        """Checks that a game's result is the reward of its last move, so that wins and draws can be counted.
 
         Raises:
-          ValueError: there are rewards before the end.
+          InputError: the game has rewards before the end.
         """
 
     def blocks(self, *, backward: bool = False) -> Iterator[tuple[int, Block]]:
-        """All unfinished positions, each block with its ply; by ascending ply, or from the end to the start."""
+        """All unfinished positions in blocks, each with its ply; by ascending ply, or from the end to the start."""
         size = max(1, BLOCK_CHILDREN // self.game.max_legal_actions)
         for ply in reversed(range(self.num_plies)) if backward else range(self.num_plies):
             rows = self.unfinished(ply)
@@ -181,11 +183,11 @@ class Solution(abc.ABC):
                 yield ply, self.block(rows[start : start + size])
 
 
-def check_solvable(game: Game, start: Any) -> None:
-    """Holds that a position's value depends on nothing but the position.
+def check_solvable(game: Game[S], start: S) -> None:
+    """Checks that a position's value depends on nothing but the position.
 
     Raises:
-      ValueError: the game forbids or ends repetitions.
+      InputError: the game forbids or ends repetitions.
     """
     if earlier_positions(game, start) is not None:
         raise InputError(
@@ -193,11 +195,22 @@ def check_solvable(game: Game, start: Any) -> None:
         )
 
 
-def too_many(game: Game, max_states: int | None, found: int) -> ValueError:
-    """The error of a game with more positions than it may have."""
-    return ValueError(f"{game.name} has more than max_states = {max_states} reachable positions: {found} found so far")
+def check_rows(game: AnyGame, rows: Int32[np.ndarray, "B"], problem: Callable[[int], str]) -> None:
+    """Checks that all states were found.
+
+    Raises:
+      InputError: a state has the row `UNREACHABLE`; `problem(number)` says why.
+    """
+    if np.any(rows == UNREACHABLE):
+        first = int(np.argmax(rows == UNREACHABLE))
+        raise InputError(f"{game.name}: state {first} of {len(rows)} is {problem(first)}")
 
 
-def repeats(game: Game) -> ValueError:
+def too_many(game: AnyGame, max_states: int | None, found: int) -> InputError:
+    """The error of a game with more positions than `max_states`."""
+    return InputError(f"{game.name} has more than max_states = {max_states} reachable positions: {found} found so far")
+
+
+def repeats(game: AnyGame) -> InputError:
     """The error of a game in which a position comes back."""
-    return ValueError(f"{game.name}: positions repeat within a game, where backward induction does not apply")
+    return InputError(f"{game.name}: positions repeat within a game, where backward induction does not apply")

@@ -1,24 +1,22 @@
 """Exact solving: every reachable position, then backward induction.
 
-Games that number their positions go to `numbered`. The others are solved here, by a hash of the position, and must be
-small enough to hold with all their moves.
-
-Axis letters: `B` batch, `S` reachable positions, `K` slots of the compact table of legal actions, `L` plies, `n`
-positions of a ply, `D` digits of a count.
+Games that number their positions are solved by `numbered.py`. The others are solved here, by a hash of the position,
+and must be small enough to be stored with all their moves. Axis letters: `B` batch, `R` rows, which are all reachable
+positions, `K` slots of the compact table of legal actions.
 """
 
 import dataclasses
 import functools
 import itertools
-from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float32, Int, Int32, UInt32, UInt64
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.evaluation.move_counts import total_ways, ways_to_children
 from azjax.evaluation.numbered import solve_numbered
 from azjax.evaluation.positions import (
     HOLE,
@@ -33,81 +31,88 @@ from azjax.evaluation.positions import (
     keys,
     pack,
     unpack,
-    unpacked_batches,
 )
 from azjax.evaluation.solution import (
     UNREACHABLE,
+    BestActions,
     Block,
     Progress,
     Solution,
     Summary,
+    check_rows,
     check_solvable,
     no_progress,
     repeats,
     too_many,
 )
-from azjax.games.game import Game
-from azjax.games.protocols import RepetitionGame, is_numbered
+from azjax.games.game import AnyGame, State
+from azjax.games.protocols import is_numbered
 
 MAX_STATES = 10_000_000
-_DIGIT_BITS = 20
 _BATCH = 1024
 
 
 @pytree_dataclass
 class Lookup:
-    """Finds the row of a position inside jitted code. The keys stand in ascending order.
+    """Finds the row of a position inside jitted code. The keys are in ascending order.
 
     Attributes:
-      high: uint32 [S]; upper half of each key.
-      low: uint32 [S]; lower half.
-      rows: int32 [S]; the row in the solution.
+      high: upper half of each key.
+      low: lower half.
+      rows: the row in the solution.
     """
 
-    high: chex.Array
-    low: chex.Array
-    rows: chex.Array
+    high: UInt32[Array | np.ndarray, "R"]
+    low: UInt32[Array | np.ndarray, "R"]
+    rows: Int32[Array | np.ndarray, "R"]
 
-    def find(self, states: Any) -> chex.Array:
-        """int32 [B]: the row of each state, `UNREACHABLE` where there is none.
+    @classmethod
+    def of(cls, keys: UInt64[np.ndarray, "R"]) -> "Lookup":
+        """Of the keys by row."""
+        order = np.argsort(keys)
+        ordered = keys[order]
+        return cls((ordered >> np.uint64(32)).astype(np.uint32), ordered.astype(np.uint32), order.astype(np.int32))
 
-        A position out of reach passes for a reachable one with odds of S / 2^64.
+    def find(self, states: State) -> Int32[Array, "B"]:
+        """The row of each state, `UNREACHABLE` where there is none.
+
+        An unreachable position passes for a reachable one with odds of R / 2^64.
         """
         sorted_high, sorted_low, rows = jnp.asarray(self.high), jnp.asarray(self.low), jnp.asarray(self.rows)
         high, low = keys(pack(states))
         size = len(rows)
         steps = size.bit_length()
 
-        def descend(step: chex.Array, place: chex.Array) -> chex.Array:
-            last = place + (1 << (steps - 1 - step)) - 1
+        def descend(step: Int[Array, ""], index: Int32[Array, "B"]) -> Int32[Array, "B"]:
+            last = index + (1 << (steps - 1 - step)) - 1
             at = jnp.minimum(last, size - 1)
             smaller = (sorted_high[at] < high) | ((sorted_high[at] == high) & (sorted_low[at] < low))
-            return jnp.where((last < size) & smaller, last + 1, place)
+            return jnp.where((last < size) & smaller, last + 1, index)
 
-        # Number of keys that are smaller.
-        place = jax.lax.fori_loop(0, steps, descend, jnp.zeros(high.shape, jnp.int32))
-        at = jnp.minimum(place, size - 1)
+        # The number of keys that are smaller.
+        index = jax.lax.fori_loop(0, steps, descend, jnp.zeros(high.shape, jnp.int32))
+        at = jnp.minimum(index, size - 1)
         found = (sorted_high[at] == high) & (sorted_low[at] == low)
         return jnp.where(found, rows[at], UNREACHABLE)
 
 
 @pytree_dataclass
 class _BestMoves:
-    """What the optimal player reads (`BestMoves`).
+    """The parameters of the optimal player (`BestMoves`).
 
     Attributes:
       lookup: finds rows.
-      actions: int32 [S, K]; 0 in holes.
-      best: bool [S, K].
-      values: float32 [S].
+      actions: 0 in holes.
+      best: the actions that keep the value.
+      values: for the side to move.
     """
 
     lookup: Lookup
-    actions: chex.Array
-    best: chex.Array
-    values: chex.Array
+    actions: Int32[Array | np.ndarray, "R K"]
+    best: Bool[Array | np.ndarray, "R K"]
+    values: Float32[Array | np.ndarray, "R"]
 
-    def best_moves(self, game: Game, states: Any) -> tuple[chex.Array, chex.Array, chex.Array, chex.Array]:
+    def best_moves(self, game: AnyGame, states: State) -> BestActions:
         """See `BestMoves`."""
         rows = self.lookup.find(states)
         return rows != UNREACHABLE, self.values[rows], self.actions[rows], self.best[rows]
@@ -119,24 +124,24 @@ class GraphSolution(Solution):
 
     Attributes:
       game: the game.
-      states: the positions; NumPy leaves [S, ...].
-      actions: int32 [S, K]; the legal actions, `HOLE` in holes.
-      children: int32 [S, K]; row of the position after each action, `HOLE` in holes.
-      rewards: float32 [S, K]; the mover's reward of each action, 0 in holes.
-      layer_starts: int32 [L + 1]; the positions of ply p are rows `layer_starts[p]:layer_starts[p + 1]`.
-      values: float32 [S]; what the side to move gets with best play, 0 after the end.
-      action_values: float32 [S, K]; what the mover gets by each action and best play after it, -inf in holes.
+      states: the positions; NumPy leaves [R, ...].
+      actions: the legal actions, `HOLE` in holes.
+      children: row of the position after each action, `HOLE` in holes.
+      rewards: the mover's reward of each action, 0 in holes.
+      layer_starts: the positions of ply p are rows `layer_starts[p]:layer_starts[p + 1]`.
+      values: the result for the side to move with best play, 0 after the end.
+      action_values: the mover's result by each action and best play after it, -inf in holes.
       lookup: finds positions on the device.
     """
 
-    game: Game
-    states: Any
-    actions: np.ndarray
-    children: np.ndarray
-    rewards: np.ndarray
-    layer_starts: np.ndarray
-    values: np.ndarray
-    action_values: np.ndarray
+    game: AnyGame
+    states: State
+    actions: Int32[np.ndarray, "R K"]
+    children: Int32[np.ndarray, "R K"]
+    rewards: Float32[np.ndarray, "R K"]
+    layer_starts: Int32[np.ndarray, "plies_and_one"]
+    values: Float32[np.ndarray, "R"]
+    action_values: Float32[np.ndarray, "R K"]
     lookup: Lookup
 
     @property
@@ -156,37 +161,34 @@ class GraphSolution(Solution):
         return int(np.count_nonzero(~self.terminated))
 
     @property
-    def terminated(self) -> np.ndarray:
-        """bool [S]."""
-        return self.states.terminated
+    def terminated(self) -> Bool[np.ndarray, "R"]:
+        return np.asarray(self.states.terminated)
 
     @property
-    def current_player(self) -> np.ndarray:
-        """int32 [S]."""
-        return self.states.current_player
+    def current_player(self) -> Int32[np.ndarray, "R"]:
+        return np.asarray(self.states.current_player)
 
     @property
     def layers(self) -> list[slice]:
         """The rows of each ply."""
-        starts = self.layer_starts.tolist()
-        return [slice(*ends) for ends in itertools.pairwise(starts)]
+        return [slice(*ends) for ends in itertools.pairwise(self.layer_starts.tolist())]
 
     @functools.cached_property
-    def optimal_mask(self) -> np.ndarray:
-        """bool [S, K]: the actions that keep the value of the position; all False after the end."""
-        return (self.children >= 0) & (self.action_values == self.values[:, None])
+    def optimal_mask(self) -> Bool[np.ndarray, "R K"]:
+        """The actions that keep the value of the position; all False after the end."""
+        return np.asarray((self.children >= 0) & (self.action_values == self.values[:, None]))
 
-    def unfinished(self, ply: int) -> np.ndarray:
+    def unfinished(self, ply: int) -> Int[np.ndarray, "B"]:
         rows = np.arange(self.num_rows)[self.layers[ply]]
-        return rows[~self.terminated[rows]]
+        return np.asarray(rows[~self.terminated[rows]])
 
-    def block(self, rows: np.ndarray) -> Block:
+    def block(self, rows: Int[np.ndarray, "B"]) -> Block:
         children = self.children[rows]
         return Block(
             rows=rows,
             states=jax.tree.map(lambda leaf: leaf[rows], self.states),
             actions=self.actions[rows],
-            children=np.where((children >= 0) & ~self.terminated[children], children, HOLE),
+            children=np.where((children >= 0) & ~self.terminated[children], children, np.int32(HOLE)),
             rewards=self.rewards[rows],
             values=self.values[rows],
             action_values=self.action_values[rows],
@@ -194,18 +196,17 @@ class GraphSolution(Solution):
 
     def best_moves(self) -> _BestMoves:
         table = _BestMoves(self.lookup, self.actions.clip(0), self.optimal_mask, self.values)
-        return jax.tree.map(jnp.asarray, table)
+        on_device: _BestMoves = jax.tree.map(jnp.asarray, table)
+        return on_device
 
     def check_results(self) -> None:
         before_the_end = (self.children >= 0) & ~self.terminated[self.children] & (self.rewards != 0)
         if before_the_end.any():
             raise InputError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
 
-    def index(self, states: Any) -> np.ndarray:
-        rows = np.concatenate([_find(self.lookup, chunk)[:size] for size, chunk in batches(states, _BATCH)])
-        if np.any(rows == UNREACHABLE):
-            first = int(np.argmax(rows == UNREACHABLE))
-            raise InputError(f"{self.game.name}: state {first} of {len(rows)} is not reachable from the start")
+    def index(self, states: State) -> Int32[np.ndarray, "B"]:
+        rows = np.concatenate([_find(self.lookup, batch)[:size] for size, batch in batches(states, _BATCH)])
+        check_rows(self.game, rows, lambda row: "not reachable from the start")
         return rows
 
     def summary(self) -> Summary:
@@ -231,41 +232,41 @@ class GraphSolution(Solution):
         )
 
     def _count_games(self) -> tuple[int, int, int]:
-        """Sequences of moves that player 0 wins, that player 1 wins, and draws."""
+        """The numbers of move sequences that player 0 wins, that player 1 wins, and that end in a draw."""
         rows, ways, counts = np.zeros(1, int), np.ones((1, 1), np.int64), np.zeros(3, object)
         while len(rows):
             children = self.children[rows]
             first_player = np.where(self.current_player[rows, None] == 0, 1, -1) * self.rewards[rows]
             ends = (children >= 0) & self.terminated[children]
             for result, mask in enumerate((first_player > 0, first_player < 0, first_player == 0)):
-                counts[result] += _total(ways, (ends & mask).sum(axis=1))
+                counts[result] += total_ways(ways, (ends & mask).sum(axis=1))
             rows = np.unique(children[children >= 0])
             within = np.where(children >= 0, np.searchsorted(rows, children), HOLE)
-            ways = _pass_on(ways, within, len(rows))
+            ways = ways_to_children(ways, within, len(rows))
         return counts[0], counts[1], counts[2]
 
     def _count_up_to_symmetry(self) -> tuple[int, int]:
-        """Positions, and terminal ones, of which no two are images of each other."""
+        """The numbers of positions and of finished ones, images of each other counted once."""
         smallest = np.concatenate(
             [join(*_image_keys(self.game, chunk))[:size].min(axis=1) for size, chunk in batches(self.states, _BATCH)]
         )
         return len(np.unique(smallest)), len(np.unique(smallest[self.terminated]))
 
 
-def solve(game: Game, *, max_states: int | None = MAX_STATES, progress: Progress = no_progress) -> Solution:
+def solve(game: AnyGame, *, max_states: int | None = MAX_STATES, progress: Progress = no_progress) -> Solution:
     """Finds all positions of a game and their values.
 
-    The value of a position is the most, over its actions, of the mover's reward plus the value of the next
+    The value of a position is the maximum, over its actions, of the mover's reward plus the value of the next
     position, negated where the other player moves there.
 
     Args:
-      game: one in which no position comes back within a game.
-      max_states: positions to give up at; None for no limit.
-      progress: told after each ply how far it is, and more often in large games.
+      game: a game in which no position comes back.
+      max_states: limit of the number of positions; None for no limit.
+      progress: called after each ply, and more often in large games.
 
     Raises:
-      ValueError: more than `max_states` positions, one that comes back within a game, or values that depend on more
-        than the position. See `solve_numbered` for what a game that numbers its positions must hold besides.
+      InputError: more than `max_states` positions, one that comes back within a game, or values that depend on more
+        than the position. `solve_numbered` requires more of a game that numbers its positions.
     """
     if is_numbered(game):
         return solve_numbered(game, max_states=max_states, progress=progress)
@@ -274,16 +275,17 @@ def solve(game: Game, *, max_states: int | None = MAX_STATES, progress: Progress
     keys_by_row = np.concatenate([layer.keys[still] for layer, still in zip(layers, kept, strict=True)])
     order = np.argsort(keys_by_row)
 
-    def rows_of(keys: np.ndarray) -> np.ndarray:
+    def rows_of(keys: UInt64[np.ndarray, "n"]) -> Int[np.ndarray, "n"]:
         return order[np.searchsorted(keys_by_row, keys, sorter=order)]
 
-    # Nothing follows the last layer: all its slots are holes, for which any row will do.
+    # Nothing follows the last layer. All its slots are holes, for which any row will do.
     following_rows = [*(rows_of(layer.keys) for layer in layers[1:]), np.zeros(1, int)]
     parts = [
         np.where(expansion.children >= 0, rows[expansion.children], HOLE)[still]
         for expansion, rows, still in zip(expansions, following_rows, kept, strict=True)
     ]
-    states = unpack(game, np.concatenate([layer.words[still] for layer, still in zip(layers, kept, strict=True)]))
+    words = np.concatenate([layer.words[still] for layer, still in zip(layers, kept, strict=True)])
+    states = jax.tree.map(np.asarray, unpack(game, words))
     actions, rewards = (
         np.concatenate([getattr(expansion, field)[still] for expansion, still in zip(expansions, kept, strict=True)])
         for field in ("actions", "rewards")
@@ -300,36 +302,14 @@ def solve(game: Game, *, max_states: int | None = MAX_STATES, progress: Progress
         layer_starts=layer_starts,
         values=values,
         action_values=action_values,
-        lookup=_make_lookup(keys_by_row),
+        lookup=Lookup.of(keys_by_row),
     )
 
 
-def perft(game: Game, depth: int) -> list[int]:
-    """The numbers of sequences of 1, 2, ... `depth` legal actions from the start; a finished game is not extended.
-
-    Raises:
-      ValueError: negative depth.
-    """
-    if depth < 0:
-        raise InputError(f"depth must not be negative, got {depth}")
-    game = game.with_max_plies(max(depth, 1)) if isinstance(game, RepetitionGame) and depth < game.max_plies else game
-    layer, ways = first_layer(game), np.ones((1, 1), np.int64)
-    counts: list[int] = []
-    for ply in range(depth):
-        if layer.size == 0:
-            return counts + [0] * (depth - ply)
-        legal = [np.asarray(_count_legal(game, states))[:size] for size, states in unpacked_batches(game, layer.words)]
-        counts.append(_total(ways, np.concatenate(legal)))
-        if ply + 1 < depth:
-            expansion, layer = expand_layer(game, layer)
-            ways = _pass_on(ways, expansion.children, layer.size)
-    return counts
-
-
 def _explore(
-    game: Game, max_states: int | None, progress: Progress
-) -> tuple[list[Layer], list[Expansion], list[np.ndarray]]:
-    """The positions of each ply and where they lead; and of each ply, bool, those that no later one holds too."""
+    game: AnyGame, max_states: int | None, progress: Progress
+) -> tuple[list[Layer], list[Expansion], list[Bool[np.ndarray, "..."]]]:
+    """By ply: the positions, where they lead, and a mask of those that no later ply holds too."""
     expansions: list[Expansion] = []
     layers = [first_layer(game)]
     kept: list[np.ndarray] = []
@@ -339,9 +319,9 @@ def _explore(
             raise repeats(game)
         found += layers[-1].size
         progress(f"finding positions, ply {len(expansions)}", found, None)
-        room = None if max_states is None else max_states - found
+        limit = None if max_states is None else max_states - found
         try:
-            expansion, following = expand_layer(game, layers[-1], room)
+            expansion, following = expand_layer(game, layers[-1], limit)
         except TooManyError as error:
             raise too_many(game, max_states, found + error.count) from None
         kept.append(np.ones(layers[-1].size, bool))
@@ -355,12 +335,15 @@ def _explore(
 
 
 def _backward_induction(
-    states: Any, children: np.ndarray, rewards: np.ndarray, layer_starts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """float32 [S] values and [S, K] action values."""
+    states: State,
+    children: Int32[np.ndarray, "R K"],
+    rewards: Float32[np.ndarray, "R K"],
+    layer_starts: Int32[np.ndarray, "plies_and_one"],
+) -> tuple[Float32[np.ndarray, "R"], Float32[np.ndarray, "R K"]]:
+    """Values and action values."""
     values = np.zeros(len(children), np.float32)
     action_values = np.full(children.shape, -np.inf, np.float32)
-    player = states.current_player
+    player = np.asarray(states.current_player)
     for ply in reversed(range(len(layer_starts) - 1)):
         layer = slice(layer_starts[ply], layer_starts[ply + 1])
         following = children[layer]
@@ -372,44 +355,12 @@ def _backward_induction(
     return values, action_values
 
 
-# Sequences are counted without overflow: int64 [n, D], D digits of `_DIGIT_BITS` bits, lowest first.
-
-
-def _pass_on(ways: np.ndarray, children: np.ndarray, size: int) -> np.ndarray:
-    """Ways to `size` positions from the ways to their parents; children int32 [n, K] are places, or `HOLE`."""
-    parents, slots = np.nonzero(children >= 0)
-    sums = np.zeros((size, ways.shape[1] + 1), np.int64)
-    for digit in range(ways.shape[1]):
-        np.add.at(sums[:, digit], children[parents, slots], ways[parents, digit])
-        # The carry is small: fewer than 2^42 edges lead to one position.
-        sums[:, digit + 1] += sums[:, digit] >> _DIGIT_BITS
-        sums[:, digit] &= (1 << _DIGIT_BITS) - 1
-    return sums if sums[:, -1].any() else sums[:, :-1]
-
-
-def _total(ways: np.ndarray, times: np.ndarray) -> int:
-    """Sum of ways [n, D] taken `times` [n] over."""
-    return sum(int(digit @ times.astype(np.int64)) << (_DIGIT_BITS * place) for place, digit in enumerate(ways.T))
-
-
 @functools.partial(jax.jit, static_argnums=0)
-def _count_legal(game: Game, states: Any) -> chex.Array:
-    _, valid = jax.vmap(game.legal_slots)(states)
-    return jnp.sum(valid, axis=1, dtype=jnp.int32)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _image_keys(game: Game, states: Any) -> tuple[chex.Array, chex.Array]:
-    """The key halves, uint32 [B, images], of all symmetric images of B positions."""
+def _image_keys(game: AnyGame, states: State) -> tuple[UInt32[Array, "B images"], UInt32[Array, "B images"]]:
+    """The halves of the keys of all symmetric images of B positions."""
     images, permutation = jax.vmap(game.symmetries)(states)
     high, low = keys(pack(flatten(images)))
     return high.reshape(permutation.shape[:2]), low.reshape(permutation.shape[:2])
 
 
 _find = jax.jit(Lookup.find)
-
-
-def _make_lookup(keys: np.ndarray) -> Lookup:
-    order = np.argsort(keys)
-    keys = keys[order]
-    return Lookup((keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), order.astype(np.int32))

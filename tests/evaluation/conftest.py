@@ -1,4 +1,4 @@
-"""Solved games, and games that m,n,k games leave out: holes in the table of actions, two moves in a row, numbers."""
+"""Solved games, and small games for tests: holes in the table of actions, two moves in a row, position numbers."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from azjax.core.pytree import pytree_dataclass
 from azjax.evaluation.solver import solve
 from azjax.games.game import Game
 
-MOST = 3  # stones in a heap
+MAX_STONES = 3  # in a heap
 
 
 @pytree_dataclass
@@ -28,7 +28,7 @@ class NimState:
 
 @dataclasses.dataclass(frozen=True)
 class Nim(Game):
-    """Take 1 to 3 stones from one heap; who takes the last stone wins. Action = 3 * heap + stones - 1.
+    """Take 1 to 3 stones from one heap; the player who takes the last stone wins. Action = 3 * heap + stones - 1.
 
     Attributes:
       heaps: stones in each heap, at most 3.
@@ -43,7 +43,7 @@ class Nim(Game):
 
     @property
     def num_actions(self):
-        return MOST * len(self.heaps)
+        return MAX_STONES * len(self.heaps)
 
     @property
     def max_legal_actions(self):
@@ -66,7 +66,7 @@ class Nim(Game):
         action = jnp.asarray(action, jnp.int32)
         in_range = (action >= 0) & (action < self.num_actions)
         legal = in_range & self.legal_action_mask(state)[jnp.clip(action, 0, self.num_actions - 1)]
-        taken = jnp.where(jnp.arange(len(self.heaps)) == action // MOST, action % MOST + 1, 0)
+        taken = jnp.where(jnp.arange(len(self.heaps)) == action // MAX_STONES, action % MAX_STONES + 1, 0)
         heaps = jnp.where(legal, state.heaps - taken, state.heaps)
         ply = state.ply + legal
         following = (ply + self.turn - 1) // self.turn % 2 if self.counts_plies else 1 - state.current_player
@@ -81,7 +81,7 @@ class Nim(Game):
         )
 
     def legal_action_mask(self, state):
-        return (state.heaps[:, None] > jnp.arange(MOST)[None]).reshape(-1)
+        return (state.heaps[:, None] > jnp.arange(MAX_STONES)[None]).reshape(-1)
 
     def observe(self, state):
         return state.heaps.astype(jnp.float32)
@@ -92,18 +92,18 @@ class NumberedNim(Nim):
 
     @property
     def num_position_numbers(self):
-        return (MOST + 1) ** len(self.heaps) * (self.max_plies + 1)
+        return (MAX_STONES + 1) ** len(self.heaps) * (self.max_plies + 1)
 
     def position_number(self, state):
         number = state.ply if self.counts_plies else state.current_player
         for heap in range(len(self.heaps)):
-            number = number * (MOST + 1) + state.heaps[heap]
+            number = number * (MAX_STONES + 1) + state.heaps[heap]
         return number.astype(jnp.uint32)
 
     def from_position_number(self, number):
         number, heaps = jnp.asarray(number).astype(jnp.int32), []
         for _ in self.heaps:
-            number, heap = number // (MOST + 1), number % (MOST + 1)
+            number, heap = number // (MAX_STONES + 1), number % (MAX_STONES + 1)
             heaps.insert(0, heap)
         return NimState(
             heaps=jnp.stack(heaps),

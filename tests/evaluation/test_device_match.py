@@ -4,9 +4,10 @@ import math
 import jax
 import pytest
 
-from azjax.evaluation import Judgement, optimal_player, random_player
-from azjax.evaluation.device_match import make_device_match
-from azjax.evaluation.exact import optimal_table, random_table, versus
+from azjax.evaluation import MoveChoice, optimal_player, random_player
+from azjax.evaluation.exact import versus
+from azjax.evaluation.matches import make_device_match
+from azjax.evaluation.player_tables import optimal_table, random_table
 from azjax.games.registry import make
 
 
@@ -18,7 +19,7 @@ class _Always:
 
     def __call__(self, params, key, states):
         probabilities = jax.nn.one_hot(jax.numpy.full(states.terminated.shape, params), self.num_actions)
-        return Judgement(probabilities, None, probabilities)
+        return MoveChoice(probabilities, jax.numpy.zeros(len(probabilities)), probabilities)
 
 
 def test_points_agree_with_the_exact_expectation(solution_of):
@@ -34,7 +35,7 @@ def test_points_agree_with_the_exact_expectation(solution_of):
 
 
 def test_every_second_game_has_the_other_seat(solution_of):
-    """Connect-2 is won by whoever moves first."""
+    """Connect-2 is a win for the first mover."""
     game = make("connect2")
     player = optimal_player(solution_of("connect2"))
     for num_games, points in ((1, 1.0), (2, 0.5), (3, 2 / 3)):
@@ -42,7 +43,7 @@ def test_every_second_game_has_the_other_seat(solution_of):
         assert float(match(player.params, player.params, jax.random.key(0))) == pytest.approx(points)
 
 
-def test_a_player_who_moves_twice_in_a_row_is_asked_twice(nim):
+def test_a_player_that_moves_twice_in_a_row_chooses_both_moves(nim):
     """After player 0 took the heap of one, player 1 takes both stones of the other, one by one, and wins."""
     game = nim((1, 2), turn=2)
     policy = _Always(game.num_actions)
@@ -50,14 +51,14 @@ def test_a_player_who_moves_twice_in_a_row_is_asked_twice(nim):
     assert float(match(0, 3, jax.random.key(0))) == 0
 
 
-def test_a_game_that_outlasts_its_plies_is_a_draw():
+def test_a_game_longer_than_max_plies_is_a_draw():
     game = make("tictactoe")
     policy = _Always(9)
     match = jax.jit(make_device_match(game, policy, policy, num_games=2, max_plies=1))
     assert float(match(0, 8, jax.random.key(0))) == 0.5
 
 
-def test_games_begin_where_asked():
+def test_games_begin_at_the_given_start():
     game = make("tictactoe")
     state = game.from_text("XX_OO____")
     match = jax.jit(make_device_match(game, _Always(9), _Always(9), num_games=1, max_plies=9, start=lambda key: state))

@@ -6,23 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles.mnk import MnkRules
 
 import azjax.games
-from azjax.evaluation import exact
-from azjax.evaluation.exact import (
-    Outcome,
-    epsilon_optimal_table,
-    exact_report,
-    expected_outcome,
-    mistakes,
-    optimal_table,
-    random_table,
-    reachable_by,
-    tabulate,
-    versus,
-)
-from azjax.evaluation.players import Judgement, Player, optimal_player, random_player
+from azjax.evaluation import player_tables
+from azjax.evaluation.exact import Outcome, exact_report, expected_outcome, mistakes, reachable_by, versus
+from azjax.evaluation.player_tables import epsilon_optimal_table, optimal_table, random_table, tabulate
+from azjax.evaluation.players import MoveChoice, Player
+from azjax.evaluation.standard_players import optimal_player, random_player
+from benchmarks.rules.mnk import MnkRules
 
 CONNECT2 = azjax.games.make("connect2")
 SOLVED = ("tictactoe", "connect2")
@@ -64,11 +55,11 @@ def slow_outcome(rules, position, policies):
     return tuple(total)
 
 
-@pytest.fixture(params=["kept", "asked"])
+@pytest.fixture(params=["stored", "computed"])
 def tables(request, monkeypatch):
-    """Small tables are kept; large ones are asked for again."""
-    if request.param == "asked":
-        monkeypatch.setattr(exact, "_KEPT", 0)
+    """Small tables are stored; large ones are computed when they are read."""
+    if request.param == "computed":
+        monkeypatch.setattr(player_tables, "_MAX_STORED", 0)
 
 
 @pytest.mark.usefixtures("tables")
@@ -89,15 +80,15 @@ def test_a_table_does_not_depend_on_the_size_of_the_batches(solution_of):
 
 
 @pytest.mark.usefixtures("tables")
-def test_a_player_that_draws_is_told_the_same_by_its_table_each_time(solution_of):
+def test_the_table_of_a_player_that_draws_gives_the_same_answer_each_time(solution_of):
     @dataclasses.dataclass(frozen=True)
-    class Moody:
+    class Random:
         def __call__(self, params, key, states):
-            judgement = random_player(CONNECT2).policy(params, key, states)
-            return judgement._replace(value=jax.random.uniform(key, states.terminated.shape))
+            choice = random_player(CONNECT2).policy(params, key, states)
+            return choice._replace(value=jax.random.uniform(key, states.terminated.shape))
 
     solution = solution_of("connect2")
-    block, table = in_one_block(solution), tabulate(Player("moody", Moody()), solution, key())
+    block, table = in_one_block(solution), tabulate(Player("drawing", Random()), solution, key())
     np.testing.assert_array_equal(table(block)[1], table(block)[1])
     assert len(np.unique(table(block)[1])) > 1
 
@@ -116,7 +107,7 @@ def test_a_player_with_probability_on_illegal_moves_is_refused(solution_of):
     class Illegal:
         def __call__(self, params, key, states):
             legal = jnp.full((len(states.terminated), 4), 0.25)
-            return Judgement(legal, jnp.zeros(len(states.terminated)), legal)
+            return MoveChoice(legal, jnp.zeros(len(states.terminated)), legal)
 
     with pytest.raises(
         ValueError, match=r"careless gives probability 0\.\d+ to the legal actions of position \d+ of c"
@@ -275,8 +266,8 @@ def test_value_error_and_sign_are_taken_over_unfinished_positions(solution_of):
     @dataclasses.dataclass(frozen=True)
     class Hopeful:
         def __call__(self, params, key, states):
-            judgement = random_player(CONNECT2).policy(params, key, states)
-            return judgement._replace(value=jnp.full(len(states.terminated), 0.5))
+            choice = random_player(CONNECT2).policy(params, key, states)
+            return choice._replace(value=jnp.full(len(states.terminated), 0.5))
 
     solution = solution_of("connect2")
     report = exact_report(Player("hopeful", Hopeful()), solution, key())

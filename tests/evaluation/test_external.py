@@ -1,4 +1,4 @@
-"""Matches against a real other process, which answers, is slow, silent, crashes, plays illegally and floods."""
+"""Matches against another process that plays well, is slow or silent, crashes, plays illegally or floods."""
 
 import os
 import shlex
@@ -14,12 +14,12 @@ from azjax.evaluation import external as external_module
 from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
-PROGRAM = Path(__file__).parents[1] / "talking_program.py"
+PROGRAM = Path(__file__).parents[1] / "scripted_engine.py"
 
 
-def player(language: str, behaviour: str, after: int = 0, **options) -> ExternalPlayer:
-    command = shlex.join([sys.executable, str(PROGRAM), language, behaviour, str(after)])
-    return ExternalPlayer("program", language, command, **options)
+def player(protocol: str, behavior: str, after: int = 0, **options) -> ExternalPlayer:
+    command = shlex.join([sys.executable, str(PROGRAM), protocol, behavior, str(after)])
+    return ExternalPlayer("program", protocol, command, **options)
 
 
 def against_random(external: ExternalPlayer, games: int = 2, **options):
@@ -40,16 +40,16 @@ def running(word: str = str(PROGRAM)) -> int:
 
 
 @pytest.fixture(autouse=True)
-def nobody_stays():
+def no_process_is_left():
     yield
     assert running() == 0
 
 
 @pytest.mark.parametrize(
-    ("language", "behaviour"), [("gtp", "good"), ("gtp", "numbers"), ("gtp", "slow"), ("line", "good")]
+    ("protocol", "behavior"), [("gtp", "good"), ("gtp", "numbers"), ("gtp", "slow"), ("line", "good")]
 )
-def test_games_are_played_to_the_end(language, behaviour):
-    result = against_random(player(language, behaviour), 4)
+def test_games_are_played_to_the_end(protocol, behavior):
+    result = against_random(player(protocol, behavior), 4)
     assert result.forfeits == (None,) * 4
     for number, actions in enumerate(result.actions):
         # Its first move is the first square that is free; it moves first in even games.
@@ -58,7 +58,7 @@ def test_games_are_played_to_the_end(language, behaviour):
         assert len(set(actions)) == len(actions)
 
 
-def test_openings_are_told_and_many_games_are_played_side_by_side():
+def test_openings_are_sent_and_many_games_are_played_side_by_side():
     results = [against_random(player("line", "good", processes=processes), 8, opening_plies=2) for processes in (1, 3)]
     for result in results:
         assert result.forfeits == (None,) * 8
@@ -66,25 +66,27 @@ def test_openings_are_told_and_many_games_are_played_side_by_side():
     assert [actions[:2] for actions in results[0].actions] == [actions[:2] for actions in results[1].actions]
 
 
-def test_a_start_is_told_where_the_language_can(positions_of):
+def test_the_start_is_sent_by_protocols_that_can(positions_of):
     starts = positions_of(TICTACTOE, "XX_OO____")
     result = against_random(player("line", "good"), start_states=starts)
     # X to move: the program takes the first free square, which wins; in the other game random moves first.
     assert result.actions[0] == (2,)
     assert result.rewards[0] == 1
-    with pytest.raises(RuntimeError, match="program cannot play this game: gtp knows no way to begin at the position"):
+    with pytest.raises(
+        RuntimeError, match="program cannot play this game: gtp has no command to begin at the position"
+    ):
         against_random(player("gtp", "good"), start_states=starts)
 
 
-def test_brandub_is_played_by_opentafls_protocol(tmp_path):
-    told, brandub = tmp_path / "told.txt", make("brandub", max_plies=2)
+def test_opentafls_protocol_plays_brandub(tmp_path):
+    log, brandub = tmp_path / "log.txt", make("brandub", max_plies=2)
     result = play_match(
-        brandub, player("opentafl", str(told)), random_player(brandub), 2, jax.random.key(0), opening_plies=0
+        brandub, player("opentafl", str(log)), random_player(brandub), 2, jax.random.key(0), opening_plies=0
     )
     assert result.forfeits[0] is None
     assert brandub.action_to_text(brandub.init(jax.random.key(0)), result.actions[0][0]) == "d7-e7"
-    # Of the second game: the other side moved first, and the program's move is for a piece that is not its own.
-    rules, *first = told.read_text().splitlines()
+    # In the second game the opponent moved first, and the program moves a piece of the opponent.
+    rules, *first = log.read_text().splitlines()
     assert rules == "rules dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
     assert first[:3] == ["side attackers", "start", "play attackers"]
     assert first[3:6] == [rules, "side defenders", "start"]
@@ -97,9 +99,9 @@ def test_brandub_is_played_by_opentafls_protocol(tmp_path):
     assert result.forfeits[1] == "illegal move: 'e7-d7'"
 
 
-@pytest.mark.parametrize("language", ["gtp", "line"])
+@pytest.mark.parametrize("protocol", ["gtp", "line"])
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
+    ("behavior", "reason"),
     [
         ("silent", "silence: no answer within 0.5 s"),
         ("crash", "crash: it ended with exit code 3"),
@@ -111,14 +113,14 @@ def test_brandub_is_played_by_opentafls_protocol(tmp_path):
         ("long", "flood: a line of more than 64 kB"),
     ],
 )
-def test_what_it_does_wrong_is_a_loss_of_the_game(language, behaviour, reason):
-    if (language, behaviour) == ("gtp", "flood"):
+def test_a_fault_of_the_program_loses_the_game(protocol, behavior, reason):
+    if (protocol, behavior) == ("gtp", "flood"):
         pytest.skip("the same reading as of `line`")
     began = time.monotonic()
-    result = against_random(player(language, behaviour, after=1, seconds=0.5 if behaviour == "silent" else 10.0))
+    result = against_random(player(protocol, behavior, after=1, seconds=0.5 if behavior == "silent" else 10.0))
     assert result.rewards == (-1, -1)
     assert [forfeit.startswith(reason) for forfeit in result.forfeits] == [True, True]
-    # Its first move stands, and each game was played by a program that had started anew.
+    # Its first move counts, and each game was played by a new process.
     assert [len(actions) for actions in result.actions] == [2, 3]
     assert time.monotonic() - began < 60
     records = records_of(TICTACTOE, result)
@@ -127,7 +129,7 @@ def test_what_it_does_wrong_is_a_loss_of_the_game(language, behaviour, reason):
     assert type(records[0]).from_json(records[0].to_json()) == records[0]
 
 
-def test_closing_its_output_and_refusing_a_move_lose_too():
+def test_a_program_that_closes_its_output_or_refuses_a_move_loses():
     result = against_random(player("line", "deaf"))
     assert result.forfeits == ("crash: it closed its output",) * 2
     result = against_random(player("line", "refuse"))
@@ -152,17 +154,17 @@ def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"language": "uci"}, "unknown language 'uci'; available: gtp, opentafl, line"),
+        ({"protocol": "uci"}, "unknown protocol 'uci'; available: gtp, opentafl, line"),
         ({"seconds": 0.0}, "seconds must be more than 0, got 0.0"),
         ({"processes": 0}, "processes must be at least 1, got 0"),
     ],
 )
 def test_options_out_of_range_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
-        ExternalPlayer(**{"name": "x", "language": "gtp", "command": "cat"} | fields)
+        ExternalPlayer(**{"name": "x", "protocol": "gtp", "command": "cat"} | fields)
 
 
-def test_the_program_ends_with_what_it_started():
+def test_closing_ends_the_child_processes_of_a_program():
     nap = f"600.{os.getpid()}"
     command = shlex.join(["sh", "-c", f"sleep {nap} & exec {sys.executable} {PROGRAM} line silent"])
     result = against_random(ExternalPlayer("x", "line", command, seconds=0.5))

@@ -16,7 +16,7 @@ def changed(record: GameRecord, **fields: object) -> str:
     return json.dumps(json.loads(record.to_json()) | fields)
 
 
-def test_a_line_is_plain_json():
+def test_a_record_is_a_line_of_json():
     assert json.loads(SHORT.to_json()) == {
         "azjax": 1,
         "game": "tictactoe",
@@ -50,7 +50,7 @@ def test_the_games_of_a_match_come_back_from_a_file(game, tmp_path):
         assert record.rewards[number % 2] == match.rewards[number]
 
 
-def test_seats_and_starts_are_told(positions_of):
+def test_records_have_seats_and_starts(positions_of):
     starts = positions_of(TICTACTOE, "XX_OO____", "XX_OO_X__")
     first, second = random_player(TICTACTOE), random_player(TICTACTOE)
     match = play_match(TICTACTOE, first, second, 4, jax.random.key(0), start_states=starts)
@@ -63,7 +63,7 @@ def test_seats_and_starts_are_told(positions_of):
         assert of_first == match.rewards[number]
 
 
-def test_a_game_may_end_by_other_means_than_its_rules():
+def test_a_record_may_have_an_end_outside_the_rules():
     resigned = GameRecord(TICTACTOE, ("Ann", "Bob"), ("a1",), (1.0, -1.0), end="resignation")
     assert GameRecord.from_json(resigned.to_json()) == resigned
 
@@ -91,12 +91,12 @@ def test_a_game_may_end_by_other_means_than_its_rules():
         (changed(SHORT, start="XXXXXXXXX"), "X"),
     ],
 )
-def test_a_line_that_cannot_be_is_refused(line, message):
+def test_an_impossible_record_is_refused(line, message):
     with pytest.raises(ValueError, match=message):
         GameRecord.from_json(line)
 
 
-def test_a_bad_file_is_told_with_its_line(tmp_path):
+def test_the_error_of_a_bad_file_names_the_line(tmp_path):
     path = tmp_path / "games.jsonl"
     path.write_text(f"{SHORT.to_json()}\n\n{changed(SHORT, moves=['z9'])}\n")
     with pytest.raises(ValueError, match=r"games.jsonl, line 3: move 1: 'z9' is not a legal move here"):
@@ -122,24 +122,3 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path):
         save_games(path, broken())
     assert load_games(path) == [SHORT]
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize(
-    ("record", "title"),
-    [
-        (SHORT, "Ann (X) against Bob (O): X won, 5 plies"),
-        (WON, "Ann (X) against Bob (O): it goes on, 8 plies"),
-        (
-            GameRecord(TICTACTOE, ("<i>", "Bob"), ("a1",), (-1.0, 1.0), end="resignation"),
-            "&lt;i&gt; (X) against Bob (O): O won (resignation), 1 ply",
-        ),
-        (
-            GameRecord(TICTACTOE, ("Ann", "Bob"), ("a1",), (0.0, 0.0), "_________", "agreement"),
-            "Ann (X) against Bob (O): drawn (agreement), 1 ply",
-        ),
-    ],
-)
-def test_a_game_shows_itself(record, title):
-    page = record._repr_html_()
-    assert f'<p class="title">{title}</p>' in page
-    assert page.count("<li>") == len(record.moves) + 1

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation.exact import optimal_table, random_table, versus
+from azjax.evaluation.exact import versus
 from azjax.evaluation.matches import Record, play_match, play_round_robin
-from azjax.evaluation.players import Player, act, optimal_player, random_player, search_player
+from azjax.evaluation.player_tables import optimal_table, random_table
+from azjax.evaluation.players import Player, act
 from azjax.evaluation.sequential import SequentialTest
+from azjax.evaluation.standard_players import optimal_player, random_player, search_player
 from azjax.packaged import load_agent
 from azjax.search import evaluators
 
@@ -54,7 +56,7 @@ def test_the_interval_holds_the_score_in_93_to_97_percent_of_matches(score, draw
     assert 0.93 <= held <= 0.97
 
 
-def test_best_play_wins_connect2_for_whoever_moves_first_in_three_plies(solution_of):
+def test_best_play_wins_connect2_for_the_first_mover_in_three_plies(solution_of):
     best = optimal_player(solution_of("connect2"))
     result = play_match(CONNECT2, best, best, 20, key())
     assert result.moving_first == Record(10, 0, 0)
@@ -83,7 +85,7 @@ def test_results_agree_with_the_exact_expectation_by_seat(solution_of):
         assert abs(record.wins / 32 - outcome.win) < 4 * deviation
 
 
-def test_a_player_who_moves_twice_in_a_row_is_asked_twice(nim, solution_of):
+def test_a_player_that_moves_twice_in_a_row_chooses_both_moves(nim, solution_of):
     game = nim((2, 2, 3), turn=2)
     best = optimal_player(solution_of(game))
     result = play_match(game, best, best, 8, key())
@@ -111,7 +113,7 @@ def test_games_begin_at_the_given_states_and_each_player_has_each_side_of_each(s
     assert result.moving_second == Record(0, 0, 4)
 
 
-def test_batches_add_up_and_progress_is_told_after_each(solution_of):
+def test_batches_add_up_and_progress_is_reported_after_each(solution_of):
     best = optimal_player(solution_of("connect2"))
     calls = []
     result = play_match(
@@ -160,25 +162,25 @@ def test_games_side_by_side_are_those_played_one_at_a_time():
         assert total == reward
 
 
-def test_a_sequential_test_stops_the_match_when_it_is_sure(solution_of):
+def test_a_sequential_test_stops_the_match_once_it_is_decided(solution_of):
     best, weak = optimal_player(solution_of("tictactoe")), random_player(TICTACTOE)
-    sure = play_match(TICTACTOE, best, weak, 400, key(), batch_size=20, sequential_test=SequentialTest(0, 100))
-    assert sure.accepted == 100
-    assert 20 <= sure.games < 400
-    assert len(sure.actions) == sure.games
-    unsure = play_match(TICTACTOE, weak, weak, 20, key(), sequential_test=SequentialTest(0, 1))
-    assert unsure.accepted is None
-    assert unsure.games == 20
+    decided = play_match(TICTACTOE, best, weak, 400, key(), batch_size=20, sequential_test=SequentialTest(0, 100))
+    assert decided.accepted == 100
+    assert 20 <= decided.games < 400
+    assert len(decided.actions) == decided.games
+    undecided = play_match(TICTACTOE, weak, weak, 20, key(), sequential_test=SequentialTest(0, 1))
+    assert undecided.accepted is None
+    assert undecided.games == 20
 
 
-def test_everybody_plays_everybody_once(solution_of):
+def test_a_round_robin_plays_each_pair_once(solution_of):
     players = [
         dataclasses.replace(random_player(CONNECT2), name="a"),
         dataclasses.replace(optimal_player(solution_of("connect2")), name="b"),
         dataclasses.replace(random_player(CONNECT2), name="c"),
     ]
     calls = []
-    matches = play_round_robin(CONNECT2, players, 40, key(), progress=lambda *told: calls.append(told))
+    matches = play_round_robin(CONNECT2, players, 40, key(), progress=lambda *call: calls.append(call))
     assert [(match.first, match.second) for match in matches] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert calls == [(40, 120), (80, 120), (120, 120)]
     assert matches[0].score < 0.5 < matches[2].score
@@ -225,7 +227,7 @@ class Remembers:
     """Moves at random while its memory, the position and the number of its own moves, is right; else not legally."""
 
     def __call__(self, params, key, states):
-        raise AssertionError("it was asked without a memory")
+        raise AssertionError("it was called without its memory")
 
     def start(self, params, states):
         return states, jnp.zeros_like(states.current_player)
@@ -236,10 +238,10 @@ class Remembers:
         right = thoughts == stones // 2
         for known, true in zip(jax.tree.leaves(position), jax.tree.leaves(states), strict=True):
             right &= (known == true).reshape(len(right), -1).all(axis=1)
-        judgement = random_player(TICTACTOE).policy(params, key, states)
+        choice = random_player(TICTACTOE).policy(params, key, states)
         occupied = 1.0 - jax.vmap(TICTACTOE.legal_action_mask)(states)
-        probabilities = jnp.where(right[:, None], judgement.probabilities, occupied)
-        return judgement._replace(probabilities=probabilities), (position, thoughts + 1)
+        probabilities = jnp.where(right[:, None], choice.probabilities, occupied)
+        return choice._replace(probabilities=probabilities), (position, thoughts + 1)
 
     def observe(self, memory, action):
         position, thoughts = memory

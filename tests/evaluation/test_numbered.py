@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation import numbered, solution
-from azjax.evaluation.exact import exact_report, mistakes, optimal_table, random_table, versus
-from azjax.evaluation.players import judge, optimal_player, random_player
+from azjax.evaluation import choose, numbered, optimal_player, random_player, solution
+from azjax.evaluation.exact import exact_report, mistakes, versus
+from azjax.evaluation.player_tables import optimal_table, random_table
 from azjax.evaluation.solver import solve
+from azjax.games.repetition import new_history
 
 SANTORINI = azjax.games.make("santorini", size=2)
 COUNTED = ("reachable", "terminal", "won", "drawn", "lost", "value_first_player", "best_first_actions", "longest_game")
@@ -85,16 +86,16 @@ def test_numbers_and_hashes_give_the_same_reports(both):
 
 
 @pytest.mark.parametrize("both", ["row", "nim, merged"], indirect=True)
-def test_the_optimal_player_is_the_same_one(both):
+def test_the_optimal_player_is_the_same_by_numbers_and_by_hashes(both):
     states = jax.tree.map(jnp.asarray, both[0].block(np.arange(both[0].num_rows)).states)
-    ours, theirs = (judge(optimal_player(solved), key(), states) for solved in both)
+    ours, theirs = (choose(optimal_player(solved), key(), states) for solved in both)
     for found, expected in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 def number(text):
     """Heights in base 5, then the squares of the side to move and of the opponent in base 4."""
-    squares = [2 * int(text[place]) + int(text[place + 1]) for place in (4, 6)]
+    squares = [2 * int(text[index]) + int(text[index + 1]) for index in (4, 6)]
     return int(text[:4], 5) * 16 + squares[0] * 4 + squares[1]
 
 
@@ -143,7 +144,7 @@ def test_small_pieces_in_threads_find_the_same(monkeypatch, numbered_row, soluti
 def test_the_optimal_player_on_santorini_in_reach_after_the_end_and_out_of_reach(solution_of, positions_of):
     solved, states = solution_of(SANTORINI), positions_of(SANTORINI, "00101101", "00220001", "00000001")
     assert states.terminated.tolist() == [False, True, False]
-    probabilities, value, _ = judge(optimal_player(solved), key(), states)
+    probabilities, value, _ = choose(optimal_player(solved), key(), states)
     # Of the golden table: action 6 alone wins.
     assert np.flatnonzero(probabilities[0]).tolist() == [6]
     assert not probabilities[1].any()
@@ -151,12 +152,12 @@ def test_the_optimal_player_on_santorini_in_reach_after_the_end_and_out_of_reach
     np.testing.assert_allclose(probabilities[2], legal / legal.sum(), rtol=1e-6)
     assert value[:2].tolist() == [1, 0]
     assert np.isnan(value[2])
-    for place, problem in ((1, "finished"), (2, "not reachable from the start")):
+    for row, problem in ((1, "finished"), (2, "not reachable from the start")):
         with pytest.raises(ValueError, match=f"santorini: state 1 of 2 is {problem}"):
-            solved.index(jax.tree.map(lambda leaf: leaf[np.array([0, place])], states))
+            solved.index(jax.tree.map(lambda leaf: leaf[np.array([0, row])], states))
 
 
-def test_progress_tells_the_positions_found_and_then_those_solved(numbered_row):
+def test_progress_reports_the_positions_found_and_then_those_solved(numbered_row):
     calls = []
     solve(numbered_row(), progress=lambda *call: calls.append(call))
     assert calls == [
@@ -171,7 +172,7 @@ def test_too_many_positions_are_refused_with_the_count_so_far(numbered_row):
     assert solve(numbered_row(), max_states=32).num_states == 32
 
 
-def test_a_game_whose_positions_come_back_is_refused(numbered_nim):
+def test_a_game_whose_positions_repeat_is_refused(numbered_nim):
     class Refilled(numbered_nim):
         def step(self, state, action):
             after = super().step(state, action)
@@ -202,7 +203,7 @@ def test_rewards_before_the_end_are_refused(numbered_row):
         solve(Early())
 
 
-def test_games_of_more_plies_than_a_score_can_tell_are_refused(numbered_row):
+def test_games_of_more_plies_than_a_score_can_express_are_refused(numbered_row):
     class Endless(numbered_row):
         max_plies = 127
 
@@ -212,8 +213,12 @@ def test_games_of_more_plies_than_a_score_can_tell_are_refused(numbered_row):
 
 def test_a_game_whose_values_depend_on_its_history_is_refused(numbered_row):
     class Remembering(numbered_row):
+        """A `RepetitionGame`."""
+
         def earlier_positions(self, state):
-            return object()
+            return new_history(1, jnp.zeros(2, jnp.uint32))
+
+        without_history = position_key = repeated = next_game = with_max_plies = None
 
     for game in (Remembering(), without_numbers(Remembering())):
         with pytest.raises(ValueError, match="row cannot be solved: its values depend on which positions"):

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from azjax.search.tree_memory import by_node, follow
 
 import azjax.games
-from azjax.evaluation.players import (
+from azjax.evaluation import (
     Player,
     act,
-    judge,
+    choose,
     network_player,
     observe,
     optimal_player,
@@ -20,7 +21,6 @@ from azjax.evaluation.players import (
 )
 from azjax.networks import Network
 from azjax.search import advance, evaluators
-from azjax.search.tree_memory import by_node, follow
 
 TICTACTOE = azjax.games.make("tictactoe")
 KEY_SEED = 0
@@ -47,7 +47,7 @@ def states(positions_of):
 
 
 def test_the_random_player_is_uniform_over_legal_moves_and_has_no_values(states):
-    probabilities, value, _ = judge(random_player(TICTACTOE), jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = choose(random_player(TICTACTOE), jax.random.key(KEY_SEED), states)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 1, 1, 1, 1]) / 5, rtol=1e-6)
     np.testing.assert_allclose(probabilities[1], np.array([0, 1, 1, 1, 1, 1, 1, 1, 1]) / 8, rtol=1e-6)
     assert not probabilities[2].any()
@@ -55,13 +55,13 @@ def test_the_random_player_is_uniform_over_legal_moves_and_has_no_values(states)
 
 
 def test_the_optimal_player_spreads_over_the_best_moves_and_knows_the_values(solution_of, states):
-    probabilities, value, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = choose(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), states)
     # After a corner only the centre holds the draw.
     np.testing.assert_array_equal(np.argmax(probabilities, axis=1)[:2], [2, 4])
     np.testing.assert_array_equal(probabilities.sum(axis=1), [1, 1, 0])
     np.testing.assert_array_equal(value, [1, 0, 0])
     start = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.init(jax.random.key(KEY_SEED)))
-    probabilities, _, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), start)
+    probabilities, _, _ = choose(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), start)
     np.testing.assert_allclose(probabilities, np.full((1, 9), 1 / 9), rtol=1e-6)
 
 
@@ -70,14 +70,14 @@ def test_the_optimal_player_finds_moves_in_a_table_with_holes(nim, solution_of):
     # 2 + 3: taking 1 from the heap of 3 leaves the nim sum 0.
     start = solution.game.init(jax.random.key(KEY_SEED))
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], solution.game.step(start, jnp.int32(0)))
-    probabilities, value, _ = judge(optimal_player(solution), jax.random.key(KEY_SEED), state)
+    probabilities, value, _ = choose(optimal_player(solution), jax.random.key(KEY_SEED), state)
     assert probabilities[0].tolist() == [0, 0, 0, 0, 0, 0, 1, 0, 0]
     assert value.tolist() == [1]
 
 
 def test_the_optimal_player_moves_at_random_where_the_start_does_not_lead(solution_of, states):
     swapped = dataclasses.replace(states, current_player=1 - states.current_player)
-    probabilities, value, _ = judge(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), swapped)
+    probabilities, value, _ = choose(optimal_player(solution_of("tictactoe")), jax.random.key(KEY_SEED), swapped)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 1, 1, 1, 1]) / 5, rtol=1e-6)
     assert np.isnan(value).all()
 
@@ -85,7 +85,7 @@ def test_the_optimal_player_moves_at_random_where_the_start_does_not_lead(soluti
 def test_the_network_player_takes_the_largest_legal_prior_at_temperature_0(states):
     logits = jnp.array([9.0, 8, 1, 7, 6, 3, 2, 0, 0])
     player = network_player(TICTACTOE, FixedNetwork(), (logits, 0.25))
-    probabilities, value, _ = judge(player, jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = choose(player, jax.random.key(KEY_SEED), states)
     assert probabilities[0].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0]
     assert probabilities[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0]
     assert not probabilities[2].any()
@@ -98,7 +98,7 @@ def test_the_network_player_is_the_softmax_over_legal_moves_at_temperature_1_and
     legal = np.array([0, 0, 1, 0, 0, 1, 1, 1, 1])
     for temperature, expected in ((1.0, weights * legal / 16), (0.5, weights**2 * legal / 66), (np.inf, legal / 5)):
         player = network_player(TICTACTOE, FixedNetwork(), variables, temperature=temperature)
-        probabilities, _, _ = judge(player, jax.random.key(KEY_SEED), states)
+        probabilities, _, _ = choose(player, jax.random.key(KEY_SEED), states)
         np.testing.assert_allclose(probabilities[0], expected, rtol=1e-5)
         assert not probabilities[2].any()
 
@@ -111,7 +111,7 @@ def test_a_negative_temperature_is_refused():
 def test_the_search_player_plays_the_win_that_it_finds(states):
     player = search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=100)
     assert player.name == "search:100"
-    probabilities, value, _ = judge(player, jax.random.key(KEY_SEED), states)
+    probabilities, value, _ = choose(player, jax.random.key(KEY_SEED), states)
     assert probabilities[0].tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0]
     assert sorted(probabilities[1].tolist()) == [0] * 8 + [1]
     assert not probabilities[2].any()

@@ -1,11 +1,13 @@
 import math
 
 import choix
+import jax
 import numpy as np
 import pytest
 
 from azjax.evaluation import MatchResult, Ratings, Record, rate
 from azjax.evaluation.ratings import pairings_of
+from azjax.games.registry import make
 
 ELO = 400 / math.log(10)
 
@@ -23,7 +25,7 @@ def planted(elo: dict[str, float], advantage: float, drawing: float, games: int,
     return found
 
 
-def test_planted_strengths_advantage_and_draws_are_found():
+def test_planted_strengths_advantage_and_draws_are_recovered():
     elo = {"a": 0.0, "b": 150.0, "c": -90.0, "d": 320.0}
     ratings = rate(planted(elo, 60.0, 1.5, 20_000, np.random.default_rng(0)), anchor="a", resamples=20)
     assert ratings.players == ("d", "b", "a", "c")
@@ -52,7 +54,7 @@ def test_without_draws_the_strengths_are_those_that_choix_finds():
     assert ratings.first_move_advantage == pytest.approx(0, abs=1e-3)
 
 
-def test_two_players_are_rated_as_the_shares_say():
+def test_two_ratings_follow_from_the_shares_of_results():
     # Won, drawn and lost 8:4:2 moving first and 2:4:8 moving second, of many: the model fits exactly.
     record = Record(80_000, 40_000, 20_000)
     ratings = rate([("a", "b", record), ("b", "a", Record(20_000, 40_000, 80_000))], resamples=1)
@@ -63,7 +65,7 @@ def test_two_players_are_rated_as_the_shares_say():
     assert same.games == (280_000, 280_000)
 
 
-def test_who_won_all_games_is_rated_too_and_not_as_if_that_were_certain():
+def test_a_player_that_won_all_games_has_a_finite_rating_and_a_wide_interval():
     ratings = rate([("a", "b", Record(10, 0, 0)), ("b", "a", Record(0, 0, 10))])
     (low, high), _ = ratings.intervals
     assert 0 < low < ratings.elo[0] <= high < 1000
@@ -97,9 +99,9 @@ def test_intervals_hold_the_planted_ratings_in_93_to_97_percent():
     assert 0.93 <= coverage(1000, 300, 50) <= 0.97
 
 
-def test_matches_are_rated_by_who_moved_first():
+def test_results_of_a_match_are_paired_by_the_first_mover():
     # a moves first in games 0 and 2 and wins these; it loses game 1 and draws game 3.
-    match = MatchResult("a", "b", (1.0, -1.0, 1.0, 0.0), ((0,),) * 4, starts=None)
+    match = MatchResult("a", "b", (1.0, -1.0, 1.0, 0.0), ((0,),) * 4, starts=make("tictactoe").init(jax.random.key(0)))
     assert pairings_of([match]) == [("a", "b", Record(2, 0, 0)), ("b", "a", Record(1, 1, 0))]
     ratings = rate(pairings_of([match]), resamples=5)
     assert isinstance(ratings, Ratings)
@@ -116,6 +118,6 @@ def test_matches_are_rated_by_who_moved_first():
         ([("a", "b", Record(1, 0, 0))], {"resamples": 0}, "resamples must be at least 1, got 0"),
     ],
 )
-def test_what_cannot_be_rated_is_refused(pairings, options, message):
+def test_results_that_cannot_be_rated_are_refused(pairings, options, message):
     with pytest.raises(ValueError, match=message):
         rate(pairings, **options)

@@ -33,8 +33,8 @@ def test_the_ratio_is_that_of_normal_scores_where_there_are_many():
     assert SequentialTest(0, 10).log_likelihood_ratio(played) == pytest.approx(expected, rel=0.02)
 
 
-def test_seats_that_decide_the_games_do_not_hide_who_is_stronger():
-    # Whoever moves first wins, but for one pair of ten: single games look like coin tosses, pairs do not.
+def test_pairs_show_the_stronger_player_where_the_first_mover_wins():
+    # The first mover wins, except in one pair of ten: single games look like coin tosses, pairs do not.
     one_sided = [1.0, -1.0] * 9 + [1.0, 1.0]
     test = SequentialTest(0, 20)
     assert test.accepted(one_sided * 40) == 20
@@ -42,7 +42,7 @@ def test_seats_that_decide_the_games_do_not_hide_who_is_stronger():
     assert test.log_likelihood_ratio(one_sided * 40) > 2 * alike
 
 
-def test_errors_are_no_more_frequent_than_asked_for():
+def test_error_rates_are_within_alpha_and_beta():
     generator, test = np.random.default_rng(1), SequentialTest(0, 100)
     for elo in (0, 100):
         accepted = [stopped(test, rewards(elo, 0.3, 2000, generator)) for _ in range(200)]
@@ -50,7 +50,7 @@ def test_errors_are_no_more_frequent_than_asked_for():
         assert sum(found != elo for found in accepted) <= 10 + 3 * math.sqrt(200 * 0.05 * 0.95)
 
 
-def test_nothing_is_accepted_of_no_or_few_games():
+def test_few_games_decide_nothing():
     assert SequentialTest().log_likelihood_ratio([]) == 0
     assert SequentialTest().accepted([1.0, 1.0, 0.0, 0.0]) is None
     assert math.isfinite(SequentialTest().log_likelihood_ratio([1.0] * 100))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation import game_of_solution, judge, load_solution, optimal_player, save_solution
+from azjax.evaluation import choose, game_of_solution, load_solution, optimal_player, save_solution
 from azjax.evaluation.archive import digest
 
 SANTORINI = azjax.games.make("santorini", size=2)
@@ -21,7 +21,7 @@ def saved(solution_of, tmp_path):
 
 
 def rewrite(path, manifest=lambda m: m, **arrays):
-    """Changes what the file says."""
+    """Changes the content of a file."""
     with np.load(path) as archive:
         content = dict(archive)
     content["manifest"] = np.array(json.dumps(manifest(json.loads(str(content["manifest"])))))
@@ -37,8 +37,8 @@ def test_a_solution_comes_back_from_its_file(saved, solution_of):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(solved.plies, back.plies)
     states = jax.tree.map(lambda leaf: leaf[None], SANTORINI.from_text("00101101"))
-    # Of the golden table: one move wins.
-    probabilities, value, _ = judge(optimal_player(back), jax.random.key(0), states)
+    # By the golden table one move wins.
+    probabilities, value, _ = choose(optimal_player(back), jax.random.key(0), states)
     assert np.flatnonzero(probabilities[0]).tolist() == [6]
     assert value.tolist() == [1]
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
@@ -51,7 +51,7 @@ def test_a_solution_of_another_game_is_refused(saved):
         load_solution(saved, azjax.games.make("santorini", size=3))
 
 
-def test_what_is_no_solution_is_refused(tmp_path):
+def test_a_file_that_is_no_solution_is_refused(tmp_path):
     path = tmp_path / "file.npz"
     with pytest.raises(ValueError, match=r"there is no solution file .*/file\.npz"):
         load_solution(path)
@@ -76,15 +76,15 @@ def test_a_truncated_file_is_refused(saved):
             load_solution(saved)
 
 
-def test_no_flipped_byte_changes_a_value_silently(saved, solution_of):
+def test_no_flipped_byte_changes_a_value_unnoticed(saved, solution_of):
     whole, scores = saved.read_bytes(), solution_of(SANTORINI).table.scores
     refused = 0
-    for place in np.random.default_rng(0).integers(0, len(whole), 100):
+    for index in np.random.default_rng(0).integers(0, len(whole), 100):
         flipped = bytearray(whole)
-        flipped[place] ^= 0x10
+        flipped[index] ^= 0x10
         saved.write_bytes(flipped)
         try:
-            # Some bytes of an archive, such as times, say nothing.
+            # Some bytes of an archive, such as times, have no effect.
             np.testing.assert_array_equal(load_solution(saved, SANTORINI).table.scores, scores)
         except ValueError:
             refused += 1
@@ -109,7 +109,7 @@ def test_a_manifest_that_does_not_fit_is_refused(saved, change, message):
 
 
 def test_values_that_do_not_follow_from_the_rules_are_refused(saved, solution_of):
-    """As those of a version that numbers positions in another way."""
+    """Such as those of a version with another numbering of positions."""
     table = solution_of(SANTORINI).table
     arrays = {"reached": table.reached, "scores": table.scores[::-1].copy(), "plies": solution_of(SANTORINI).plies}
     rewrite(saved, lambda manifest: manifest | {"sha256": digest(arrays)}, scores=arrays["scores"])
@@ -117,16 +117,16 @@ def test_values_that_do_not_follow_from_the_rules_are_refused(saved, solution_of
         load_solution(saved)
 
 
-def test_only_numbered_games_are_kept_and_only_where_one_can_write(nim, solution_of, tmp_path):
-    with pytest.raises(ValueError, match="nim does not number its positions, so that its solution cannot be kept"):
+def test_only_numbered_games_are_saved_and_only_to_writable_paths(nim, solution_of, tmp_path):
+    with pytest.raises(ValueError, match="nim does not number its positions, so its solution cannot be saved"):
         save_solution(solution_of(nim((1, 2, 3))), tmp_path / "file.npz")
     with pytest.raises(ValueError, match="is a folder, and a solution is one file"):
         save_solution(solution_of(SANTORINI), tmp_path)
-    with pytest.raises(ValueError, match=r"nowhere is not a folder that one may write to"):
+    with pytest.raises(ValueError, match=r"nowhere is no writable folder"):
         save_solution(solution_of(SANTORINI), tmp_path / "nowhere" / "file.npz")
 
 
-def test_a_full_disk_is_told_in_one_line_and_leaves_the_old_file(saved, solution_of, monkeypatch):
+def test_a_full_disk_is_one_line_of_error_and_leaves_the_old_file(saved, solution_of, monkeypatch):
     old = saved.read_bytes()
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))

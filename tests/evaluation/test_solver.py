@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation import solver
-from azjax.evaluation.solver import UNREACHABLE, perft, solve
+from azjax.evaluation.move_counts import perft, total_ways, ways_to_children
+from azjax.evaluation.solution import UNREACHABLE
+from azjax.evaluation.solver import solve
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 COUNTS = json.loads((GOLDEN / "counts.json").read_text())
@@ -66,14 +67,14 @@ def test_perft_to_depth_0_counts_nothing_and_a_negative_depth_is_refused():
         perft(azjax.games.make("connect2"), -1)
 
 
-def test_counts_of_sequences_do_not_overflow():
+def test_counts_of_move_sequences_do_not_overflow():
     ways = np.ones((1, 1), np.int64)
     for _ in range(100):
-        ways = solver._pass_on(ways, np.array([[0, -1, 0]]), 1)
-    assert solver._total(ways, np.array([3])) == 3 * 2**100
+        ways = ways_to_children(ways, np.array([[0, -1, 0]]), 1)
+    assert total_ways(ways, np.array([3])) == 3 * 2**100
 
 
-def test_rows_stand_ply_by_ply_and_children_one_ply_later(solution_of):
+def test_rows_are_ordered_by_ply_and_children_are_one_ply_later(solution_of):
     solution = solution_of("tictactoe")
     stones = np.bitwise_count(solution.states.stones).sum(axis=(0, 1))
     assert [layer.stop - layer.start for layer in solution.layers] == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
@@ -84,7 +85,7 @@ def test_rows_stand_ply_by_ply_and_children_one_ply_later(solution_of):
     assert ((solution.actions >= 0) == valid).all()
 
 
-def test_the_winning_move_pays_its_mover_whoever_that_is(solution_of, positions_of):
+def test_the_winning_move_rewards_its_mover(solution_of, positions_of):
     solution = solution_of("tictactoe")
     first, second = solution.index(positions_of(solution.game, "XX_OO____", "XX_OO_X__"))
     assert action_values(solution, first) == {2: 1.0, 5: 0.0, 6: -1.0, 7: -1.0, 8: -1.0}
@@ -122,21 +123,21 @@ def test_values_keep_their_sign_where_a_player_moves_twice(nim, solution_of):
     assert set(solution.values[~solution.terminated]) == {-1.0, 1.0}
 
 
-def test_positions_that_come_at_several_plies_are_solved_as_if_they_were_told_apart(nim):
-    apart, together = solve(nim((1, 2, 3))), solve(nim((1, 2, 3), counts_plies=False))
-    assert together.num_states < apart.num_states
-    facts, expected = together.summary(), apart.summary()
+def test_merging_equal_positions_of_different_plies_changes_no_value(nim):
+    separate, merged = solve(nim((1, 2, 3))), solve(nim((1, 2, 3), counts_plies=False))
+    assert merged.num_states < separate.num_states
+    facts, expected = merged.summary(), separate.summary()
     for field in ("value_first_player", "best_first_actions", "longest_game", "games", "games_first_wins"):
         assert getattr(facts, field) == getattr(expected, field)
-    # Moves lead to later rows, and who leaves heaps of nim-sum 0 wins (Bouton 1901).
-    rows, slots = np.nonzero(together.children >= 0)
-    assert (together.children[rows, slots] > rows).all()
-    running = ~together.terminated
-    nim_sum = np.bitwise_xor.reduce(together.states.heaps[running], axis=1)
-    np.testing.assert_array_equal(together.values[running], np.where(nim_sum == 0, -1, 1))
+    # Moves lead to later rows, and the player who leaves heaps of nim-sum 0 wins (Bouton 1901).
+    rows, slots = np.nonzero(merged.children >= 0)
+    assert (merged.children[rows, slots] > rows).all()
+    running = ~merged.terminated
+    nim_sum = np.bitwise_xor.reduce(merged.states.heaps[running], axis=1)
+    np.testing.assert_array_equal(merged.values[running], np.where(nim_sum == 0, -1, 1))
 
 
-def test_a_game_whose_positions_come_back_is_refused(nim):
+def test_a_game_whose_positions_repeat_is_refused(nim):
     class Refilled(nim):
         def step(self, state, action):
             after = super().step(state, action)
@@ -154,14 +155,14 @@ def test_too_many_positions_are_refused_with_the_count_so_far():
         solve(azjax.games.make("connect2"), max_states=31)
 
 
-def test_progress_is_told_after_every_ply():
+def test_progress_is_reported_after_every_ply():
     calls = []
     solve(azjax.games.make("connect2"), progress=lambda *call: calls.append(call))
     assert calls == [(f"finding positions, ply {ply}", found, None) for ply, found in enumerate((1, 5, 17, 29, 32))]
 
 
 @pytest.mark.parametrize("name", SOLVED)
-def test_every_position_is_found_at_its_row_by_host_and_device(solution_of, name):
+def test_index_and_lookup_find_every_position_at_its_row(solution_of, name):
     solution = solution_of(name)
     rows = np.arange(solution.num_states)[::-1]
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
@@ -170,10 +171,10 @@ def test_every_position_is_found_at_its_row_by_host_and_device(solution_of, name
     np.testing.assert_array_equal(jax.jit(lambda lookup, s: lookup.find(s))(lookup, states), rows)
 
 
-def test_a_position_out_of_reach_has_no_row(solution_of, positions_of):
+def test_an_unreachable_position_has_no_row(solution_of, positions_of):
     solution = solution_of("connect2")
     both = positions_of(solution.game, "_XO_", "_XO_")
-    # It is X's move there, never O's.
+    # It is X's move there.
     unreachable = dataclasses.replace(both, current_player=both.current_player.at[1].set(1))
     rows = solution.lookup.find(unreachable)
     assert rows[0] == solution.index(both)[0]

@@ -19,19 +19,19 @@ def solution():
     return solve(azjax.make("tictactoe"))
 
 
-def test_network_and_64_simulations_err_nowhere_on_all_4520_positions(run, solution):
+def test_the_network_with_64_simulations_makes_no_mistake_in_all_4520_positions(run, solution):
     report = exact_report(azjax.load_player(run), solution, jax.random.key(0))
     assert (report.mistakes.states, report.mistakes.count) == (4520, 0)
 
 
-def test_the_raw_network_errs_on_less_than_a_hundredth_and_never_in_its_own_games(run, solution):
+def test_the_network_alone_makes_mistakes_in_under_1_percent_and_none_in_its_own_games(run, solution):
     report = exact_report(azjax.load_player(run, level="medium"), solution, jax.random.key(0))
     assert report.mistakes.count <= 45
     assert report.mistakes.own_count == 0
 
 
 @pytest.mark.parametrize("opponent", ["random", "optimal"])
-def test_it_loses_none_of_10000_games(run, solution, opponent):
+def test_the_agent_loses_none_of_10000_games(run, solution, opponent):
     game = azjax.make("tictactoe")
     other = random_player(game) if opponent == "random" else optimal_player(solution)
     result = play_match(game, azjax.load_player(run), other, 10_000, jax.random.key(1), batch_size=1024)

@@ -25,7 +25,7 @@ def solution(file):
     return load_solution(file, GAME)
 
 
-def test_the_counts_are_the_known_ones(solution):
+def test_the_counts_are_those_published(solution):
     facts = solution.summary()
     assert facts.reachable == 61_233_539
     assert facts.won + facts.drawn + facts.lost == 44_124_069
@@ -41,13 +41,13 @@ def test_every_position_of_the_public_sample_has_its_value_distance_and_action_v
     np.testing.assert_array_equal(solution.distances(rows), [line["plies"] for line in lines])
     np.testing.assert_array_equal(solution.plies[rows], [line["ply"] for line in lines])
     block = solution.block(rows)
-    for place, line in enumerate(lines):
-        legal = block.legal[place]
-        assert block.actions[place][legal].tolist() == line["legal"]
-        assert block.action_values[place][legal].tolist() == line["action_values"]
+    for row, line in enumerate(lines):
+        legal = block.legal[row]
+        assert block.actions[row][legal].tolist() == line["legal"]
+        assert block.action_values[row][legal].tolist() == line["action_values"]
 
 
-def test_the_exact_report_of_random_play_walks_over_all_positions(solution):
+def test_the_exact_report_of_random_play_covers_all_positions(solution):
     report = exact_report(random_player(GAME), solution, jax.random.key(0))
     assert report.mistakes.states == report.mistakes.own_states == 44_124_069
     assert report.mistakes.own_count == pytest.approx(report.mistakes.count)

@@ -1,4 +1,4 @@
-"""A program of somebody else's that is talked to in lines of text, and that cannot hang us."""
+"""An external program that exchanges lines of text with us, with limits on the time and the size of its answers."""
 
 import contextlib
 import os
@@ -11,34 +11,34 @@ import time
 
 from azjax.core.errors import InputError
 
-_LONGEST_LINE = 1 << 16  # bytes
-_MOST_WAITING = 256  # lines that are read before anybody asked for them; then the program waits
-_MOST_LINES = 10_000  # in one answer
-_SECONDS_TO_LEAVE = 1.0
+_MAX_LINE = 1 << 16  # bytes
+_MAX_QUEUED = 256  # lines read ahead; then the program blocks
+_MAX_LINES = 10_000  # of one answer
+_SECONDS_TO_EXIT = 1.0
 
 
-class ProgramError(Exception):
-    """What a program did wrong, in a few words: `crash`, `silence`, `flood` and more than that."""
+class EngineError(Exception):
+    """A fault of a program in a game, in a few words: `crash`, `silence`, `flood`, `refusal`, and details."""
 
 
-class Program:
-    """A running program. Use it as a context, which ends it."""
+class EngineProcess:
+    """A running program. As a context manager it ends the program."""
 
     def __init__(self, command: str) -> None:
         """Starts the program.
 
         Args:
-          command: as in a shell, but without one: words, quoted where they hold blanks.
+          command: words as in a shell, quoted where they contain spaces; no shell runs.
 
         Raises:
-          ValueError: it could not be started.
+          InputError: it could not be started.
         """
         self.command = command
         try:
             words = shlex.split(command)
             if not words:
                 raise InputError("there is no command")
-            # A session of its own, so that what it started ends with it.
+            # A session of its own, so that its child processes end with it.
             self._process = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -49,12 +49,12 @@ class Program:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise InputError(f"the program {command!r} could not be started: {reason}") from None
-        self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_QUEUED)
         self._closed = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> "Program":
+    def __enter__(self) -> "EngineProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,50 +64,50 @@ class Program:
         """Writes a line.
 
         Raises:
-          ProgramError: the program has ended.
+          EngineError: the program has ended.
         """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
         except OSError:
-            raise ProgramError(self._how_it_ended()) from None
+            raise EngineError(self._how_it_ended()) from None
 
     def answer(self, seconds: float) -> "Answer":
-        """The lines that it writes from now on, for so long."""
+        """The lines that it writes within so many seconds from now."""
         return Answer(self, time.monotonic() + seconds, seconds)
 
     def line(self, deadline: float) -> str | None:
-        """The next line, without its end; None if there is none before the deadline.
+        """The next line, without its newline; None if there is none before the deadline.
 
         Raises:
-          ProgramError: the program has ended, or its line is too long.
+          EngineError: the program has ended, or its line is too long.
         """
         try:
             line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             return None
         if line is None:
-            self._lines.put(None)  # for whoever asks again
-            raise ProgramError(self._how_it_ended())
-        if not line.endswith(b"\n") and len(line) >= _LONGEST_LINE:
-            raise ProgramError("flood: a line of more than 64 kB")
+            self._lines.put(None)  # for the next call
+            raise EngineError(self._how_it_ended())
+        if not line.endswith(b"\n") and len(line) >= _MAX_LINE:
+            raise EngineError("flood: a line of more than 64 kB")
         return line.decode(errors="replace").rstrip("\r\n")
 
     def close(self, farewell: str | None = None) -> None:
-        """Ends the program, by force if it does not leave at the farewell."""
+        """Ends the program; kills it if it does not exit after the farewell."""
         if self._closed:
             return
         self._closed = True
         if farewell is not None:
-            with contextlib.suppress(ProgramError):
+            with contextlib.suppress(EngineError):
                 self.send(farewell)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         if farewell is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_SECONDS_TO_LEAVE)
+                self._process.wait(_SECONDS_TO_EXIT)
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -120,34 +120,34 @@ class Program:
     def _read(self) -> None:
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
-            for line in iter(lambda: self._process.stdout.readline(_LONGEST_LINE), b""):  # type: ignore[union-attr]
+            for line in iter(lambda: self._process.stdout.readline(_MAX_LINE), b""):  # type: ignore[union-attr]
                 self._lines.put(line)
         self._lines.put(None)
 
     def _how_it_ended(self) -> str:
         try:
-            code = self._process.wait(_SECONDS_TO_LEAVE)
+            code = self._process.wait(_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:
             return "crash: it closed its output"
         return f"crash: it ended with exit code {code}"
 
 
 class Answer:
-    """The lines of one answer, each read within the time for the whole."""
+    """The lines of one answer, all of them within one deadline."""
 
-    def __init__(self, program: Program, deadline: float, seconds: float) -> None:
+    def __init__(self, program: EngineProcess, deadline: float, seconds: float) -> None:
         self._program, self._deadline, self._seconds, self._read = program, deadline, seconds, 0
 
     def line(self) -> str:
         """The next line.
 
         Raises:
-          ProgramError: none came in time, too many came, or the program has ended.
+          EngineError: none in time, too many lines, or the program has ended.
         """
         self._read += 1
-        if self._read > _MOST_LINES:
-            raise ProgramError(f"flood: {_MOST_LINES:,} lines without an answer")
+        if self._read > _MAX_LINES:
+            raise EngineError(f"flood: {_MAX_LINES:,} lines without an answer")
         line = self._program.line(self._deadline)
         if line is None or time.monotonic() > self._deadline:
-            raise ProgramError(f"silence: no answer within {self._seconds:g} s")
+            raise EngineError(f"silence: no answer within {self._seconds:g} s")
         return line

@@ -1,0 +1,106 @@
+"""Games that the host plays: starts, random openings and moves. Compiled once per game, with NumPy leaves at both ends.
+
+Axis letters: `G` games side by side.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Int, Int32, Key, PRNGKeyArray
+from jaxtyping import ArrayLike as Numbers
+
+from azjax.core.errors import InputError
+from azjax.games.game import AnyGame, Game, S, random_legal_action
+from azjax.games.protocols import TextGame
+
+_ATTEMPTS = 100
+
+
+def host_step(game: Game[S], states: S, actions: Int[Numbers, "*G"]) -> S:
+    """The state after one action [], or the states after G actions [G]; a finished game stays as it is."""
+    # Of one dtype: another one would compile again.
+    following: S = jax.tree.map(np.asarray, _step(game, states, np.asarray(actions, np.int32)))
+    return following
+
+
+def starts_of(game: Game[S], count: int, key: PRNGKeyArray) -> S:
+    """`count` starts of the game, every leaf [count, ...]."""
+    starts: S = jax.tree.map(np.asarray, _starts(game, jax.random.split(key, count)))
+    return starts
+
+
+def start_text(game: Game[S], state: S) -> str | None:
+    """The text of one start position; None for the game's own start.
+
+    Raises:
+      InputError: another start, of a game whose positions cannot be written as text.
+    """
+    own = jax.tree.leaves(_starts(game, jax.random.split(jax.random.key(0), 1)))
+    if all(np.array_equal(leaf[0], other) for leaf, other in zip(own, jax.tree.leaves(state), strict=True)):
+        return None
+    return text_game(game).to_text(state)
+
+
+def text_game(game: AnyGame) -> TextGame[Any]:
+    """The game, whose positions can be written as text.
+
+    Raises:
+      InputError: they cannot.
+    """
+    if not isinstance(game, TextGame):
+        raise InputError(f"positions of {game.name} cannot be written as text: it is not a TextGame")
+    return game
+
+
+def random_openings(game: Game[S], plies: int, key: PRNGKeyArray, states: S) -> tuple[S, Int32[np.ndarray, "G plies"]]:
+    """Plays random moves from every state. Openings that end a game are drawn again.
+
+    Args:
+      game: the game.
+      plies: length of each opening; may be 0.
+      key: consumed.
+      states: NumPy leaves [G, ...].
+
+    Returns:
+      The states after the openings, and the actions.
+
+    Raises:
+      RuntimeError: all attempts to play so many plies from some state ended the game.
+    """
+    missing = np.arange(len(states.terminated))
+    result, actions = jax.tree.map(np.copy, states), np.zeros((len(missing), plies), np.int32)
+    if not plies:
+        return result, actions
+    for attempt in range(_ATTEMPTS):
+        following, moves = _random_moves(game, plies, jax.random.fold_in(key, attempt), states)
+        good = missing[~np.asarray(following.terminated)[missing]]
+        for leaf, new in zip(jax.tree.leaves(result), jax.tree.leaves(following), strict=True):
+            leaf[good] = np.asarray(new)[good]
+        actions[good] = np.asarray(moves)[good]
+        missing = np.setdiff1d(missing, good)
+        if not len(missing):
+            return result, actions
+    raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _step(game: Game[S], states: S, actions: Int32[Array, "*G"]) -> S:
+    return (jax.vmap(game.step) if actions.ndim else game.step)(states, actions)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _starts(game: Game[S], keys: Key[Array, "G"]) -> S:
+    return jax.vmap(game.init)(keys)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random_moves(game: Game[S], plies: int, key: PRNGKeyArray, states: S) -> tuple[S, Int32[Array, "G plies"]]:
+    def move(states: S, key: PRNGKeyArray) -> tuple[S, Int32[Array, "G"]]:
+        keys = jax.random.split(key, len(states.terminated))
+        actions = jax.vmap(functools.partial(random_legal_action, game))(keys, states)
+        return jax.vmap(game.step)(states, actions), actions
+
+    states, actions = jax.lax.scan(move, states, jax.random.split(key, plies))
+    return states, actions.T

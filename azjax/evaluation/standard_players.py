@@ -1,0 +1,295 @@
+"""The players of the package: random, optimal, the network alone, and searches; those without parameters by name.
+
+Axis letters: `B` batch, `A` actions.
+"""
+
+import abc
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
+
+from azjax.core.errors import InputError
+from azjax.evaluation.players import MoveChoice, Player
+from azjax.evaluation.solution import BestMoves, Solution
+from azjax.evaluation.solver import solve
+from azjax.games.game import AnyGame, State
+from azjax.networks import Network, Variables
+from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, evaluators, search_within, uct_policy
+from azjax.search.tree_memory import by_game, by_node, empty_tree, follow
+
+_CHUNK = 16  # simulations between two looks at the clock
+_MAX_NODES = 1 << 14  # of a search for a time
+
+_EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
+_SEARCHES = ("uct", *_EVALUATORS)
+PLAYER_NAMES = ("random", "optimal", *(f"{name}:SIMULATIONS" for name in _SEARCHES))
+"""The forms of the names that `named_player` takes."""
+
+
+def random_player(game: AnyGame) -> Player:
+    """Moves uniformly at random; it has no value estimates."""
+    return Player("random", _Random(game))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Random:
+    game: AnyGame
+
+    def __call__(self, params: None, key: PRNGKeyArray, states: State) -> MoveChoice:
+        del params, key
+        uniform = _uniform(jax.vmap(self.game.legal_action_mask)(states))
+        return MoveChoice(uniform, jnp.full(states.terminated.shape, jnp.nan), uniform)
+
+
+def optimal_player(solution: Solution) -> Player:
+    """Moves uniformly among the best moves of a solved game, with exact values.
+
+    In a position that cannot be reached from the start it moves at random, without a value.
+    """
+    return Player("optimal", _Optimal(solution.game), solution.best_moves())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Optimal:
+    game: AnyGame
+
+    def __call__(self, params: BestMoves, key: PRNGKeyArray, states: State) -> MoveChoice:
+        at_random, no_value, _ = _Random(self.game)(None, key, states)
+        known, values, actions, best = params.best_moves(self.game, states)
+        batch = jnp.arange(len(known))[:, None]
+        among_best = jnp.zeros_like(at_random).at[batch, actions].add(_uniform(best))
+        probabilities = jnp.where(known[:, None], among_best, at_random)
+        return MoveChoice(probabilities, jnp.where(known, values, no_value), probabilities)
+
+
+def network_player(game: AnyGame, network: Network, variables: Variables, *, temperature: float = 0.0) -> Player:
+    """The network alone, without search.
+
+    Args:
+      game: the game.
+      network: see `azjax.networks`.
+      variables: of the network.
+      temperature: 0 takes the legal action with the largest prior (the lowest action on ties), 1 draws from the
+        prior, infinity draws uniformly.
+
+    Raises:
+      InputError: a negative temperature.
+    """
+    if not temperature >= 0:
+        raise InputError(f"temperature must be 0 or more, got {temperature}")
+    return Player("network", _Network(game, network, temperature), variables)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Network:
+    game: AnyGame
+    network: Network
+    temperature: float
+
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> MoveChoice:
+        del key
+        output, _ = self.network.apply(params, jax.vmap(self.game.observe)(states), train=False)
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        policy = _softmax(output.prior_logits, legal)
+        if self.temperature == 0:
+            best = jnp.argmax(jnp.where(legal, output.prior_logits, -jnp.inf), axis=1)
+            probabilities = jnp.where(legal, jax.nn.one_hot(best, self.game.num_actions), 0.0)
+        else:
+            probabilities = _softmax(output.prior_logits / self.temperature, legal)
+        return MoveChoice(probabilities, output.value, policy)
+
+
+def search_player(
+    game: AnyGame,
+    evaluator: Evaluator,
+    params: PyTree = None,
+    *,
+    num_simulations: int,
+    c_puct: float = 1.25,
+    solver: bool = False,
+    reuse_tree: bool = False,
+    leaves_per_step: int = 1,
+    name: str | None = None,
+) -> Player:
+    """Searches as AlphaZero does and plays the most visited move, without noise.
+
+    Args:
+      game: the game.
+      evaluator: see `azjax.search.evaluators`.
+      params: of the evaluator.
+      num_simulations: of each search, at least 1; new ones where the tree is reused.
+      c_puct: weight of exploration.
+      solver: prove wins, losses and draws in the search.
+      reuse_tree: keep the tree below the moves that are played, in whole games (`RememberingPolicy`).
+      leaves_per_step: see `azjax.search.alphazero_policy`.
+      name: `search:SIMULATIONS` by default.
+    """
+    kind = _ReusingSearch if reuse_tree else _AlphaZero
+    policy = kind(game, num_simulations, solver, evaluator, c_puct, leaves_per_step)
+    return Player(f"search:{num_simulations}" if name is None else name, policy, params)
+
+
+def uct_player(game: AnyGame, *, num_simulations: int, solver: bool = False, name: str | None = None) -> Player:
+    """Searches with random rollouts, without priors, and plays the move of the highest mean return.
+
+    Args:
+      game: the game.
+      num_simulations: of each search, at least 1.
+      solver: prove wins, losses and draws in the search.
+      name: `uct:SIMULATIONS` by default.
+    """
+    return Player(f"uct:{num_simulations}" if name is None else name, _Uct(game, num_simulations, solver))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Search(abc.ABC):
+    """A search, whose action is played."""
+
+    game: AnyGame
+    num_simulations: int
+    solver: bool
+
+    @abc.abstractmethod
+    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Any = None) -> SearchResult:
+        """See `SearchingPolicy`."""
+
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> MoveChoice:
+        return self._choice(states, self.search(params, key, states))
+
+    def _choice(self, states: State, result: SearchResult) -> MoveChoice:
+        played = jax.nn.one_hot(result.action, self.game.num_actions)
+        return MoveChoice(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Uct(_Search):
+    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: None = None) -> SearchResult:
+        del memory
+        simulations = self.num_simulations
+        return uct_policy(params, key, states, game=self.game, num_simulations=simulations, solver=self.solver)
+
+
+@dataclasses.dataclass(frozen=True)
+class _AlphaZero(_Search):
+    evaluator: Evaluator
+    c_puct: float
+    leaves_per_step: int
+
+    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree | None = None) -> SearchResult:
+        tree = None if memory is None else by_node(memory)
+        simulations = self.num_simulations
+        return alphazero_policy(params, key, states, num_simulations=simulations, tree=tree, **self._options())
+
+    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
+        chunk = _CHUNK * self.leaves_per_step
+        return search_within(params, key, states, seconds=seconds, chunk=chunk, max_nodes=_MAX_NODES, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        names = ("game", "evaluator", "c_puct", "solver", "leaves_per_step")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True)
+class _ReusingSearch(_AlphaZero):
+    """A search whose memory is the tree below the moves that were played."""
+
+    def start(self, params: PyTree, states: State) -> Tree:
+        tree = empty_tree(
+            self.game,
+            self.evaluator,
+            params,
+            states,
+            num_simulations=self.num_simulations,
+            leaves_per_step=self.leaves_per_step,
+            solver=self.solver,
+        )
+        return by_game(tree)
+
+    def think(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree) -> tuple[MoveChoice, Tree]:
+        result = self.search(params, key, states, memory)
+        return self._choice(states, result), by_game(dataclasses.replace(result.tree, histories=None))
+
+    def observe(self, memory: Tree, action: Int32[Array, "B"]) -> Tree:
+        return by_game(follow(by_node(memory), action, self.num_simulations))
+
+
+def with_simulations(player: Player, num_simulations: int) -> Player:
+    """The same player under the same name, with another number of simulations.
+
+    Raises:
+      InputError: the player does not search, or `num_simulations` is below 1.
+    """
+    if not isinstance(player.policy, _Search):
+        raise InputError(f"{player.name} does not search")
+    if num_simulations < 1:
+        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
+    policy = dataclasses.replace(player.policy, num_simulations=num_simulations)
+    return dataclasses.replace(player, policy=policy)
+
+
+def is_player_name(name: str) -> bool:
+    """Whether the name has one of the forms `PLAYER_NAMES`; its number of simulations is not checked."""
+    search, colon, _ = name.partition(":")
+    return name in ("random", "optimal") or (bool(colon) and search in _SEARCHES)
+
+
+def num_simulations_of(name: str) -> int:
+    """Simulations per move of the player of that name; 0 for a player that does not search.
+
+    Raises:
+      InputError: an unknown name.
+    """
+    if not is_player_name(name):
+        raise InputError(f"unknown player {name!r}; available: {', '.join(PLAYER_NAMES)}")
+    if name in ("random", "optimal"):
+        return 0
+    count = name.partition(":")[2]
+    if not (count.isascii() and count.isdigit() and int(count) > 0):
+        raise InputError(f"{name!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+    return int(count)
+
+
+def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: bool = False) -> Player:
+    """Makes a player without parameters.
+
+    Args:
+      name: `random`, `optimal` (which solves the game first), `uct:1000`, or with equal priors `uniform:64`,
+        `rollout:1000`, `random:64`.
+      game: the game to play.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: the search keeps the tree below the moves that are played.
+
+    Raises:
+      InputError: an unknown name, or a search option that the player does not have.
+    """
+    num_simulations = num_simulations_of(name)
+    if not num_simulations:
+        if solver or reuse_tree:
+            raise InputError(f"solver and reuse_tree are for players that search; {name} does not")
+        return random_player(game) if name == "random" else optimal_player(solve(game))
+    kind = name.partition(":")[0]
+    if kind == "uct" and reuse_tree:
+        raise InputError(f"reuse_tree is for players that search with priors; {name} begins each search anew")
+    options: dict[str, Any] = {"num_simulations": num_simulations, "solver": solver}
+    options["name"] = name_with_options(name, solver=solver, reuse_tree=reuse_tree)
+    if kind == "uct":
+        return uct_player(game, **options)
+    return search_player(game, _EVALUATORS[kind](game), reuse_tree=reuse_tree, **options)
+
+
+def name_with_options(name: str, *, solver: bool, reuse_tree: bool) -> str:
+    """The name of a player, with the options of its search."""
+    return name + " + solver" * solver + " + reused tree" * reuse_tree
+
+
+def _softmax(logits: Float32[Array, "B A"], legal: Bool[Array, "B A"]) -> Float32[Array, "B A"]:
+    """Over the legal actions; zero after the end."""
+    return jnp.where(legal, jax.nn.softmax(jnp.where(legal, logits, -jnp.inf), axis=1), 0.0)
+
+
+def _uniform(mask: Bool[Array, "B K"]) -> Float32[Array, "B K"]:
+    """Equal weights where the mask is set, zero elsewhere."""
+    return mask / jnp.maximum(jnp.sum(mask, axis=1, keepdims=True), 1).astype(jnp.float32)
