@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,11 @@ from jax.sharding import Mesh, NamedSharding
 from jaxtyping import UInt32
 
 from azjax.games.game import AnyGame
-from azjax.parallel.sharding import WHOLE, make_mesh, place
+from azjax.parallel.sharding import WHOLE, Devices, make_mesh, shard
 from azjax.runs.memory import MemoryNeed, memory_need
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration, shard_state
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 Seeds = UInt32[np.ndarray | np.generic | jax.Array, "..."]
 
@@ -58,15 +59,17 @@ class CompiledRun:
 
 
 @functools.lru_cache(maxsize=4)
-def compile_run(game: AnyGame, config: Config, devices: int | Literal["all"]) -> CompiledRun:
+def compile_run(
+    game: AnyGame, config: Config, devices: Devices, loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS
+) -> CompiledRun:
     """The program of one run; `config` is `Config.static`, so that runs which differ in arrays share the program."""
-    mesh = make_mesh(config, devices)
+    mesh = make_mesh(devices, num_games=config.num_games, batch_size=config.batch_size)
     begin = functools.partial(init, game, config)
-    abstract_hyper = place(mesh, WHOLE, jax.eval_shape(lambda: jax.tree.map(jnp.float32, config.hyper)))
+    abstract_hyper = shard(mesh, WHOLE, jax.eval_shape(lambda: jax.tree.map(jnp.float32, config.hyper)))
     abstract_seed = jax.ShapeDtypeStruct((), np.uint32)
     abstract_state = shard_state(mesh, jax.eval_shape(begin, abstract_seed, abstract_hyper))
     shardings = jax.tree.map(lambda leaf: leaf.sharding, abstract_state)
-    iteration = make_iteration(game, config, mesh)
+    iteration = make_iteration(game, config, mesh, loss_terms=loss_terms)
     return CompiledRun(
         abstract_run=abstract_state,
         abstract_state=abstract_state,

@@ -12,8 +12,9 @@ from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.training.config import Config
-from azjax.training.iteration import Metrics, TrainState
+from azjax.training.iteration import TrainState
 from azjax.training.ladder import Ladder, ladder_cost, make_ladder
+from azjax.training.loss import Metrics
 
 _LADDER_KEY = 0x1ADDE2  # differs from the keys that an iteration splits off
 
@@ -40,7 +41,7 @@ class PeriodicEvaluation:
             self._climb: Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]] = self._jitted_climb
         if config.evaluate_every:
             self._solution = solve(game)
-            self._player = network_player(game, config.make_network(), {})
+            self._player = network_player(game, config.make_network(game), {})
             _check_share(config, cost + self._solution.num_unfinished / config.evaluate_every)
 
     def compile(self, like: TrainState) -> None:
@@ -60,7 +61,7 @@ class PeriodicEvaluation:
           the state with its new ladder, and the metrics that were due.
         """
         metrics: dict[str, float] = {}
-        if self._config.ladder_every and iteration % self._config.ladder_every == 0:
+        if state.ladder is not None and iteration % self._config.ladder_every == 0:
             key = jax.random.fold_in(state.key, _LADDER_KEY)
             ladder, results = self._climb(state.ladder, state.ema, key)
             state = dataclasses.replace(state, ladder=ladder)

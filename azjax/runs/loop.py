@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -17,8 +17,9 @@ from rich.console import Console
 
 from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
 from azjax.games.game import AnyGame
+from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
-from azjax.parallel.sharding import WHOLE, place
+from azjax.parallel.sharding import WHOLE, Devices, shard
 from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.evaluation import PeriodicEvaluation
@@ -27,8 +28,9 @@ from azjax.runs.metrics import METRICS, MetricsLog, read_rows, summary_writer
 from azjax.runs.progress import progress_bar, status_of
 from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
 from azjax.training.config import Config, Hyper
-from azjax.training.iteration import Metrics, TrainState
+from azjax.training.iteration import TrainState
 from azjax.training.learner import skipped_batch
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +63,8 @@ def train(
     accept_changes: bool = False,
     tensorboard: bool = False,
     console: Console | None = None,
-    devices: int | Literal["all"] = 1,
+    devices: Devices = 1,
+    loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
 ) -> TrainResult:
     """Trains an agent and keeps everything in a run folder.
 
@@ -82,6 +85,7 @@ def train(
       console: where to show progress; nothing is shown if None.
       devices: number of devices of each process, or `all`. Games draw the same random numbers on any number of devices
         and networks compute the same up to rounding, so a run may continue on another number.
+      loss_terms: the terms of the loss.
 
     Raises:
       RunError: the folder holds a run and `resume` is false; it is not a run folder; it needs `accept_changes`; it has
@@ -92,7 +96,7 @@ def train(
     """
     return train_runs(
         game,
-        compile_run(game, config.static, devices),
+        compile_run(game, config.static, devices, loss_terms),
         [config],
         [Path(folder)],
         seeds=np.uint32(config.seed),
@@ -101,6 +105,7 @@ def train(
         accept_changes=accept_changes,
         tensorboard=tensorboard,
         console=console,
+        loss_terms=loss_terms,
     )[0]
 
 
@@ -116,6 +121,7 @@ def train_runs(
     accept_changes: bool,
     tensorboard: bool,
     console: Console | None,
+    loss_terms: tuple[LossTerm, ...],
 ) -> list[TrainResult]:
     """Trains the runs of one program; see `train`.
 
@@ -130,9 +136,10 @@ def train_runs(
       accept_changes: see `train`.
       tensorboard: see `train`.
       console: see `train`.
+      loss_terms: see `train`.
     """
     config, mesh = configs[0], compiled_run.mesh
-    seeds, hyper = (place(mesh, WHOLE, each) for each in (seeds, hyper))
+    seeds, hyper = shard(mesh, WHOLE, seeds), shard(mesh, WHOLE, hyper)
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
     if tensorboard:
         summary_writer()
@@ -140,7 +147,7 @@ def train_runs(
     need.check(config, free)
     console = Console(quiet=True) if console is None else console
     runs = [
-        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run))
+        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
         for each, folder in zip(configs, folders, strict=True)
     ]
     name = folders[0] if len(runs) == 1 else folders[0].parent
@@ -169,7 +176,8 @@ def train_runs(
                 run.checkpoints.set_aside_after(start)
                 write_config(run.folder, run.description)
                 run.log = stack.enter_context(MetricsLog(run.folder, start, tensorboard))
-            beginning = f"resumed {name} at iteration {start}" if start else config.make_network().summary(game)
+            network = summarize(config.make_network(game), game)
+            beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
             return _Loop(compiled_run, hyper, runs, evaluation, console).iterate(start, state)
     except AzjaxError:
@@ -265,7 +273,9 @@ class _Loop:
                 latest |= _mean(rows)
                 total = {name: taken + times[name] for name, taken in total.items()}
                 games = sum(row["games"] for row in rows) / seconds
-                progress.update(task, completed=done, status=status_of(latest, games, len(rows) * simulations / seconds))
+                progress.update(
+                    task, completed=done, status=status_of(latest, games, len(rows) * simulations / seconds)
+                )
         if total["evaluation_seconds"]:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
@@ -338,5 +348,5 @@ def _stop_requests() -> Iterator[list[signal.Signals]]:
                 before[number] = signal.signal(number, request)
         yield stops
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
+
 import jax
 from jaxtyping import PyTree
 
@@ -10,7 +11,7 @@ from azjax.core.errors import SettingsError
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.search.tree_memory import empty_tree
+from azjax.search.reuse import empty_tree
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
 
@@ -80,7 +81,7 @@ def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: i
       state: the state of the run, or its shapes, on all devices together.
       num_devices: number of devices over which the run is split.
     """
-    evaluator = evaluators.network(config.make_network(), game)
+    evaluator = evaluators.network(config.make_network(game), game)
 
     def trees(variables: Variables) -> PyTree:
         states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))

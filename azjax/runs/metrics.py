@@ -9,12 +9,9 @@ import math
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from azjax.core.errors import InputError, RunError
-
-if TYPE_CHECKING:
-    from tensorboardX import SummaryWriter
 
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
@@ -99,7 +96,7 @@ def _drop_rows_after(path: Path, iteration: int) -> None:
     partial.replace(path)
 
 
-def summary_writer() -> "type[SummaryWriter]":
+def summary_writer() -> type[Any]:
     """TensorBoard's writer class.
 
     Raises:
@@ -109,4 +106,5 @@ def summary_writer() -> "type[SummaryWriter]":
         from tensorboardX import SummaryWriter
     except ModuleNotFoundError as error:
         raise InputError("tensorboard needs tensorboardX: pip install 'azjax[log]'") from error
-    return SummaryWriter
+    writer: type[Any] = SummaryWriter
+    return writer

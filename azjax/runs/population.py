@@ -8,7 +8,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,13 @@ from rich.console import Console
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame
-from azjax.parallel.sharding import BY_MEMBER, WHOLE, make_mesh_of_members, place
+from azjax.parallel.sharding import BY_MEMBER, WHOLE, Devices, make_member_mesh, shard
 from azjax.runs.compiled_run import CompiledRun
 from azjax.runs.loop import TrainResult, train_runs
 from azjax.runs.memory import MemoryNeed, memory_need
 from azjax.training.config import Config, Hyper
-from azjax.training.iteration import TrainState, init, make_iteration
+from azjax.training.iteration import init, make_iteration
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 _T = TypeVar("_T")
 
@@ -74,7 +75,8 @@ def train_population(
     accept_changes: bool = False,
     tensorboard: bool = False,
     console: Console | None = None,
-    devices: int | Literal["all"] = 1,
+    devices: Devices = 1,
+    loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
 ) -> list[TrainResult]:
     """Trains several agents by one program, each in its own run folder.
 
@@ -91,6 +93,7 @@ def train_population(
       tensorboard: see `train`.
       console: see `train`.
       devices: number of devices over which the members are split, or `all`.
+      loss_terms: see `train`.
 
     Raises:
       RunError: see `train`.
@@ -105,7 +108,7 @@ def train_population(
     configs = [each.replace(keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs]
     return train_runs(
         game,
-        compile_population(game, config.static, len(configs), devices),
+        compile_population(game, config.static, len(configs), devices, loss_terms),
         configs,
         [Path(folder) for folder in folders],
         seeds=np.array([each.seed for each in configs], np.uint32),
@@ -114,28 +117,35 @@ def train_population(
         accept_changes=accept_changes,
         tensorboard=tensorboard,
         console=console,
+        loss_terms=loss_terms,
     )
 
 
 @functools.lru_cache(maxsize=4)
-def compile_population(game: AnyGame, config: Config, count: int, devices: int | Literal["all"]) -> CompiledRun:
+def compile_population(
+    game: AnyGame, config: Config, count: int, devices: Devices, loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS
+) -> CompiledRun:
     """The program of `count` members; see `compile_run`."""
-    mesh = make_mesh_of_members(count, devices)
+    mesh = make_member_mesh(count, devices)
     by_member = NamedSharding(mesh, BY_MEMBER)
     begin = jax.jit(jax.vmap(functools.partial(init, game, config)), out_shardings=by_member)
     seeds = jax.ShapeDtypeStruct((count,), np.uint32)
     hypers = jax.tree.map(lambda _: jax.ShapeDtypeStruct((count,), np.float32), config.hyper)
     abstract_state = jax.eval_shape(begin, seeds, hypers)
     unbatched = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), abstract_state)
-    abstract_run = place(mesh, WHOLE, unbatched)
+    abstract_run = shard(mesh, WHOLE, unbatched)
     iterate = jax.shard_map(
-        jax.vmap(make_iteration(game, config)), mesh=mesh, in_specs=BY_MEMBER, out_specs=BY_MEMBER, check_vma=False
+        jax.vmap(make_iteration(game, config, loss_terms=loss_terms)),
+        mesh=mesh,
+        in_specs=BY_MEMBER,
+        out_specs=BY_MEMBER,
+        check_vma=False,
     )
     need, per_device = memory_need(game, config, abstract_run), count // mesh.size
     return CompiledRun(
         abstract_run=abstract_run,
-        abstract_state=place(mesh, BY_MEMBER, abstract_state),
-        abstract_hyper=place(mesh, WHOLE, hypers),
+        abstract_state=shard(mesh, BY_MEMBER, abstract_state),
+        abstract_hyper=shard(mesh, WHOLE, hypers),
         begin=begin,
         iterate=jax.jit(iterate, donate_argnums=0, compiler_options=_compiler_options(mesh)),
         # One more member: the copy that is evaluated or saved.

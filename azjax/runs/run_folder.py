@@ -25,6 +25,7 @@ from azjax.networks import Variables
 from azjax.runs.checkpoint import Checkpoints
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init
+from azjax.training.loss import LossTerm
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
@@ -50,6 +51,7 @@ class RunDescription(TypedDict):
       game: the name for `azjax.make`.
       game_rules: see `rules_fingerprint`.
       options: the options for `azjax.make`.
+      loss_terms: the names of the terms of the loss.
       config: the fields of `Config`.
     """
 
@@ -60,6 +62,7 @@ class RunDescription(TypedDict):
     game: str
     game_rules: str
     options: dict[str, Any]
+    loss_terms: list[str]
     config: dict[str, Any]
 
 
@@ -128,16 +131,19 @@ def _play_at_random(game: Game[_S], bits: UInt32[Array, "T G"]) -> PyTree:
     def play(states: _S, bits: UInt32[Array, "G"]) -> tuple[_S, PyTree]:
         actions = jax.vmap(game.sample_legal_action)(states, bits)
         following = jax.vmap(game.step)(states, actions)
-        describe = jax.vmap(
-            lambda state: (without_history(game, state), game.legal_action_mask(state), game.observe(state))
-        )
-        return jax.vmap(functools.partial(next_game, game))(keys, following), describe(following)
+        return jax.vmap(functools.partial(next_game, game))(keys, following), jax.vmap(describe)(following)
+
+    def describe(state: _S) -> PyTree:
+        return without_history(game, state), game.legal_action_mask(state), game.observe(state)
+
+    def symmetries(state: _S) -> PyTree:
+        return game.symmetries(without_history(game, state))
 
     last, described = jax.lax.scan(play, jax.vmap(game.init)(keys), bits)
-    return described, jax.vmap(lambda state: game.symmetries(without_history(game, state)))(last)
+    return described, jax.vmap(symmetries)(last)
 
 
-def describe_run(game: AnyGame, config: Config, num_devices: int) -> RunDescription:
+def describe_run(game: AnyGame, config: Config, num_devices: int, loss_terms: tuple[LossTerm, ...]) -> RunDescription:
     """The description of a run that begins now."""
     description = {
         "format": FORMAT,
@@ -147,6 +153,7 @@ def describe_run(game: AnyGame, config: Config, num_devices: int) -> RunDescript
         "game": game.name,
         "game_rules": rules_fingerprint(game),
         "options": options_of(game),
+        "loss_terms": [term.name for term in loss_terms],
         "config": dataclasses.asdict(config),
     }
     as_saved: RunDescription = json.loads(json.dumps(description))
@@ -172,7 +179,6 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
     current: dict[str, Any] = {**description}
     saved["config"] = with_defaults(saved["config"])
-    saved = {name: current[name] for name in ("platform", "devices", "game_rules")} | saved
     if (saved["game"], saved["options"]) != (current["game"], current["options"]):
         saved["game_rules"] = current["game_rules"]  # the name of another game says more
     differences = {name: pair for name, pair in _differences(saved, current).items() if name not in _MAY_CHANGE}

@@ -12,9 +12,10 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.training.config import Config
-from azjax.training.iteration import Metrics, TrainState
+from azjax.training.iteration import TrainState
 from azjax.training.learner import Learner, update
-from azjax.training.replay import Steps, count_known
+from azjax.training.loss import Metrics
+from azjax.training.replay import Steps, count_ready
 from azjax.training.self_play import Games, self_play
 
 _ROUNDS = 5
@@ -50,7 +51,7 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
       config: the configuration of the run.
       state: the state of the run; some games must have ended in its replay.
     """
-    network, hyper = config.make_network(), jax.tree.map(jnp.float32, config.hyper)
+    network, hyper = config.make_network(game), jax.tree.map(jnp.float32, config.hyper)
     key = jax.random.key(0)
     # One evaluation more than simulations: the root.
     calls = round(config.steps_per_iteration * (config.mean_simulations + 1))
@@ -61,10 +62,10 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
 
     @jax.jit
     def learn(state: TrainState) -> tuple[Learner, Metrics]:
-        known = count_known(state.replay)
+        ready = count_ready(state.replay)
 
         def step(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
-            return update(learner, config, hyper, game, network, state.replay, known, key)
+            return update(learner, config, hyper, game, network, state.replay, ready, key)
 
         return jax.lax.scan(step, state.learner, jax.random.split(key, config.updates_per_iteration))
 
@@ -75,7 +76,8 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
             output, _ = network.apply(variables, observations + 0 * total, train=False)
             return total + jnp.sum(output.value) + jnp.sum(output.prior_logits)
 
-        return jax.lax.fori_loop(0, calls, call, jnp.float32(0))
+        total: Float[Array, ""] = jax.lax.fori_loop(0, calls, call, jnp.float32(0))
+        return total
 
     observations = jax.vmap(game.observe)(state.games.states)
     self_play_seconds = _seconds_of(lambda: play(state))

@@ -10,8 +10,8 @@ import jax
 from azjax.agents import game_of, load_player
 from azjax.core.errors import InputError
 from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rate, solve, tabulate
-from azjax.evaluation.named_players import num_simulations_of
 from azjax.evaluation.ratings import pairings_of
+from azjax.evaluation.standard_players import num_simulations_of
 from azjax.games.game import AnyGame
 
 Measure: TypeAlias = Callable[[Path, int], float]

@@ -4,16 +4,15 @@ import importlib.resources
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import optuna
 
 from azjax.core.errors import FileError, InputError
 from azjax.games.registry import options_of
+from azjax.report.figures import new_figure, svg_text, tidy
 from azjax.report.intervals import Interval, number
-from azjax.report.learning_curve import figure_of_size, tidy
-from azjax.report.page import svg_text
 from azjax.sweep.points import Point
 from azjax.sweep.study import Choices, Range, Study
 from azjax.sweep.summary import best_first, counts, failures
@@ -21,6 +20,8 @@ from azjax.sweep.trials import Trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+else:
+    Figure: TypeAlias = Any
 
 PAGE = "sweep.html"
 _COLORS = ("#2a6fbb", "#c8553d", "#5b8c5a", "#e0a458", "#7a5195")
@@ -106,9 +107,9 @@ def _row(study: Study, point: Point) -> list[str]:
     return [str(point.number), str(Interval.of(point.values[-1])), seeds, *settings]
 
 
-def _curves(study: Study, best: Sequence[Point]) -> "Figure":
+def _curves(study: Study, best: Sequence[Point]) -> Figure:
     """The objective by the spent budget: means over seeds, and their intervals as bands."""
-    figure = figure_of_size(8, 4)
+    figure = new_figure(8, 4)
     panel = figure.subplots()
     spent = [study.budget.spent(rung) for rung in range(1, study.budget.rungs + 1)]
     for point, color in zip(best, _COLORS, strict=False):
@@ -124,8 +125,8 @@ def _curves(study: Study, best: Sequence[Point]) -> "Figure":
     return figure
 
 
-def _importances(importances: dict[str, float]) -> "Figure":
-    figure = figure_of_size(6, 0.6 + 0.35 * len(importances))
+def _importances(importances: dict[str, float]) -> Figure:
+    figure = new_figure(6, 0.6 + 0.35 * len(importances))
     panel = figure.subplots()
     names = list(importances)[::-1]
     panel.barh(names, [importances[name] for name in names], color=_COLORS[0])
@@ -134,11 +135,11 @@ def _importances(importances: dict[str, float]) -> "Figure":
     return figure
 
 
-def _slices(study: Study, best: Sequence[Point]) -> "Figure":
+def _slices(study: Study, best: Sequence[Point]) -> Figure:
     """The objective by each setting, with its interval."""
     columns = min(3, len(study.search))
     rows = -(-len(study.search) // columns)
-    figure = figure_of_size(3.6 * columns, 2.9 * rows)
+    figure = new_figure(3.6 * columns, 2.9 * rows)
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     intervals = [Interval.of(point.values[-1]) for point in best]
     means = [each.mean for each in intervals]
@@ -159,9 +160,9 @@ def _slices(study: Study, best: Sequence[Point]) -> "Figure":
     return figure
 
 
-def _parallel(study: Study, best: Sequence[Point]) -> "Figure":
+def _parallel(study: Study, best: Sequence[Point]) -> Figure:
     """One line for each point through all settings to the objective; better points are darker."""
-    figure = figure_of_size(max(6, 1.7 * (len(study.search) + 1)), 3.8)
+    figure = new_figure(max(6, 1.7 * (len(study.search) + 1)), 3.8)
     panel = figure.subplots()
     means = np.array([np.mean(point.values[-1]) for point in best])
     columns = [

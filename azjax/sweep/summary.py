@@ -7,8 +7,8 @@ from rich import box
 from rich.table import Table
 
 from azjax.report.intervals import Interval, number
+from azjax.sweep.points import Point
 from azjax.sweep.study import Study
-from azjax.sweep.trials import Point
 
 
 def best_first(study: Study, points: Sequence[Point]) -> list[Point]:

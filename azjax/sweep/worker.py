@@ -111,7 +111,7 @@ class _Worker:
             self.on_change()
 
     def _trainable_together(self, attempts: list[Attempt]) -> list[Attempt]:
-        """The attempts that can be trained in one population with the first: at the same iteration, with equal lengths."""
+        """The attempts that can be trained in one population with the first: equal iterations done and left to do."""
         first = attempts[0]
         if first.is_retry:  # its runs may be at different iterations
             return [first]

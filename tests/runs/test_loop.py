@@ -13,10 +13,9 @@ import pytest
 import small_run
 from killing import KILLED, assert_equal_runs, checkpoint_bits, train_killed, train_to_the_end
 
-from azjax.games.registry import make
-from azjax.runs import loop
 from azjax.core.errors import RunError
-from azjax.runs import Checkpoints, load_run, load_variables, train
+from azjax.games.registry import make
+from azjax.runs import Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.memory import memory_need
 from azjax.training import init
 
@@ -225,7 +224,9 @@ def test_updates_skipped_in_a_row_stop_the_run_and_leave_their_batch(tmp_path):
 def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compiled(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "free_memory", lambda *_: 5000)
     monkeypatch.setattr(loop, "PeriodicEvaluation", None)
-    message = r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
+    message = (
+        r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
+    )
     with pytest.raises(RunError, match=message):
         train(GAME, SMALL, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -254,7 +255,7 @@ def test_an_interrupted_first_write_does_not_block_the_folder(tmp_path):
 def test_a_run_without_a_later_field_continues_with_its_default(straight, tmp_path):
     folder = shutil.copytree(straight, tmp_path / "run")
     config = folder / "config.json"
-    lines = "reuse_tree|game_rules|platform|max_gradient_norm"
+    lines = "reuse_tree|max_gradient_norm"
     config.write_text(re.sub(rf'\s*"({lines})": .*,', "", config.read_text()))
     assert "reuse_tree" not in config.read_text()
     assert train(GAME, SMALL, folder, resume=True).iteration == 6

@@ -5,10 +5,10 @@ import jax
 import pytest
 from small_run import SMALL
 
-from azjax.games.registry import make
-from azjax.training import init
 from azjax.core.errors import RunError
+from azjax.games.registry import make
 from azjax.runs.memory import MemoryNeed, free_in_machine, memory_need
+from azjax.training import init
 
 GAME = make("connect2")
 NEED = MemoryNeed(replay=3_000_000_000, learner=2_000_000, trees=500)

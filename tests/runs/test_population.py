@@ -14,7 +14,7 @@ from killing import assert_equal_runs
 from small_run import SMALL, with_changes
 
 from azjax.games.registry import make
-from azjax.parallel.sharding import devices_for_members, make_mesh_of_members
+from azjax.parallel.sharding import devices_for_members, make_member_mesh
 from azjax.runs import Checkpoints, load_run, members_of, train, train_population
 from azjax.training import init, make_iteration
 
@@ -32,7 +32,7 @@ def rows(folder):
 
 
 def assert_close_metrics(one, other):
-    """Metrics are equal up to rounding: under full optimization of XLA a loss may round otherwise, but no weight does."""
+    """Metrics are equal up to rounding: under full optimization of XLA a loss may round differently."""
     for ours, theirs in zip(rows(one).splitlines(), rows(other).splitlines(), strict=True):
         assert json.loads(ours) == pytest.approx(json.loads(theirs), rel=1e-6, nan_ok=True)
 
@@ -98,10 +98,10 @@ def test_a_member_on_several_devices_equals_the_run_alone_to_the_bit(tmp_path):
 
 def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"devices must be 1\.\.1, the devices of this process, or all; got 2"):
-        make_mesh_of_members(4, 2)
+        make_member_mesh(4, 2)
     monkeypatch.setattr(jax, "local_devices", lambda: jax.devices() * 2)
     with pytest.raises(ValueError, match="population must be a multiple of the number of devices, 2; got 3"):
-        make_mesh_of_members(3, 2)
+        make_member_mesh(3, 2)
     # The largest number that divides the members.
     assert [devices_for_members(count) for count in (1, 2, 3, 4)] == [1, 2, 1, 2]
 

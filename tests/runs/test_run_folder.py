@@ -13,6 +13,7 @@ from azjax.games.mnk import Mnk
 from azjax.games.registry import make
 from azjax.runs import load_run, load_state, load_variables, train
 from azjax.runs.run_folder import describe_run, rules_fingerprint
+from azjax.training.loss import ALPHAZERO_LOSS
 
 GAME = make("connect2")
 OLD_CONFIG = Path(__file__).parent / "config_0.1.0.json"
@@ -97,7 +98,7 @@ def test_a_config_that_cannot_be_read_is_reported(tmp_path, content):
 
 @pytest.mark.parametrize("name", ["start_positions", "depth"])
 def test_a_config_with_an_unknown_field_is_reported(tmp_path, name):
-    text = json.dumps(describe_run(GAME, SMALL, 1))
+    text = json.dumps(describe_run(GAME, SMALL, 1, ALPHAZERO_LOSS))
     (tmp_path / "config.json").write_text(text)
     assert load_run(tmp_path) == (GAME, SMALL)
     (tmp_path / "config.json").write_text(text.replace(f'"{name}"', '"other"'))

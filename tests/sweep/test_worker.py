@@ -12,14 +12,13 @@ from small_sweep import write_sweep
 import azjax
 from azjax.cli import main
 from azjax.core.errors import FileError, SettingsError
-from azjax.runs import load_run, load_state
+from azjax.runs import load_run, load_state, population
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
-from azjax.runs import population
 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """The runs that were trained, as (run folder, iterations). Training is replaced by `act`, the objective by `measure`."""
+    """The runs that were trained, as (run folder, iterations); `act` and `measure` replace training and objective."""
     calls = types.SimpleNamespace(
         runs=[], sizes=[], act=lambda folder, config: None, measure=lambda run, seed: float(seed)
     )
