@@ -1,76 +1,81 @@
-"""What the networks' modules share: the precision, linear layers, the convolution, and the last layers of both heads.
+"""Modules that the networks share: linear layers, normalized convolutions, and the last layers of both heads.
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
-import chex
 import jax.numpy as jnp
 from flax import nnx
+from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
-from azjax.networks.convolution import same_convolution
-from azjax.networks.product import mixed_product
+from azjax.networks.network import NetworkOutput
+from azjax.networks.products import mixed_product, same_convolution
 
-_COMPUTE_DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+Dtype: TypeAlias = Any
+"""`jnp.float32` or `jnp.bfloat16`."""
+
+_COMPUTE_DTYPES: dict[str, Dtype] = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-def compute_dtype(precision: str) -> Any:
+def compute_dtype(precision: str) -> Dtype:
     """The dtype of products. Parameters, batch statistics and the value's last layer are float32 in each.
 
     Raises:
-      ValueError: an unknown precision (the message lists the allowed ones).
+      InputError: an unknown precision (the message lists the allowed ones).
     """
     if precision not in _COMPUTE_DTYPES:
         raise InputError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
     return _COMPUTE_DTYPES[precision]
 
 
-def linear(features_in: int, features_out: int, dtype: Any, rngs: nnx.Rngs, use_bias: bool = True) -> nnx.Linear:
+def linear(features_in: int, features_out: int, dtype: Dtype, rngs: nnx.Rngs, use_bias: bool = True) -> nnx.Linear:
     """A linear layer, [B, features_in] to float32 [B, features_out]; in bfloat16 by `mixed_product`."""
-    options: dict[str, Any] = {} if dtype == jnp.float32 else {"dot_general": _mixed}
+    options: dict[str, Any] = {} if dtype == jnp.float32 else {"dot_general": _mixed_product}
     return nnx.Linear(features_in, features_out, use_bias=use_bias, dtype=jnp.float32, rngs=rngs, **options)
 
 
-def _mixed(features: chex.Array, kernel: chex.Array, *_: Any, **__: Any) -> chex.Array:
-    """Flax's product, whose options are their defaults above."""
+# Flax also passes options of the two products, which all have their defaults here.
+
+
+def _mixed_product(features: Array, kernel: Array, *_: Any, **__: Any) -> Array:
     return mixed_product(features, kernel)
 
 
-class NormedConv(nnx.Module):
-    """Convolution without a bias, then batch normalisation: [B, R, C, planes_in] to [B, R, C, planes_out]."""
+def _same_convolution(planes: Array, kernel: Array, *_: Any, **__: Any) -> Array:
+    return same_convolution(planes, kernel)
 
-    def __init__(self, planes_in: int, planes_out: int, size: int, dtype: Any, rngs: nnx.Rngs):
+
+class NormedConv(nnx.Module):
+    """A convolution without bias, then batch normalization: [B, R, C, planes_in] to [B, R, C, planes_out]."""
+
+    def __init__(self, planes_in: int, planes_out: int, size: int, dtype: Dtype, rngs: nnx.Rngs):
         self.conv = nnx.Conv(
             planes_in,
             planes_out,
             (size, size),
             use_bias=False,
             dtype=dtype,
-            conv_general_dilated=_without_options,
+            conv_general_dilated=_same_convolution,
             rngs=rngs,
         )
-        # Without a dtype of its own it computes in that of its statistics, float32.
+        # Without a dtype it computes in that of its statistics, float32.
         self.norm = nnx.BatchNorm(planes_out, momentum=0.9, rngs=rngs)
         self.dtype = dtype
 
-    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
-        return self.norm(self.conv(planes), use_running_average=not train).astype(self.dtype)
-
-
-def _without_options(planes: chex.Array, kernel: chex.Array, *_: Any, **__: Any) -> chex.Array:
-    """Flax's convolution, whose other options are their defaults above."""
-    return same_convolution(planes, kernel)
+    def __call__(self, planes: Float[Array, "B R C _"], train: bool) -> Float[Array, "B R C F"]:
+        normed: Array = self.norm(self.conv(planes), use_running_average=not train)
+        return normed.astype(self.dtype)
 
 
 class PolicyValueHeads(nnx.Module):
-    """Base of the modules: the last layers of both heads, on flat features [B, F] of any precision."""
+    """Base class of modules: the last layers of both heads, on flat features of any precision."""
 
-    def __init__(self, policy_features: int, value_features: int, num_actions: int, dtype: Any, rngs: nnx.Rngs):
+    def __init__(self, policy_features: int, value_features: int, num_actions: int, dtype: Dtype, rngs: nnx.Rngs):
         self.policy = linear(policy_features, num_actions, dtype, rngs)
         self.value = linear(value_features, 1, jnp.float32, rngs)
 
-    def heads(self, policy_features: chex.Array, value_features: chex.Array) -> tuple[chex.Array, chex.Array]:
-        """Prior logits, float32 [B, A], and value, float32 [B]."""
-        return self.policy(policy_features), jnp.tanh(self.value(value_features)[:, 0])
+    def heads(self, policy_features: Float[Array, "B _"], value_features: Float32[Array, "B _"]) -> NetworkOutput:
+        """The prior logits and the value."""
+        return NetworkOutput(self.policy(policy_features), jnp.tanh(self.value(value_features)[:, 0]))

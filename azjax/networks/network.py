@@ -1,90 +1,133 @@
-"""A network is a frozen pair of pure functions, `init` and `apply`. Flax NNX stays inside this package.
+"""What a network is: two pure functions, `init` and `apply`. Flax NNX stays inside this package.
 
 Axis letters: `B` batch, `A` actions.
 """
 
 import abc
-import functools
+import dataclasses
 import math
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import chex
 import jax
 from flax import nnx
+from jaxtyping import Array, Float32, PRNGKeyArray, PyTree
 
-from azjax.games.game import Game
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import AnyGame
 
-Variables = dict[str, Any]
-"""`{"params": ..., "batch_stats": ...}`: nested dictionaries of arrays; only `params` are trained."""
+Variables: TypeAlias = dict[str, PyTree]
+"""Collections of arrays by name. `params` are trained; any others, such as `batch_stats`, are what `apply` makes them."""
 
 
-class Network(abc.ABC):
-    """Policy and value of a position. Subclasses are frozen dataclasses, hashable by value."""
+@pytree_dataclass
+class NetworkOutput:
+    """What a network says of a batch of positions.
 
-    @abc.abstractmethod
-    def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
-        """The NNX module: `module(observations, train) -> (prior_logits [B, A], value [B])`.
+    Attributes:
+      prior_logits: of all actions, legal or not.
+      value: expected result for the player to move, in -1..1.
+      auxiliary: further outputs by name, each with leading axis B. Loss terms may read them; the search does not.
+    """
 
-        Its last policy layer is a linear one named `policy`, from which `apply` reads A.
-        """
+    prior_logits: Float32[Array, "B A"]
+    value: Float32[Array, "B"]
+    auxiliary: dict[str, Array] = dataclasses.field(default_factory=dict)
 
-    def init(self, key: chex.PRNGKey, game: Game) -> Variables:
+
+@runtime_checkable
+class Network(Protocol):
+    """Policy and value of a position. Any object with these methods is one, if it is hashable by value."""
+
+    def init(self, key: PRNGKeyArray, game: AnyGame) -> Variables:
         """Fresh variables for `game`."""
-        module = self.module(game.observation_shape, game.num_actions, nnx.Rngs(key))
-        return _variables(module)[1]
+        ...
 
     def apply(
-        self, variables: Variables, observations: chex.Array, train: bool
-    ) -> tuple[chex.Array, chex.Array, Variables]:
-        """Judges a batch of positions.
+        self, variables: Variables, observations: Float32[Array, "B *observation"], train: bool
+    ) -> tuple[NetworkOutput, Variables]:
+        """Evaluates a batch of positions.
 
         Args:
           variables: from `init`.
-          observations: float32 [B, *observation_shape].
-          train: normalise by the batch and update the running averages (else by the running averages).
+          observations: see `Game.observe`.
+          train: True in a learning step: a network with batch normalization normalizes by the batch and updates its
+            running averages.
 
         Returns:
-          prior_logits: float32 [B, A], of all actions, legal or not.
-          value: float32 [B]; expected result for the player to move, in -1..1.
-          new_variables: `variables` with the running averages of this batch.
+          the output, and the variables with such updates.
         """
-        num_actions = variables["params"]["policy"]["bias"].shape[0]
-        graph, params, batch_stats = _abstract(self, observations.shape[1:], num_actions)
-        # These are filled in place: the cached ones stay empty.
-        params, batch_stats = (jax.tree.map(lambda leaf: leaf, state) for state in (params, batch_stats))
+        ...
+
+
+@runtime_checkable
+class GameShape(Protocol):
+    """The part of a game that an `NnxNetwork` is built for."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]: ...
+    @property
+    def num_actions(self) -> int: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class NnxNetwork(abc.ABC):
+    """A network made of one Flax NNX module. Subclasses are frozen dataclasses that add fields and `module`.
+
+    Attributes:
+      observation_shape: of one position.
+      num_actions: A.
+    """
+
+    observation_shape: tuple[int, ...] = dataclasses.field(repr=False)
+    num_actions: int = dataclasses.field(repr=False)
+
+    @abc.abstractmethod
+    def module(self, rngs: nnx.Rngs) -> nnx.Module:
+        """The module, called as `module(observations, train) -> NetworkOutput`. It holds `Param` and `BatchStat`."""
+
+    def init(self, key: PRNGKeyArray, game: GameShape) -> Variables:
+        """Fresh variables, `params` and `batch_stats`.
+
+        Raises:
+          InputError: `game` has other shapes than the network was built for.
+        """
+        if (game.observation_shape, game.num_actions) != (self.observation_shape, self.num_actions):
+            raise InputError(
+                f"{self} was built for observations {self.observation_shape} and {self.num_actions} actions, got a "
+                f"game with {game.observation_shape} and {game.num_actions}"
+            )
+        return _variables(self.module(nnx.Rngs(key)))
+
+    def apply(
+        self, variables: Variables, observations: Float32[Array, "B *observation"], train: bool
+    ) -> tuple[NetworkOutput, Variables]:
+        """See `Network.apply`."""
+        graph, params, batch_stats = _split(nnx.eval_shape(lambda: self.module(nnx.Rngs(0))))
         nnx.replace_by_pure_dict(params, variables["params"])
-        nnx.replace_by_pure_dict(batch_stats, variables["batch_stats"])
-        module = nnx.merge(graph, params, batch_stats, copy=True)
-        prior_logits, value = module(observations, train)
-        return prior_logits, value, _variables(module)[1]
-
-    def summary(self, game: Game) -> str:
-        """One line a layer (name, shapes), and the number of trained parameters."""
-        variables = jax.eval_shape(lambda: self.init(jax.random.key(0), game))
-        layers: dict[str, list[str]] = {}
-        total = 0
-        for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
-            *layer, name = (str(entry.key) for entry in path)
-            layers.setdefault(".".join(layer), []).append(f"{name} {'x'.join(map(str, leaf.shape))}")
-            total += math.prod(leaf.shape)
-        width = max(map(len, layers))
-        lines = [f"  {layer:<{width}}  {', '.join(shapes)}" for layer, shapes in layers.items()]
-        return "\n".join([f"{self}", *lines, f"  {total:,} parameters"])
+        nnx.replace_by_pure_dict(batch_stats, variables.get("batch_stats", {}))
+        module: Any = nnx.merge(graph, params, batch_stats)
+        return module(observations, train), _variables(module)
 
 
-def _variables(module: nnx.Module) -> tuple[nnx.GraphDef, Variables]:
-    graph, params, batch_stats = _split(module)
-    return graph, {"params": nnx.to_pure_dict(params), "batch_stats": nnx.to_pure_dict(batch_stats)}
+def summarize(network: Network, game: AnyGame) -> str:
+    """One line a layer (name, shapes), and the number of trained parameters."""
+    variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
+    layers: dict[str, list[str]] = {}
+    total = 0
+    for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
+        *layer, name = jax.tree_util.keystr(path, simple=True, separator=".").split(".")
+        layers.setdefault(".".join(layer), []).append(f"{name} {'x'.join(map(str, leaf.shape))}")
+        total += math.prod(leaf.shape)
+    width = max(map(len, layers), default=0)
+    lines = [f"  {layer:<{width}}  {', '.join(shapes)}" for layer, shapes in layers.items()]
+    return "\n".join([f"{network}", *lines, f"  {total:,} parameters"])
 
 
-@functools.cache
-def _abstract(
-    network: Network, observation_shape: tuple[int, ...], num_actions: int
-) -> tuple[nnx.GraphDef, nnx.State, nnx.State]:
-    module = nnx.eval_shape(lambda: network.module(observation_shape, num_actions, nnx.Rngs(0)))
-    return _split(module)
+def _variables(module: nnx.Module) -> Variables:
+    _, params, batch_stats = _split(module)
+    return {"params": nnx.to_pure_dict(params), "batch_stats": nnx.to_pure_dict(batch_stats)}
 
 
-def _split(module: nnx.Module) -> tuple[nnx.GraphDef, nnx.State, nnx.State]:
-    split: Any = nnx.split(module, nnx.Param, nnx.BatchStat)
-    return split
+def _split(module: nnx.Module) -> Any:
+    return nnx.split(module, nnx.Param, nnx.BatchStat)

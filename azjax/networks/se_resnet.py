@@ -1,36 +1,34 @@
-"""A residual network in which every block, and both heads, see the whole board.
+"""A residual network in which every block and both heads see the whole board. It combines, in a small form:
 
-Two papers' parts, in a small form:
 - squeeze-and-excitation (Hu et al. 2018, "Squeeze-and-Excitation Networks", sections 3.1 and 3.2), with a bias beside
-  the scale, as in Leela Chess Zero;
+  the scale as in Leela Chess Zero;
 - global pooling (Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3), of the mean and the maximum. Wu's
-  scaling of the mean by the board's size is left out: a game has one board.
+  scaling of the mean by the board's size is left out, since a game has one size.
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` channels.
 """
 
 import dataclasses
 import math
-from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
-from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
-from azjax.networks.network import Network
+from azjax.networks.layers import Dtype, NormedConv, PolicyValueHeads, compute_dtype, linear
+from azjax.networks.network import NetworkOutput, NnxNetwork
 
 _POLICY_PLANES = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class SeResnet(Network):
-    """`depth` residual blocks of `width` channels on boards `(rows, columns, planes)`; a quarter of them is pooled.
+class SeResnet(NnxNetwork):
+    """`depth` residual blocks of `width` channels, a quarter of them pooled, on boards `(rows, columns, planes)`.
 
     Raises:
-      ValueError: a width below 2, which leaves no channel beside the pooled one.
+      InputError: a width below 2, which leaves no channel beside the pooled one.
     """
 
     width: int = 64
@@ -41,33 +39,35 @@ class SeResnet(Network):
         if self.width < 2:
             raise InputError(f"se_resnet needs a width of at least 2, got {self.width}")
 
-    def module(self, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs) -> nnx.Module:
-        if len(observation_shape) != 3:
-            raise InputError(f"se_resnet needs observations (rows, columns, planes), got shape {observation_shape}")
-        return _SeResnetModule(self, observation_shape, num_actions, rngs)
+    def module(self, rngs: nnx.Rngs) -> nnx.Module:
+        if len(self.observation_shape) != 3:
+            raise InputError(
+                f"se_resnet needs observations (rows, columns, planes), got shape {self.observation_shape}"
+            )
+        return _SeResnetModule(self, rngs)
 
 
-def global_pool(planes: chex.Array) -> chex.Array:
-    """Mean and maximum over the board, [B, R, C, F] to [B, 2 F] (Wu 2019, section 3.3)."""
+def global_pool(planes: Float[Array, "B R C F"]) -> Float[Array, "B 2*F"]:
+    """Mean and maximum of each channel over the board (Wu 2019, section 3.3)."""
     squares = planes.reshape(len(planes), -1, planes.shape[-1])
-    # The gradient of `max` looks for the maximum again, and is 0 / 0 if its argument, computed again, rounds otherwise.
+    # The gradient of `max` compares with the maximum again: 0 / 0 if its argument is recomputed and rounds otherwise.
     is_top = jnp.arange(squares.shape[1])[None, :, None] == jnp.argmax(squares, axis=1, keepdims=True)
     return jnp.concatenate([squares.mean(axis=1), jnp.sum(jnp.where(is_top, squares, 0), axis=1)], axis=-1)
 
 
 class GlobalPoolingConv(nnx.Module):
-    """Convolution, some of whose channels bias the others by what they see anywhere (Wu 2019, section 3.3).
+    """A convolution some of whose channels, pooled over the board, bias the others (Wu 2019, section 3.3).
 
-    [B, R, C, planes_in] to [B, R, C, planes_out], after a ReLU; `pooled` more channels are pooled and then dropped.
+    [B, R, C, planes_in] to [B, R, C, planes_out], after a ReLU; `pooled` further channels are pooled and dropped.
     """
 
-    def __init__(self, planes_in: int, planes_out: int, pooled: int, size: int, dtype: Any, rngs: nnx.Rngs):
+    def __init__(self, planes_in: int, planes_out: int, pooled: int, size: int, dtype: Dtype, rngs: nnx.Rngs):
         self.pooled = pooled
         self.conv = NormedConv(planes_in, pooled + planes_out, size, dtype, rngs)
-        # The normalisation before has a bias already.
+        # The normalization before it has a bias.
         self.pooled_bias = linear(2 * pooled, planes_out, dtype, rngs, use_bias=False)
 
-    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
+    def __call__(self, planes: Float[Array, "B R C _"], train: bool) -> Float[Array, "B R C F"]:
         planes = self.conv(planes, train)
         pooled, planes = planes[..., : self.pooled], planes[..., self.pooled :]
         bias = self.pooled_bias(global_pool(jax.nn.relu(pooled)))
@@ -77,14 +77,14 @@ class GlobalPoolingConv(nnx.Module):
 class SqueezeExcitation(nnx.Module):
     """Scale (0 to 1) and bias of each channel, from the means of all over the board (Hu et al. 2018, section 3).
 
-    [B, R, C, F] to the same shape; `squeezed` is the width of the layer between.
+    `squeezed` is the width of the hidden layer.
     """
 
-    def __init__(self, planes: int, squeezed: int, dtype: Any, rngs: nnx.Rngs):
+    def __init__(self, planes: int, squeezed: int, dtype: Dtype, rngs: nnx.Rngs):
         self.squeeze = linear(planes, squeezed, dtype, rngs)
         self.excite = linear(squeezed, 2 * planes, dtype, rngs)
 
-    def __call__(self, planes: chex.Array) -> chex.Array:
+    def __call__(self, planes: Float[Array, "B R C F"]) -> Float[Array, "B R C F"]:
         excitation = self.excite(jax.nn.relu(self.squeeze(planes.mean(axis=(1, 2))))).astype(planes.dtype)
         scale, bias = jnp.split(excitation[:, None, None], 2, axis=-1)
         return jax.nn.sigmoid(scale) * planes + bias
@@ -93,31 +93,31 @@ class SqueezeExcitation(nnx.Module):
 class _Block(nnx.Module):
     """Two 3x3 convolutions, the first with global pooling, then squeeze-and-excitation, then the sum."""
 
-    def __init__(self, width: int, quarter: int, dtype: Any, rngs: nnx.Rngs):
+    def __init__(self, width: int, quarter: int, dtype: Dtype, rngs: nnx.Rngs):
         self.first = GlobalPoolingConv(width, width - quarter, quarter, 3, dtype, rngs)
         self.second = NormedConv(width - quarter, width, 3, dtype, rngs)
         self.excitation = SqueezeExcitation(width, quarter, dtype, rngs)
 
-    def __call__(self, planes: chex.Array, train: bool) -> chex.Array:
+    def __call__(self, planes: Float[Array, "B R C F"], train: bool) -> Float[Array, "B R C F"]:
         inner = self.second(self.first(planes, train), train)
         return jax.nn.relu(planes + self.excitation(inner))
 
 
 class _SeResnetModule(PolicyValueHeads):
-    def __init__(self, config: SeResnet, observation_shape: tuple[int, ...], num_actions: int, rngs: nnx.Rngs):
-        squares = math.prod(observation_shape[:2])
+    def __init__(self, config: SeResnet, rngs: nnx.Rngs):
+        squares = math.prod(config.observation_shape[:2])
         dtype = compute_dtype(config.precision)
-        super().__init__(_POLICY_PLANES * squares, config.width, num_actions, dtype, rngs)
+        super().__init__(_POLICY_PLANES * squares, config.width, config.num_actions, dtype, rngs)
         self.depth = config.depth
         width, quarter = config.width, max(1, config.width // 4)
-        self.stem = NormedConv(observation_shape[2], width, 3, dtype, rngs)
+        self.stem = NormedConv(config.observation_shape[2], width, 3, dtype, rngs)
         for block in range(config.depth):
             setattr(self, f"block_{block}", _Block(width, quarter, dtype, rngs))
         self.policy_conv = GlobalPoolingConv(width, _POLICY_PLANES, quarter, 1, dtype, rngs)
         self.value_conv = NormedConv(width, quarter, 1, dtype, rngs)
         self.value_hidden = linear(2 * quarter, width, dtype, rngs)
 
-    def __call__(self, observations: chex.Array, train: bool) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, observations: Float32[Array, "B R C F"], train: bool) -> NetworkOutput:
         planes = jax.nn.relu(self.stem(observations, train))
         for block in range(self.depth):
             planes = getattr(self, f"block_{block}")(planes, train)

@@ -1,70 +1,68 @@
-"""Which device holds what: games, their replay and the batch of a step are split, all else is on every device. Of a
-population the members are split.
+"""Which device holds which arrays.
 
-Axis letters: `G` games side by side, `R` rows of the replay, `B` batch.
+In a run the games, their replay and the batch of a learning step are split over the devices, and all else is on every
+device. In a population the members are split.
+
+Axis letters: `B` batch, `G` games side by side, `P` members, `R` rows of the replay.
 """
 
 import contextlib
 import os
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from azjax.core.errors import InputError
-from azjax.training.config import Config
+
+Devices: TypeAlias = int | Literal["all"]
+"""How many devices of each process; `all` that it has."""
 
 GAMES = "games"
-"""The one axis of the mesh of a run."""
-
+"""The mesh axis of a run."""
 MEMBERS = "members"
-"""And of that of a population."""
+"""The mesh axis of a population."""
 
-WHOLE = P()
-BY_GAME = P(GAMES)
-"""Of [G, ...], and of [B, ...]."""
-BY_COLUMN = P(None, GAMES)
-"""Of [R, G, ...]."""
+WHOLE = PartitionSpec()
+"""The whole array on every device."""
+BY_GAME = PartitionSpec(GAMES)
+"""Split arrays [G, ...] and [B, ...]."""
+BY_COLUMN = PartitionSpec(None, GAMES)
+"""Split arrays [R, G, ...]."""
+BY_MEMBER = PartitionSpec(MEMBERS)
+"""Split arrays [P, ...]."""
 
-BY_MEMBER = P(MEMBERS)
+_T = TypeVar("_T")
 
 
-def make_mesh(config: Config, devices: int | Literal["all"] = 1) -> Mesh:
+def make_mesh(devices: Devices = 1, **sizes: int) -> Mesh:
     """The devices of a run, those of all processes in the order of their ranks.
 
     Args:
-      config: of the run.
-      devices: how many of each process; `all` that it has.
+      devices: how many of each process.
+      **sizes: what is split over the devices, such as `num_games=64`.
 
     Raises:
-      ValueError: there are not as many, or games or batch cannot be split evenly over them.
+      InputError: there are fewer devices, or a size cannot be split evenly over them.
     """
     count = _count(devices)
-    taken = [
-        device
-        for process in range(jax.process_count())
-        for device in [device for device in jax.devices() if device.process_index == process][:count]
-    ]
-    for field in ("num_games", "batch_size"):
-        _check_even(field, getattr(config, field), len(taken))
-    return Mesh(np.array(taken), (GAMES,), axis_types=(AxisType.Auto,))
+    ranks = range(jax.process_count())
+    by_rank = [[device for device in jax.devices() if device.process_index == rank][:count] for rank in ranks]
+    return _mesh(GAMES, sum(by_rank, []), sizes)
 
 
-def make_mesh_of_members(count: int, devices: int | Literal["all"] = 1) -> Mesh:
-    """The devices of a population of `count` members.
+def make_member_mesh(population: int, devices: Devices = 1) -> Mesh:
+    """The devices of this process over which a population of that many members is split.
 
     Raises:
-      ValueError: there are not as many, or the members cannot be split evenly over them.
+      InputError: there are fewer devices, or the members cannot be split evenly over them.
     """
-    taken = jax.local_devices()[: _count(devices)]
-    _check_even("population", count, len(taken))
-    return Mesh(np.array(taken), (MEMBERS,), axis_types=(AxisType.Auto,))
+    return _mesh(MEMBERS, jax.local_devices()[: _count(devices)], {"population": population})
 
 
 def offer_cpu_devices(count: int) -> None:
-    """Makes so many devices of the CPU, where JAX does not run yet; of accelerators there are as many as there are."""
+    """Splits the CPU into `count` devices, unless JAX has started already. Accelerators are not affected."""
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
 
@@ -74,36 +72,39 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def devices_for_members(count: int) -> int:
-    """As many devices as a population of `count` can be split over evenly; on CPU there is one for each core."""
+def devices_for_members(population: int) -> int:
+    """The most devices over which the members can be split evenly. On CPU there is one device for each core."""
 
-    def largest_divisor(most: int) -> int:
-        return max(devices for devices in range(1, most + 1) if count % devices == 0)
+    def largest_divisor(limit: int) -> int:
+        return max(devices for devices in range(1, limit + 1) if population % devices == 0)
 
     offer_cpu_devices(largest_divisor(num_cores()))
     return largest_divisor(len(jax.local_devices()))
 
 
-def _count(devices: int | Literal["all"]) -> int:
-    there = len(jax.local_devices())
-    count = there if devices == "all" else devices
-    if not 1 <= count <= there:
-        raise InputError(f"devices must be 1..{there}, the devices of this process, or all; got {devices}")
-    return count
-
-
-def _check_even(name: str, size: int, devices: int) -> None:
-    if size % devices:
-        raise InputError(f"{name} must be a multiple of the number of devices, {devices}; got {size}")
-
-
-def place(mesh: Mesh, spec: P, tree: Any) -> Any:
-    """The arrays, or their shapes, of `tree`, with the sharding: what is known of shapes alone is only told it."""
+def shard(mesh: Mesh, spec: PartitionSpec, tree: _T) -> _T:
+    """Puts the arrays of a pytree on the devices of the mesh. Shapes without values get the sharding alone."""
     sharding = NamedSharding(mesh, spec)
 
-    def one(leaf: Any) -> Any:
+    def shard_leaf(leaf: Any) -> Any:
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
         return jax.device_put(leaf, sharding)
 
-    return jax.tree.map(one, tree)
+    sharded: _T = jax.tree.map(shard_leaf, tree)
+    return sharded
+
+
+def _count(devices: Devices) -> int:
+    available = len(jax.local_devices())
+    count = available if devices == "all" else devices
+    if not 1 <= count <= available:
+        raise InputError(f"devices must be 1..{available}, the devices of this process, or all; got {devices}")
+    return count
+
+
+def _mesh(axis: str, devices: list[jax.Device], sizes: dict[str, int]) -> Mesh:
+    for name, size in sizes.items():
+        if size % len(devices):
+            raise InputError(f"{name} must be a multiple of the number of devices, {len(devices)}; got {size}")
+    return Mesh(np.array(devices), (axis,), axis_types=(AxisType.Auto,))

@@ -1,7 +1,18 @@
-"""What happens inside the jitted iteration: self-play, targets, replay and optimiser steps."""
+"""What happens inside the jitted iteration: self-play, targets, replay and optimizer steps."""
 
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState, init, make_iteration
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Targets
 from azjax.training.presets import preset
 
-__all__ = ["Config", "Hyper", "TrainState", "init", "make_iteration", "preset"]
+__all__ = [
+    "ALPHAZERO_LOSS",
+    "Config",
+    "Hyper",
+    "LossTerm",
+    "Targets",
+    "TrainState",
+    "init",
+    "make_iteration",
+    "preset",
+]

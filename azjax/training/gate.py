@@ -1,65 +1,68 @@
-"""The gate: what was learned is kept if it wins a match against what was there before."""
+"""The gate: new weights are kept if they win a match against the old ones."""
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from azjax.evaluation import network_player
-from azjax.evaluation.device_match import make_device_match
-from azjax.games.game import Game
+from azjax.evaluation.matches import make_device_match
+from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.training.config import Config, Hyper
 from azjax.training.learner import Learner
+from azjax.training.loss import Metrics
 from azjax.training.self_play import make_start
 
-Metrics = dict[str, chex.Array]
+Match: TypeAlias = Callable[[Variables, Variables, PRNGKeyArray], Float32[Array, ""]]
 
 
 def through_gate(
-    learn: Callable[[Learner, chex.PRNGKey], tuple[Learner, Metrics]],
-    match: Callable[[Variables, Variables, chex.PRNGKey], chex.Array],
+    learn: Callable[[Learner, PRNGKeyArray], tuple[Learner, Metrics]],
+    match: Match,
     old: Learner,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     config: Config,
     hyper: Hyper,
 ) -> tuple[Learner, Metrics]:
-    """Learns in rounds, with a match against the network before the first of them after each.
+    """Learns in rounds, each followed by a match against the old network.
 
-    A round whose score reaches `hyper.gate_threshold` is kept and ends it. So does, without being kept, one that falls
-    more than `hyper.gate_tolerance` below the round before, and the last of `config.gate_rounds`; then all is as it
-    was.
+    The rounds end with the first whose score reaches `hyper.gate_threshold`; what was learned is then kept. Otherwise
+    they end when a score falls by more than `hyper.gate_tolerance` below the one before, or after `config.gate_rounds`,
+    and the old learner is returned.
 
     Returns:
       the learner, and the metrics of the last round with `gate_rounds`, `gate_score` and `gate_accepted`.
     """
 
-    def goes_on(carry: tuple) -> chex.Array:
-        number, _, score, before, _ = carry
-        fell = (number > 1) & (score < before - hyper.gate_tolerance)
-        return (number < config.gate_rounds) & (score < hyper.gate_threshold) & ~fell
+    def goes_on(carry: tuple[Any, ...]) -> Bool[Array, ""]:
+        number, _, score, score_before, _ = carry
+        fell = (number > 1) & (score < score_before - hyper.gate_tolerance)
+        more: Array = (number < config.gate_rounds) & (score < hyper.gate_threshold) & ~fell
+        return more
 
-    def one_round(carry: tuple) -> tuple:
-        number, learner, before, _, _ = carry
+    def play_round(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        number, learner, score_before, _, _ = carry
         learn_key, match_key = jax.random.split(jax.random.fold_in(key, number))
         learner, metrics = learn(learner, learn_key)
         score = match(learner.variables, old.variables, match_key)
-        return number + 1, learner, score, before, metrics
+        return number + 1, learner, score, score_before, metrics
 
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(learn, old, key)[1])
-    unknown = jnp.float32(-jnp.inf)
+    metrics = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(learn, old, key)[1])
+    no_score = jnp.float32(-jnp.inf)
     rounds, learner, score, _, metrics = jax.lax.while_loop(
-        goes_on, one_round, (jnp.int32(0), old, unknown, unknown, nothing)
+        goes_on, play_round, (jnp.int32(0), old, no_score, no_score, metrics)
     )
     accepted = score >= hyper.gate_threshold
     learner = jax.tree.map(lambda new, was: jnp.where(accepted, new, was), learner, old)
-    told = {"gate_rounds": rounds, "gate_score": score, "gate_accepted": accepted}
-    return learner, {**metrics, **{name: value.astype(jnp.float32) for name, value in told.items()}}
+    gate = {"gate_rounds": rounds, "gate_score": score, "gate_accepted": accepted}
+    return learner, {**metrics, **{name: value.astype(jnp.float32) for name, value in gate.items()}}
 
 
-def make_match(game: Game, network: Network, config: Config) -> Callable[..., chex.Array]:
-    """`match(one, other, key)`: points a game of variables `one`, float32 []; 1 for a win, 1/2 for a draw.
+def make_match(game: AnyGame, network: Network, config: Config) -> Match:
+    """`match(first, second, key)`: points a game of the first variables; 1 for a win, 1/2 for a draw.
 
     Both draw their moves from their policies, without a search, in `config.gate_games` games from the starts of
     self-play.

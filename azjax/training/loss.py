@@ -1,78 +1,187 @@
-"""The loss. Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `S` symmetries."""
+"""The loss: a sum of named terms.
 
-from typing import Any
+Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `S` symmetries.
+"""
 
-import chex
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
-from azjax.games.game import Game
-from azjax.networks import Network
+from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import AnyGame, Game, State
+from azjax.networks import Network, NetworkOutput, Variables
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Examples
 
+_S = TypeVar("_S", bound=State)
 
-def random_symmetry(game: Game, key: chex.PRNGKey, states: Any) -> tuple[Any, chex.Array, chex.Array]:
-    """One symmetry of each state, drawn evenly.
+Metrics: TypeAlias = dict[str, Float32[Array, ""]]
 
-    Returns:
-      states: [B, ...], turned.
-      actions: int32 [B, K]; where the action of each slot of the state given went.
-      valid: bool [B, K].
+
+@pytree_dataclass
+class Targets:
+    """What the output of the network is compared with.
+
+    Attributes:
+      states: the positions, each under its symmetry.
+      actions: the action of each slot; 0 in holes.
+      valid: whether the slot holds a legal action.
+      policy: the search's policy over the slots.
+      value: see `value_target`.
+      outcome: the game's result for the player to move.
     """
-    actions, valid = jax.vmap(game.legal_slots)(states)
-    turned, permutation = jax.vmap(game.symmetries)(states)
-    batch, num_symmetries, _ = permutation.shape
-    rows = jnp.arange(batch)
-    choice = jax.random.randint(key, (batch,), 0, num_symmetries)
-    states = jax.tree.map(lambda leaf: leaf[rows, choice], turned)
-    return states, jnp.take_along_axis(permutation[rows, choice], actions, axis=1), valid
+
+    states: State
+    actions: Int32[Array, "B K"]
+    valid: Bool[Array, "B K"]
+    policy: Float32[Array, "B K"]
+    value: Float32[Array, "B"]
+    outcome: Float32[Array, "B"]
 
 
-def value_target(hyper: Hyper, examples: Examples) -> chex.Array:
-    """float32 [B]: the game's result mixed with the search's value, or the true value where the search proved it."""
-    fraction = hyper.root_value_fraction
-    mixed = (1 - fraction) * examples.outcome + fraction * examples.value
-    return jnp.where(examples.proven, examples.value, mixed)
+TermFunction: TypeAlias = Callable[[NetworkOutput, Targets, PyTree, Hyper], tuple[Float32[Array, ""], Metrics]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LossTerm:
+    """One term of the loss.
+
+    Attributes:
+      name: for messages.
+      function: `function(output, targets, params, hyper) -> (loss, metrics)`: a scalar, with its weight, and further
+        scalars to log by their names.
+      auxiliary: the entries of `NetworkOutput.auxiliary` that it reads.
+    """
+
+    name: str
+    function: TermFunction
+    auxiliary: tuple[str, ...] = ()
+
+    def __call__(
+        self, output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
+    ) -> tuple[Float32[Array, ""], Metrics]:
+        """Calls the function.
+
+        Raises:
+          InputError: the network does not give an auxiliary output that the term reads.
+        """
+        for name in self.auxiliary:
+            if name not in output.auxiliary:
+                given = ", ".join(sorted(output.auxiliary)) or "none"
+                raise InputError(
+                    f"the loss term {self.name!r} needs the auxiliary output {name!r}; the network gives: {given}"
+                )
+        return self.function(output, targets, params, hyper)
+
+
+def value_loss(
+    output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
+) -> tuple[Float32[Array, ""], Metrics]:
+    """(z - v)^2 with z the value target. `value_accuracy`: how often the nearest of loss, draw and win is the same."""
+    loss = jnp.mean((targets.value - output.value) ** 2)
+    accuracy = jnp.mean(jnp.round(output.value) == jnp.round(targets.value))
+    return loss, {"value_loss": loss, "value_accuracy": accuracy}
+
+
+def policy_loss(
+    output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
+) -> tuple[Float32[Array, ""], Metrics]:
+    """-pi . log p over the legal actions.
+
+    `target_entropy`: of pi. `policy_accuracy`: how often the likeliest action of p is one of the likeliest of pi.
+    """
+    logits = jnp.take_along_axis(output.prior_logits, targets.actions, axis=1)
+    logits = jnp.where(targets.valid, logits, -jnp.inf)
+    log_policy = jnp.where(targets.valid, jax.nn.log_softmax(logits, axis=1), 0.0)
+    loss = -jnp.mean(jnp.sum(targets.policy * log_policy, axis=1))
+    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(targets.policy), axis=1))
+    likeliest = jnp.take_along_axis(targets.policy, jnp.argmax(logits, axis=1)[:, None], axis=1)[:, 0]
+    accuracy = jnp.mean(likeliest == jnp.max(targets.policy, axis=1))
+    return loss, {"policy_loss": loss, "target_entropy": entropy, "policy_accuracy": accuracy}
+
+
+def l2_loss(
+    output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
+) -> tuple[Float32[Array, ""], Metrics]:
+    """`hyper.l2` times the sum of the squared parameters."""
+    squares = sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(params)), start=jnp.float32(0))
+    return hyper.l2 * squares, {}
+
+
+ALPHAZERO_LOSS = (LossTerm("value", value_loss), LossTerm("policy", policy_loss), LossTerm("l2", l2_loss))
+"""(z - v)^2 - pi . log p + c |theta|^2 (Silver et al. 2017, equation 1)."""
 
 
 def loss(
-    params: Any,
-    batch_stats: Any,
+    params: PyTree,
+    rest: Variables,
     config: Config,
     hyper: Hyper,
-    game: Game,
+    game: AnyGame,
     network: Network,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     examples: Examples,
-) -> tuple[chex.Array, tuple[Any, dict[str, chex.Array]]]:
-    """(z - v)^2 - pi . log p + c |theta|^2, Silver et al. 2017, equation 1, p over the legal actions.
+    terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
+) -> tuple[Float32[Array, ""], tuple[Variables, Metrics]]:
+    """The sum of the terms on a batch.
 
-    z is `value_target`.
+    Args:
+      params: the trained collection of the network's variables.
+      rest: the other collections.
+      config: of the run.
+      hyper: of the run.
+      game: of the run.
+      network: what is trained.
+      key: draws the symmetries.
+      examples: the batch.
+      terms: what is added up, in this order.
 
     Returns:
-      the loss, and (new batch_stats, metrics: `value_loss`, `policy_loss`, the entropy of its target, and how often the
-        likeliest action and the nearest of loss, draw and win are those of the targets).
+      the loss, and (the other collections after the batch, the metrics of all terms).
+
+    Raises:
+      InputError: a term needs an auxiliary output that the network does not give.
     """
     if config.symmetries:
         states, actions, valid = random_symmetry(game, key, examples.states)
     else:
         states, (actions, valid) = examples.states, jax.vmap(game.legal_slots)(examples.states)
-    observations = jax.vmap(game.observe)(states)
-    logits, value, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
-    logits = jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
-    log_policy = jnp.where(valid, jax.nn.log_softmax(logits, axis=1), 0.0)
-    policy_loss = -jnp.mean(jnp.sum(examples.policy * log_policy, axis=1))
-    target = value_target(hyper, examples)
-    value_loss = jnp.mean((target - value) ** 2)
-    squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
-    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(examples.policy), axis=1))
-    likeliest = jnp.take_along_axis(examples.policy, jnp.argmax(logits, axis=1)[:, None], axis=1)[:, 0]
-    metrics = {
-        "value_loss": value_loss,
-        "policy_loss": policy_loss,
-        "target_entropy": entropy,
-        "policy_accuracy": jnp.mean(likeliest == jnp.max(examples.policy, axis=1)),
-        "value_accuracy": jnp.mean(jnp.round(value) == jnp.round(target)),
-    }
-    return value_loss + policy_loss + hyper.l2 * squares, (new["batch_stats"], metrics)
+    targets = Targets(states, actions, valid, examples.policy, value_target(hyper, examples), examples.outcome)
+    output, new = network.apply({"params": params, **rest}, jax.vmap(game.observe)(states), train=True)
+    losses, metrics = zip(*(term(output, targets, params, hyper) for term in terms), strict=True)
+    total: Float32[Array, ""] = functools.reduce(operator.add, losses)
+    rest = {name: collection for name, collection in new.items() if name != "params"}
+    return total, (rest, functools.reduce(operator.or_, metrics))
+
+
+def random_symmetry(
+    game: Game[_S], key: PRNGKeyArray, states: _S
+) -> tuple[_S, Int32[Array, "B K"], Bool[Array, "B K"]]:
+    """One symmetry of each state, drawn evenly.
+
+    Returns:
+      states: the states under their symmetries.
+      actions: for each slot of the given state, what its action is under the symmetry.
+      valid: whether the slot holds a legal action.
+    """
+    actions, valid = jax.vmap(game.legal_slots)(states)
+    transformed, permutation = jax.vmap(game.symmetries)(states)
+    batch, num_symmetries, _ = permutation.shape
+    rows = jnp.arange(batch)
+    choice = jax.random.randint(key, (batch,), 0, num_symmetries)
+    states = jax.tree.map(lambda leaf: leaf[rows, choice], transformed)
+    return states, jnp.take_along_axis(permutation[rows, choice], actions, axis=1), valid
+
+
+def value_target(hyper: Hyper, examples: Examples) -> Float32[Array, "B"]:
+    """The game's result mixed with the search's value, or the true value where the search proved it."""
+    fraction = hyper.root_value_fraction
+    mixed = (1 - fraction) * examples.outcome + fraction * examples.value
+    return jnp.where(examples.proven, examples.value, mixed)

@@ -1,12 +1,12 @@
-"""The settings with which `azjax train GAME` needs no option. A game without a preset trains with `Config()`."""
+"""The settings of `azjax train GAME` without options. A game without a preset trains with `Config()`."""
 
 from typing import Any
 
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.games.registry import make, options_of
 from azjax.training.config import Config, Hyper
 
-# Games of some thousand positions: to perfect play in a minute or two on 2 CPU cores.
+# Games of some thousand positions: perfect play in a minute or two on 2 CPU cores.
 _SMALL = Config(
     iterations=400,
     network="mlp",
@@ -48,13 +48,13 @@ def _large(iterations: int, **changes: Any) -> Config:
             learning_rate=1e-3,
             final_learning_rate=1e-5,
             l2=1e-6,
-            average_decay=0.999,
+            ema_decay=0.999,
             root_value_fraction=0.25,
         ),
     ).replace(**changes)
 
 
-# By registered name, and by the options of the game that matter.
+# By the registered name and the options of the game.
 _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     (
         "connect2",
@@ -91,15 +91,15 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
         ),
     ),
     ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
-    ("brandub", {}, _large(4000, depth=3, cut_at_ply=150, random_start_plies=12)),
+    ("brandub", {}, _large(4000, depth=3, truncate_at_ply=150, random_start_plies=12)),
     ("santorini", {"size": 2, "workers": 1}, _SMALL),
     ("santorini", {"size": 3, "workers": 1}, _large(7000, random_start_plies=16)),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
 ]
 
 
-def preset(game: str | Game) -> Config:
-    """The settings for a game, by its registered name, or with its options."""
+def preset(game: str | AnyGame) -> Config:
+    """The settings for a game, given by its registered name or as an object."""
     game = make(game) if isinstance(game, str) else game
     for name, options, config in _PRESETS:
         if game.name == name and options.items() <= options_of(game).items():
@@ -107,9 +107,9 @@ def preset(game: str | Game) -> Config:
     return Config()
 
 
-def games_with_presets() -> dict[str, Game]:
-    """The games that have settings of their own, by what is typed after `azjax train` for them."""
-    typed = (
+def games_with_presets() -> dict[str, AnyGame]:
+    """The games with settings of their own, by the arguments of `azjax train` that select them."""
+    arguments = (
         " ".join([name, *(f"--{option} {value}" for option, value in options.items())]) for name, options, _ in _PRESETS
     )
-    return {each: make(name, **options) for each, (name, options, _) in zip(typed, _PRESETS, strict=True)}
+    return {each: make(name, **options) for each, (name, options, _) in zip(arguments, _PRESETS, strict=True)}

@@ -1,25 +1,24 @@
 """Self-play: games side by side, each move by a search, a new game in place of one that ended.
 
-Axis letters: `G` games side by side, `T` time steps, `P` members of a population.
+Axis letters: `A` actions, `G` games side by side, `P` members of a population, `T` time steps.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import pytree_dataclass
-from azjax.games.game import Game, random_legal_action
-from azjax.games.protocols import without_history
+from azjax.core.pytree import pytree_dataclass, select_rows
+from azjax.games.game import AnyGame, Game, State, random_legal_action
+from azjax.games.protocols import TextGame, without_history
 from azjax.networks import Network, Variables
-from azjax.parallel.members import over_members
-from azjax.parallel.network_members import Members
+from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
 from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
 from azjax.search.dynamics import legal_slots, to_slots
@@ -28,34 +27,33 @@ from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 
 
-def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
-    """`start(key) -> state`: where a game of self-play begins, as the configuration asks; never at an end.
+_S = TypeVar("_S", bound=State)
+
+
+def make_start(game: Game[_S], config: Config) -> Callable[[PRNGKeyArray], _S]:
+    """`start(key) -> state`: where a game of self-play begins, as the configuration says; never at an end.
 
     Raises:
-      ValueError: a start position that the game refuses, or one where the game is over.
+      InputError: a start position that the game refuses, one where the game is over, or any if positions of the game
+        have no text.
     """
-    # Text is read on the host, also when this is called under a trace.
-    with jax.ensure_compile_time_eval():
-        given = [game.from_text(text) for text in config.start_positions]
-        for text, state in zip(config.start_positions, given, strict=True):
-            if bool(state.terminated):
-                raise InputError(f"start_positions: the game is over in {text!r}")
-        given_states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given) if given else None
+    positions = _start_positions(game, config.start_positions)
 
-    def start(key: chex.PRNGKey) -> Any:
+    def start(key: PRNGKeyArray) -> _S:
         init_key, choice_key, length_key, play_key = jax.random.split(key, 4)
         state = game.init(init_key)
-        if given_states is not None:
-            choice = jax.random.randint(choice_key, (), 0, len(given))
-            state = jax.tree.map(lambda leaves: leaves[choice], given_states)
+        if positions is not None:
+            choice = jax.random.randint(choice_key, (), 0, len(config.start_positions))
+            state = jax.tree.map(lambda leaves: leaves[choice], positions)
         num_plies = jax.random.randint(length_key, (), 0, config.random_start_plies + 1)
 
-        def play(ply: chex.Array, state: Any) -> Any:
+        def play(ply: Int32[Array, ""], state: _S) -> _S:
             action = random_legal_action(game, jax.random.fold_in(play_key, ply), state)
             following = game.step(state, action)
             # A random game that would end stops one ply short.
             goes_on = (ply < num_plies) & ~following.terminated
-            return jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), following, state)
+            played: _S = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), following, state)
+            return played
 
         state = jax.lax.fori_loop(0, config.random_start_plies, play, state)
         return dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
@@ -63,42 +61,59 @@ def make_start(game: Game, config: Config) -> Callable[[chex.PRNGKey], Any]:
     return start
 
 
+def _start_positions(game: Game[_S], texts: tuple[str, ...]) -> _S | None:
+    """The positions with a leading axis, or None if there are none."""
+    if not texts:
+        return None
+    if not isinstance(game, TextGame):
+        raise InputError(f"start_positions: positions of {game.name} cannot be written as text")
+    # Text is read on the host, also when this is called under a trace.
+    with jax.ensure_compile_time_eval():
+        states = [game.from_text(text) for text in texts]
+        for text, state in zip(texts, states, strict=True):
+            if bool(state.terminated):
+                raise InputError(f"start_positions: the game is over in {text!r}")
+        stacked: _S = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    return stacked
+
+
 @pytree_dataclass
 class Games:
     """The running games of self-play.
 
-    states: every leaf [G, ...].
-    plies: int32 [G]; played in each game since it began.
+    Attributes:
+      states: every leaf [G, ...].
+      plies: how many were played in each game since it began.
     """
 
-    states: Any
-    plies: chex.Array
+    states: State
+    plies: Int32[Array, "G"]
 
 
-def new_games(game: Game, config: Config, key: chex.PRNGKey) -> Games:
-    """Games that begin."""
+def new_games(game: AnyGame, config: Config, key: PRNGKeyArray) -> Games:
+    """Games at their starts."""
     states = jax.vmap(make_start(game, config))(jax.random.split(key, config.num_games))
     return Games(states, jnp.zeros(config.num_games, jnp.int32))
 
 
-class Searched(NamedTuple):
-    """What searches from G positions found; see `SearchResult`.
+class SearchedPly(NamedTuple):
+    """The results of the searches of one ply; see `SearchResult`.
 
-    proven: bool [G]; the value is the true one.
-    full: bool []; they were full searches.
-    tree: to go on with; None where trees are not reused.
+    proven: the value is the true one.
+    full: they were full searches.
+    tree: the tree below the move; None where trees are not reused.
     """
 
-    action: chex.Array
-    policy: chex.Array
-    value: chex.Array
-    proven: chex.Array
-    full: chex.Array
+    action: Int32[Array, "G"]
+    policy: Float32[Array, "G A"]
+    value: Float32[Array, "G"]
+    proven: Bool[Array, "G"]
+    full: Bool[Array, ""]
     tree: Tree | None
 
 
-def make_search(game: Game, network: Network | Members, config: Config) -> Callable[..., Searched]:
-    """`search(variables, hyper, full, keys, states, temperature, tree) -> Searched`: the searches of one ply, keys [G].
+def make_search(game: AnyGame, network: Network, config: Config) -> Callable[..., SearchedPly]:
+    """`search(variables, hyper, full, keys, states, temperature, tree)`: the searches of one ply, with keys [G].
 
     `full`, bool [], is read where there are `fast_simulations`.
     """
@@ -107,13 +122,13 @@ def make_search(game: Game, network: Network | Members, config: Config) -> Calla
     def search(
         variables: Variables,
         hyper: Hyper,
-        full: chex.Array,
-        keys: chex.PRNGKey,
-        states: Any,
-        temperature: chex.Array,
+        full: Bool[Array, ""],
+        keys: PRNGKeyArray,
+        states: State,
+        temperature: Float32[Array, "G"],
         tree: Tree | None,
-    ) -> Searched:
-        def search_with(num_simulations: int, full: bool) -> Searched:
+    ) -> SearchedPly:
+        def search_with(num_simulations: int, full: bool) -> SearchedPly:
             options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
             if config.policy == "gumbel":
                 considered = config.max_num_considered_actions
@@ -125,46 +140,47 @@ def make_search(game: Game, network: Network | Members, config: Config) -> Calla
                 if full:
                     noise = {"dirichlet_fraction": hyper.dirichlet_fraction, "dirichlet_alpha": hyper.dirichlet_alpha}
                     options |= noise
-                # A tree that is handed on needs the same rule of selection in both.
+                # A reused tree needs the same selection rule in full and fast searches.
                 if hyper.forced_playouts is not None:
                     options["forced_playouts"] = hyper.forced_playouts if full else 0.0
                 result = alphazero_policy(variables, keys, states, **options)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
             kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
-            return Searched(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
+            return SearchedPly(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
 
         if not config.fast_simulations:
             return search_with(config.num_simulations, True)
-        return jax.lax.cond(
+        result: SearchedPly = jax.lax.cond(
             full, lambda: search_with(config.num_simulations, True), lambda: search_with(config.fast_simulations, False)
         )
+        return result
 
     return search
 
 
 def self_play(
-    game: Game,
+    game: AnyGame,
     network: Network,
     config: Config,
     variables: Variables,
     hyper: Hyper,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     games: Games,
     mesh: Mesh | None = None,
 ) -> tuple[Games, Steps]:
-    """Advances G games by T plies. Returns the games then, and the steps [T, G].
+    """Advances G games by T plies. Returns the games after them, and the steps [T, G].
 
-    Trees that are reused begin empty: they are no part of a checkpoint. With a `mesh` each device plays its own games,
-    which draw what they draw on one.
+    Reused trees start empty, since they are not in a checkpoint. With a `mesh` each device plays its own games, with
+    the random numbers that they have on one device.
     """
     coin_key, games_key = jax.random.split(key)
-    # One draw for all games: under `vmap` both branches would run. They are at different plies of their games.
+    # One draw for all games, since both branches would run under `vmap`. The games are at different plies anyway.
     full = jax.random.bernoulli(coin_key, hyper.full_search_fraction, (config.steps_per_iteration,))
     keys = jax.random.split(games_key, config.num_games)
     play: Callable[..., tuple[Games, Steps]] = functools.partial(_play, game, network, config)
     if mesh is not None:
         split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME
-        # Left to the compiler, the trees, which are runs of numbers, would be gathered.
+        # The compiler alone would gather the trees, which are flat arrays.
         play = jax.shard_map(play, mesh=mesh, in_specs=split, out_specs=(BY_GAME, BY_COLUMN), check_vma=False)
     else:
         play = over_members(play, functools.partial(_play_members, game, network, config))
@@ -172,85 +188,80 @@ def self_play(
 
 
 def _play_members(
-    game: Game,
+    game: AnyGame,
     network: Network,
     config: Config,
     count: int,
     variables: Variables,
     hyper: Hyper,
-    full: chex.Array,
-    keys: chex.PRNGKey,
+    full: Bool[Array, "P T"],
+    keys: PRNGKeyArray,
     games: Games,
 ) -> tuple[Games, Steps] | None:
-    """`_play` of P members, all operands with leading axes [P], as that of one large batch of games.
+    """`_play` of P members as one large batch of games. All operands and results have leading axes [P].
 
-    Under `jax.vmap` the trees would be read and written member by member, in loops that carry copies of them all.
+    Under `jax.vmap` the trees would be read and written member by member, in loops that copy all of them.
 
     Returns:
-      None where not all that may differ between them is read by game.
+      None where members may differ in a value that is not read by game.
     """
     if config.fast_simulations or hyper.forced_playouts is not None:
         return None
 
-    def merged(leaf: chex.Array) -> chex.Array:
+    def merged(leaf: Array) -> Array:
         return leaf.reshape(-1, *leaf.shape[2:])
 
     hyper = jax.tree.map(lambda scalar: jnp.repeat(scalar, config.num_games), hyper)
     keys, games = jax.tree.map(merged, (keys, games))
-    # Every ply has a full search, since there is no other.
-    games, steps = _play(game, Members(network, count), config, variables, hyper, full[0], keys, games)
+    # Without fast searches every ply has a full one.
+    games, steps = _play(game, MemberNetworks(network, count), config, variables, hyper, full[0], keys, games)
     games = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), games)
     steps = jax.tree.map(lambda leaf: jnp.moveaxis(leaf.reshape(len(leaf), count, -1, *leaf.shape[2:]), 1, 0), steps)
     return games, steps
 
 
 def _play(
-    game: Game,
-    network: Network | Members,
+    game: AnyGame,
+    network: Network,
     config: Config,
     variables: Variables,
     hyper: Hyper,
-    full: chex.Array,
-    keys: chex.PRNGKey,
+    full: Bool[Array, "T"],
+    keys: PRNGKeyArray,
     games: Games,
 ) -> tuple[Games, Steps]:
-    """`self_play` of any of the games: `full` bool [T], which plies have a full search; `keys` [G], one a game."""
+    """`self_play` of some of the games: `full` says which plies have a full search, and `keys` [G] are of the games."""
     search, start = make_search(game, network, config), make_start(game, config)
     longest = config.longest_game(game)
 
-    def play(carry: tuple, step: tuple[chex.Array, chex.Array]) -> tuple[tuple, Steps]:
+    def play(carry: tuple[Games, Tree | None], step: tuple[Array, Array]) -> tuple[Any, Steps]:
         (games, tree), (number, full) = carry, step
         search_keys, start_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
             keys
         )
         temperature = jnp.where(games.plies < hyper.temperature_plies, hyper.temperature, hyper.late_temperature)
-        # The tree of a game that ended has another root than the next game: the search begins anew there.
-        found = search(variables, hyper, full, search_keys, games.states, temperature, tree)
-        following = jax.vmap(game.step)(games.states, found.action)
+        # The tree of a game that ended has another root than the next game, and so the search starts a new one there.
+        result = search(variables, hyper, full, search_keys, games.states, temperature, tree)
+        following = jax.vmap(game.step)(games.states, result.action)
         first_player = games.states.current_player == 0
         plies = games.plies + 1
         ended = following.terminated | (plies >= longest)
-        cut = ended & ~following.terminated
-        # What a game that is cut would have come to.
-        value = jnp.where(first_player, found.value, -found.value)
+        truncated = ended & ~following.terminated
+        first_value = jnp.where(first_player, result.value, -result.value)
         actions, _ = legal_slots(game, games.states)
         steps = Steps(
             states=jax.vmap(functools.partial(without_history, game))(games.states),
-            policy=to_slots(found.policy, actions),
-            reward=jnp.where(cut, value, following.rewards[:, 0]),
+            policy=to_slots(result.policy, actions),
+            reward=jnp.where(truncated, first_value, following.rewards[:, 0]),
             ended=ended,
-            cut=cut,
-            value=found.value,
-            proven=found.proven,
-            learned=jnp.broadcast_to(found.full, ended.shape),
+            truncated=truncated,
+            value=result.value,
+            proven=result.proven,
+            learned=jnp.broadcast_to(result.full, ended.shape),
         )
         starts = jax.vmap(start)(start_keys)
-
-        def renew(new: chex.Array, old: chex.Array) -> chex.Array:
-            return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-        games = Games(jax.tree.map(renew, starts, following), jnp.where(ended, 0, plies))
-        return (games, found.tree), steps
+        games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies))
+        return (games, result.tree), steps
 
     tree = None
     if config.reuse_tree:

@@ -2,11 +2,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
+from azjax import networks
+from azjax.core.errors import InputError
 from azjax.games.registry import make
-from azjax.networks import Mlp, Resnet, SeResnet, make_network
+from azjax.networks import Mlp, Network, NetworkOutput, NnxNetwork, Resnet, SeResnet, make_network, summarize
 
-NETWORKS = [Mlp(width=16, depth=2), Resnet(width=8, depth=1), SeResnet(width=8, depth=1)]
+GAME = make("tictactoe")
+SHAPES = GAME.observation_shape, GAME.num_actions
+NETWORKS = [Mlp(*SHAPES, width=16, depth=2), Resnet(*SHAPES, width=8, depth=1), SeResnet(*SHAPES, width=8, depth=1)]
 
 
 @pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__, scope="module")
@@ -15,50 +20,47 @@ def network(request):
 
 
 @pytest.fixture(scope="module")
-def game():
-    return make("tictactoe")
+def observations():
+    return jax.random.uniform(jax.random.key(1), (6, *GAME.observation_shape))
 
 
 @pytest.fixture(scope="module")
-def observations(game):
-    return jax.random.uniform(jax.random.key(1), (6, *game.observation_shape))
+def variables(network):
+    return network.init(jax.random.key(0), GAME)
 
 
 @pytest.fixture(scope="module")
-def variables(network, game):
-    return network.init(jax.random.key(0), game)
+def evaluate(network, variables):
+    return jax.jit(lambda observations: network.apply(variables, observations, train=False)[0])
 
 
-@pytest.fixture(scope="module")
-def judge(network, variables):
-    return jax.jit(lambda observations: network.apply(variables, observations, train=False)[:2])
+def test_apply_returns_logits_by_action_and_a_value_within_one(network, evaluate, observations):
+    output = evaluate(100 * observations)
+    assert isinstance(network, Network)
+    assert output.prior_logits.shape == (6, 9)
+    assert output.value.shape == (6,)
+    assert bool(jnp.all(jnp.abs(output.value) <= 1))
+    assert output.auxiliary == {}
 
 
-def test_apply_returns_logits_by_action_and_a_value_within_one(judge, observations):
-    prior_logits, value = judge(100 * observations)
-    assert prior_logits.shape == (6, 9)
-    assert value.shape == (6,)
-    assert bool(jnp.all(jnp.abs(value) <= 1))
-
-
-def test_the_same_key_gives_the_same_variables_and_another_key_others(network, game, variables):
-    again, other = (network.init(jax.random.key(seed), game) for seed in (0, 1))
+def test_the_same_key_gives_the_same_variables_and_another_key_others(network, variables):
+    again, other = (network.init(jax.random.key(seed), GAME) for seed in (0, 1))
     assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), variables, again))
     assert not np.array_equal(variables["params"]["policy"]["kernel"], other["params"]["policy"]["kernel"])
 
 
-def test_rows_are_judged_alone_when_not_training(judge, observations):
-    together, _ = judge(observations)
-    among_others, _ = judge(jnp.zeros_like(observations).at[2].set(observations[2]))
+def test_rows_do_not_depend_on_each_other_when_not_training(evaluate, observations):
+    together = evaluate(observations).prior_logits
+    among_others = evaluate(jnp.zeros_like(observations).at[2].set(observations[2])).prior_logits
     np.testing.assert_allclose(among_others[2], together[2], atol=1e-5)
     assert not np.allclose(among_others[3], together[3], atol=1e-3)
 
 
-def test_only_training_moves_the_running_averages_of_the_resnet(game, observations):
-    network = Resnet(width=8, depth=1)
-    variables = network.init(jax.random.key(0), game)
-    judge = jax.jit(lambda train: network.apply(variables, observations, train)[2], static_argnums=0)
-    at_play, trained = judge(False), judge(True)
+def test_only_training_moves_the_running_averages_of_the_resnet(observations):
+    network = NETWORKS[1]
+    variables = network.init(jax.random.key(0), GAME)
+    new_variables = jax.jit(lambda train: network.apply(variables, observations, train)[1], static_argnums=0)
+    at_play, trained = new_variables(False), new_variables(True)
 
     def mean(variables):
         return np.asarray(variables["batch_stats"]["stem"]["norm"]["mean"])
@@ -76,8 +78,8 @@ def test_only_training_moves_the_running_averages_of_the_resnet(game, observatio
 )
 def test_gradients_flow_through_apply_inside_a_scan(network, variables, observations):
     def loss(params, batch_stats):
-        logits, value, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
-        return jnp.sum(logits**2) + jnp.sum(value**2), new["batch_stats"]
+        output, new = network.apply({"params": params, "batch_stats": batch_stats}, observations, train=True)
+        return jnp.sum(output.prior_logits**2) + jnp.sum(output.value**2), new["batch_stats"]
 
     def step(carry, _):
         params, stats = carry
@@ -90,34 +92,34 @@ def test_gradients_flow_through_apply_inside_a_scan(network, variables, observat
     assert losses[-1] < losses[0]
 
 
-def test_equal_networks_are_one_network_to_jit(game, observations):
+def test_equal_networks_are_one_network_to_jit(observations):
     traces = []
 
-    def judge(variables, network):
+    def evaluate(variables, network):
         traces.append(1)
-        return network.apply(variables, observations, train=False)[1]
+        return network.apply(variables, observations, train=False)[0].value
 
-    judge_jit = jax.jit(judge, static_argnames="network")
-    variables = Mlp(16, 2).init(jax.random.key(0), game)
-    judge_jit(variables, network=Mlp(16, 2))
-    judge_jit(variables, network=Mlp(16, 2))
+    evaluate_jit = jax.jit(evaluate, static_argnames="network")
+    variables = Mlp(*SHAPES, 16, 2).init(jax.random.key(0), GAME)
+    evaluate_jit(variables, network=Mlp(*SHAPES, 16, 2))
+    evaluate_jit(variables, network=Mlp(*SHAPES, 16, 2))
     assert len(traces) == 1
 
 
-def test_the_summary_counts_the_parameters_of_an_mlp(game):
+def test_the_summary_counts_the_parameters_of_an_mlp():
     # 18 inputs, two hidden layers of 16, nine actions and one value.
     parameters = (18 + 1) * 16 + (16 + 1) * 16 + (16 + 1) * 9 + (16 + 1)
-    assert f"{parameters:,} parameters" in Mlp(16, 2).summary(game)
+    assert f"{parameters:,} parameters" in summarize(Mlp(*SHAPES, 16, 2), GAME)
 
 
 def test_an_unknown_network_names_the_known_ones():
     with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: mlp, resnet, se_resnet"):
-        make_network("cnn", width=8, depth=1)
+        make_network("cnn", GAME, width=8, depth=1)
 
 
 def test_a_network_without_layers_is_refused():
     with pytest.raises(ValueError, match="depth must be at least 1, got 0"):
-        make_network("mlp", width=8, depth=0)
+        make_network("mlp", GAME, width=8, depth=0)
 
 
 def test_a_resnet_needs_a_board():
@@ -126,4 +128,40 @@ def test_a_resnet_needs_a_board():
         num_actions = 2
 
     with pytest.raises(ValueError, match=r"resnet needs observations .* got shape \(4,\)"):
-        Resnet().init(jax.random.key(0), Flat())
+        make_network("resnet", Flat(), width=8, depth=1).init(jax.random.key(0), Flat())
+
+
+def test_a_network_does_not_start_on_a_game_of_other_shapes():
+    with pytest.raises(InputError, match=r"built for observations \(3, 3, 2\) and 9 actions, got a game with"):
+        Mlp(*SHAPES).init(jax.random.key(0), make("connect2"))
+
+
+class ConvolutionalPolicy(NnxNetwork):
+    """A network without a layer named `policy`, without biases and without batch statistics."""
+
+    def module(self, rngs):
+        return _Convolutional(rngs)
+
+
+class _Convolutional(nnx.Module):
+    def __init__(self, rngs):
+        self.squares = nnx.Conv(2, 1, (3, 3), use_bias=False, rngs=rngs)
+
+    def __call__(self, observations, train):
+        squares = self.squares(observations).reshape(len(observations), -1)
+        return NetworkOutput(squares, jnp.tanh(squares.mean(axis=1)), {"squares": squares})
+
+
+def test_no_layer_needs_a_certain_name_or_a_bias_and_outputs_may_be_added(observations):
+    network = ConvolutionalPolicy(*SHAPES)
+    variables = network.init(jax.random.key(0), GAME)
+    assert jax.tree.map(jnp.shape, variables) == {"params": {"squares": {"kernel": (3, 3, 2, 1)}}, "batch_stats": {}}
+    output, new_variables = network.apply(variables, observations, train=True)
+    assert output.prior_logits.shape == output.auxiliary["squares"].shape == (6, 9)
+    jax.tree.map(np.testing.assert_array_equal, new_variables, variables)
+
+
+def test_a_registered_network_is_made_by_its_name(monkeypatch):
+    monkeypatch.setattr(networks, "_FACTORIES", dict(networks._FACTORIES))
+    networks.register("convolutional")(lambda shape, actions, width, depth, precision: ConvolutionalPolicy(shape, actions))
+    assert make_network("convolutional", GAME, width=1, depth=1) == ConvolutionalPolicy(*SHAPES)

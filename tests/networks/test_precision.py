@@ -12,9 +12,9 @@ from azjax.networks import Resnet, SeResnet, make_network
 SIZES = {"mlp": (16, 2), "resnet": (8, 1), "se_resnet": (8, 1)}
 
 
-def _make(name, precision):
+def _make(name, precision, game):
     width, depth = SIZES[name]
-    return make_network(name, width=width, depth=depth, precision=precision)
+    return make_network(name, game, width=width, depth=depth, precision=precision)
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +34,10 @@ def trained(game, observations):
 
     def run(name, precision):
         if (name, precision) not in made:
-            network = _make(name, precision)
+            network = _make(name, precision, game)
             variables = network.init(jax.random.key(0), game)
-            judged = jax.jit(lambda variables: network.apply(variables, observations, train=True))(variables)
-            made[name, precision] = variables, judged
+            results = jax.jit(lambda variables: network.apply(variables, observations, train=True))(variables)
+            made[name, precision] = variables, results
         return made[name, precision]
 
     return run
@@ -46,30 +46,30 @@ def trained(game, observations):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", SIZES)
 def test_variables_logits_and_value_are_float32_in_either_precision(trained, name, precision):
-    variables, (prior_logits, value, new_variables) = trained(name, precision)
+    variables, (output, new_variables) = trained(name, precision)
     assert {leaf.dtype for leaf in jax.tree.leaves(variables)} == {jnp.dtype("float32")}
     assert {leaf.dtype for leaf in jax.tree.leaves(new_variables)} == {jnp.dtype("float32")}
-    assert prior_logits.dtype == value.dtype == jnp.float32
+    assert output.prior_logits.dtype == output.value.dtype == jnp.float32
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_bfloat16_begins_with_the_same_variables_and_judges_nearly_the_same(trained, name):
-    variables, (prior_logits, value, new_variables) = trained(name, "float32")
-    variables_16, (prior_logits_16, value_16, new_variables_16) = trained(name, "bfloat16")
+def test_bfloat16_starts_with_the_same_variables_and_gives_nearly_the_same_output(trained, name):
+    variables, (output, new_variables) = trained(name, "float32")
+    variables_16, (output_16, new_variables_16) = trained(name, "bfloat16")
     jax.tree.map(np.testing.assert_array_equal, variables_16, variables)
     # A bfloat16 number is right to 1 part in 256, and every layer rounds anew. Logits are of size 1.
-    np.testing.assert_allclose(prior_logits_16, prior_logits, atol=0.05)
-    np.testing.assert_allclose(value_16, value, atol=0.05)
+    np.testing.assert_allclose(output_16.prior_logits, output.prior_logits, atol=0.05)
+    np.testing.assert_allclose(output_16.value, output.value, atol=0.05)
     stats_16, stats = (new["batch_stats"] for new in (new_variables_16, new_variables))
     jax.tree.map(lambda near, exact: np.testing.assert_allclose(near, exact, atol=0.01), stats_16, stats)
-    assert not np.array_equal(prior_logits_16, prior_logits)
+    assert not np.array_equal(output_16.prior_logits, output.prior_logits)
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_bfloat16_products_are_all_but_the_last_layer_of_the_value(game, observations, name):
-    network = _make(name, "bfloat16")
+    network = _make(name, "bfloat16", game)
     variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
-    traced = jax.jit(lambda variables: network.apply(variables, observations, train=False)[:2]).trace(variables)
+    traced = jax.jit(lambda variables: network.apply(variables, observations, train=False)[0]).trace(variables)
     products = [
         {variable.aval.dtype.name for variable in equation.invars}
         for equation in equations(traced.jaxpr.jaxpr)
@@ -93,12 +93,12 @@ def test_the_running_averages_gain_what_bfloat16_cannot_hold():
         observation_shape = (1, 1, 1)
         num_actions = 1
 
-    network = Resnet(width=1, depth=1, precision="bfloat16")
+    network = Resnet((1, 1, 1), 1, width=1, depth=1, precision="bfloat16")
     variables = network.init(jax.random.key(0), Board())
     variables["params"]["stem"]["conv"]["kernel"] = jnp.ones((3, 3, 1, 1))
-    judge = jax.jit(lambda variables: network.apply(variables, jnp.ones((2, 1, 1, 1)), train=True)[2])
+    step = jax.jit(lambda variables: network.apply(variables, jnp.ones((2, 1, 1, 1)), train=True)[1])
     for _ in range(10):
-        variables = judge(variables)
+        variables = step(variables)
     np.testing.assert_allclose(variables["batch_stats"]["stem"]["norm"]["mean"], 1 - 0.9**10, rtol=1e-6)
 
 
@@ -116,18 +116,19 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_float32_judges_as_before_there_was_a_choice(trained, name):
-    _, (prior_logits, value, _) = trained(name, "float32")
+def test_float32_gives_the_output_that_it_gave_before_there_was_a_choice(trained, name):
+    _, (output, _) = trained(name, "float32")
     # The same bits where these were written; another processor may add in another order.
-    np.testing.assert_allclose(prior_logits[1], BEFORE[name][0], atol=1e-5)
-    np.testing.assert_allclose(value[:2], BEFORE[name][1], atol=1e-5)
+    np.testing.assert_allclose(output.prior_logits[1], BEFORE[name][0], atol=1e-5)
+    np.testing.assert_allclose(output.value[:2], BEFORE[name][1], atol=1e-5)
 
 
-def test_an_unknown_precision_names_the_allowed_ones():
+def test_an_unknown_precision_names_the_allowed_ones(game):
     with pytest.raises(ValueError, match=r"unknown precision 'float16'; available: float32, bfloat16"):
-        make_network("resnet", width=8, depth=1, precision="float16")
+        make_network("resnet", game, width=8, depth=1, precision="float16")
 
 
-def test_the_precision_is_part_of_the_network():
-    assert make_network("se_resnet", width=8, depth=1, precision="bfloat16") == SeResnet(8, 1, "bfloat16")
-    assert SeResnet(8, 1) != SeResnet(8, 1, "bfloat16")
+def test_the_precision_is_part_of_the_network(game):
+    shapes = game.observation_shape, game.num_actions
+    assert make_network("se_resnet", game, width=8, depth=1, precision="bfloat16") == SeResnet(*shapes, 8, 1, "bfloat16")
+    assert SeResnet(*shapes, 8, 1) != SeResnet(*shapes, 8, 1, "bfloat16")

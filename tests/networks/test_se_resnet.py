@@ -6,31 +6,37 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from azjax.networks import Resnet, SeResnet, make_network
+from azjax.games.game import Game
+from azjax.networks import Resnet, SeResnet, make_network, summarize
 from azjax.networks.se_resnet import GlobalPoolingConv, SqueezeExcitation, global_pool
 
 
-class Board:
-    """As much of a game as a network asks for: 6 rows, 5 columns, 2 planes, 3 actions."""
+class Board(Game):
+    """A game of 6 rows, 5 columns, 2 planes and 3 actions, without rules."""
 
     observation_shape = (6, 5, 2)
     num_actions = 3
 
 
-NETWORK = SeResnet(width=8, depth=1)
-RESNET = Resnet(width=8, depth=1)
+Board.__abstractmethods__ = frozenset()
+
+
+NETWORK = SeResnet((6, 5, 2), 3, width=8, depth=1)
+RESNET = Resnet((6, 5, 2), 3, width=8, depth=1)
 # One stone on each square in turn, row by row, then none.
 BOARDS = np.append(np.eye(30), np.zeros((1, 30)), axis=0).reshape(31, 6, 5, 1) * np.float32([1, 0])
 SQUARES, EMPTY = slice(30), slice(30, 31)
 
 
 @pytest.fixture(scope="module")
-def judge():
-    """`judge(variables, network)`: prior logits and value of `BOARDS`."""
-    return jax.jit(
-        lambda variables, network: network.apply(variables, jnp.asarray(BOARDS), train=False)[:2],
-        static_argnames="network",
-    )
+def evaluate():
+    """`evaluate(variables, network)`: prior logits and value of `BOARDS`."""
+
+    def outputs(variables, network):
+        output, _ = network.apply(variables, jnp.asarray(BOARDS), train=False)
+        return output.prior_logits, output.value
+
+    return jax.jit(outputs, static_argnames="network")
 
 
 def positive_variables(network):
@@ -50,39 +56,39 @@ CROSSINGS = {
 }
 
 
-def cut(variables, crossings):
+def without(variables, crossings):
     for crossing in crossings:
         CROSSINGS[crossing](variables["params"])["kernel"][:] = 0
     return variables
 
 
-def seen(judged):
-    """Whether a stone on the square changes what is judged: booleans [6, 5]."""
-    changed = np.asarray(judged[SQUARES] != judged[EMPTY])
+def visible(output):
+    """Whether a stone on the square changes the output: booleans [6, 5]."""
+    changed = np.asarray(output[SQUARES] != output[EMPTY])
     return changed.reshape(6, 5, -1).all(axis=-1)
 
 
-# What three 3x3 convolutions reach from the corner.
+# The squares that three 3x3 convolutions reach from the corner.
 NEIGHBOURHOOD = np.outer(np.arange(6) <= 3, np.arange(5) <= 3)
 
 
-def test_a_block_of_the_resnet_sees_three_squares_far(judge):
-    np.testing.assert_array_equal(seen(judge(positive_variables(RESNET), RESNET)[0]), NEIGHBOURHOOD)
+def test_a_block_of_the_resnet_sees_three_squares_far(evaluate):
+    np.testing.assert_array_equal(visible(evaluate(positive_variables(RESNET), RESNET)[0]), NEIGHBOURHOOD)
 
 
 @pytest.mark.parametrize("crossing", CROSSINGS)
-def test_each_crossing_alone_lets_a_corner_see_the_whole_board(judge, crossing):
-    variables = cut(positive_variables(NETWORK), CROSSINGS.keys() - {crossing})
-    assert seen(judge(variables, NETWORK)[0]).all()
+def test_each_crossing_alone_lets_a_corner_see_the_whole_board(evaluate, crossing):
+    variables = without(positive_variables(NETWORK), CROSSINGS.keys() - {crossing})
+    assert visible(evaluate(variables, NETWORK)[0]).all()
 
 
-def test_without_the_three_crossings_a_corner_sees_three_squares_far(judge):
-    variables = cut(positive_variables(NETWORK), CROSSINGS)
-    np.testing.assert_array_equal(seen(judge(variables, NETWORK)[0]), NEIGHBOURHOOD)
+def test_without_the_three_crossings_a_corner_sees_three_squares_far(evaluate):
+    variables = without(positive_variables(NETWORK), CROSSINGS)
+    np.testing.assert_array_equal(visible(evaluate(variables, NETWORK)[0]), NEIGHBOURHOOD)
 
 
-def test_the_value_sees_every_square_without_them(judge):
-    assert seen(judge(cut(positive_variables(NETWORK), CROSSINGS), NETWORK)[1]).all()
+def test_the_value_sees_every_square_without_them(evaluate):
+    assert visible(evaluate(without(positive_variables(NETWORK), CROSSINGS), NETWORK)[1]).all()
 
 
 def test_global_pooling_is_the_mean_and_the_maximum_of_each_channel():
@@ -133,7 +139,7 @@ def test_the_summary_counts_the_parameters():
         + (4 * 8 + 8)  # hidden
         + (8 + 1)
     )
-    summary = NETWORK.summary(Board())
+    summary = summarize(NETWORK, Board())
     assert parameters == 1590
     assert summary.startswith("SeResnet(width=8, depth=1, precision='float32')\n")
     assert summary.endswith("  1,590 parameters")
@@ -142,12 +148,12 @@ def test_the_summary_counts_the_parameters():
 def test_a_loss_moves_every_parameter():
     variables = positive_variables(NETWORK)
     variables["params"]["policy"]["kernel"][:] = 0.1
-    observations = np.random.default_rng(1).normal(size=(4, 6, 5, 2)).astype(np.float32)
+    observations = jnp.asarray(np.random.default_rng(1).normal(size=(4, 6, 5, 2)), jnp.float32)
 
     def loss(params, batch_stats):
         variables = {"params": params, "batch_stats": batch_stats}
-        logits, value, _ = NETWORK.apply(variables, observations, train=True)
-        return jnp.sum(logits**2) + jnp.sum(value**2)
+        output, _ = NETWORK.apply(variables, observations, train=True)
+        return jnp.sum(output.prior_logits**2) + jnp.sum(output.value**2)
 
     gradient = jax.jit(jax.grad(loss))(variables["params"], variables["batch_stats"])
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradient):
@@ -158,7 +164,7 @@ def test_a_loss_moves_every_parameter():
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_it_lowers_for_accelerators(platform, precision):
-    network = make_network("se_resnet", width=8, depth=1, precision=precision)
+    network = make_network("se_resnet", Board(), width=8, depth=1, precision=precision)
     variables = jax.eval_shape(lambda: network.init(jax.random.key(0), Board()))
     traced = jax.jit(lambda variables: network.apply(variables, jnp.asarray(BOARDS), train=True)).trace(variables)
     assert "f64" not in traced.lower(lowering_platforms=(platform,)).as_text()
@@ -170,6 +176,6 @@ def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
         num_actions = 2
 
     with pytest.raises(ValueError, match=r"se_resnet needs observations .* got shape \(4,\)"):
-        SeResnet().init(jax.random.key(0), Flat())
+        SeResnet((4,), 2).init(jax.random.key(0), Flat())
     with pytest.raises(ValueError, match="se_resnet needs a width of at least 2, got 1"):
-        make_network("se_resnet", width=1, depth=1)
+        make_network("se_resnet", Board(), width=1, depth=1)

@@ -34,7 +34,7 @@ def assert_alike(ours, theirs):
     {"policy": "gumbel", "solver": True},
     {"network": "resnet", "width": 8},
     {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
-    {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2},
+    {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2.0},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
     {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ["random"], "evaluation_share": 9.0},
 )

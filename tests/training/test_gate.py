@@ -7,6 +7,7 @@ import pytest
 from small_run import SMALL
 
 from azjax.games.registry import make
+from azjax.networks import NetworkOutput
 from azjax.training import Hyper, init, make_iteration
 from azjax.training.gate import make_match, through_gate
 from azjax.training.learner import Learner, SkippedUpdates
@@ -36,13 +37,13 @@ def _run(scores, rounds=10, **hyper):
     ("scores", "rounds", "weight", "tried"),
     [
         ([0.5, 0.55, 0.9], 10, 7.0, 2),  # the second reaches the threshold
-        ([0.5, 0.48, 0.46, 0.44, 0.6], 10, 10.0, 5),  # falls of no more than 0.03 go on
-        ([0.5, 0.46, 0.9], 10, 5.0, 2),  # one of 0.04 ends it, and the old weights are back
-        ([0.1, 0.9], 10, 7.0, 2),  # the first round has none before it
+        ([0.5, 0.48, 0.46, 0.44, 0.6], 10, 10.0, 5),  # falls of at most 0.03 do not end it
+        ([0.5, 0.46, 0.9], 10, 5.0, 2),  # a fall of 0.04 ends it and restores the old weights
+        ([0.1, 0.9], 10, 7.0, 2),  # before the first round there is no score to fall from
         ([0.5, 0.51, 0.9], 2, 5.0, 2),  # no more rounds
     ],
 )
-def test_rounds_go_on_as_in_the_notebook(scores, rounds, weight, tried):
+def test_rounds_end_with_a_win_a_fall_or_the_last_one(scores, rounds, weight, tried):
     kept, metrics = _run(scores, rounds)
     assert kept == weight
     assert metrics["gate_rounds"] == tried
@@ -52,21 +53,29 @@ def test_rounds_go_on_as_in_the_notebook(scores, rounds, weight, tried):
 
 
 class _Leftmost:
-    """A network that plays the first legal action, or the last if its variables are negative."""
+    """A network that plays the first legal action, or the last if its sign is negative."""
+
+    def init(self, key, game):
+        return {}
 
     def apply(self, variables, observations, train):
-        return jnp.broadcast_to(-100 * variables * jnp.arange(9.0), (len(observations), 9)), None, variables
+        batch = len(observations)
+        logits = jnp.broadcast_to(-100 * variables["sign"] * jnp.arange(9.0), (batch, 9))
+        return NetworkOutput(logits, jnp.zeros(batch)), variables
+
+
+FIRST, LAST = {"sign": jnp.float32(1)}, {"sign": jnp.float32(-1)}
 
 
 def test_a_match_counts_points_for_both_sides():
     """The lowest square against the highest in tic-tac-toe: whoever begins has a row with the third stone."""
     game = make("tictactoe")
     match = jax.jit(make_match(game, _Leftmost(), dataclasses.replace(SMALL, gate_games=6)))
-    assert float(match(jnp.float32(1), jnp.float32(-1), jax.random.key(0))) == 0.5
+    assert float(match(FIRST, LAST, jax.random.key(0))) == 0.5
     odd = jax.jit(make_match(game, _Leftmost(), dataclasses.replace(SMALL, gate_games=1)))
-    assert float(odd(jnp.float32(1), jnp.float32(-1), jax.random.key(0))) == 1
+    assert float(odd(FIRST, LAST, jax.random.key(0))) == 1
     # Both leftmost: X has the squares 0, 2, 4 and 6 when the fourth of them completes a diagonal.
-    assert float(odd(jnp.float32(1), jnp.float32(1), jax.random.key(0))) == 1
+    assert float(odd(FIRST, FIRST, jax.random.key(0))) == 1
 
 
 @pytest.mark.slow

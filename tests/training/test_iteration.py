@@ -7,7 +7,7 @@ import pytest
 from small_run import SMALL
 
 from azjax.games.registry import available, make
-from azjax.training import Hyper, init, make_iteration
+from azjax.training import init, make_iteration
 
 
 def _hyper(config):
@@ -40,7 +40,7 @@ def test_an_iteration_is_traced_once_and_runs_under_the_transfer_guard(connect2,
 
     jitted = jax.jit(counted, donate_argnums=0)
     state, hyper = begin(0), _hyper(SMALL)
-    slower = jax.device_put(dataclasses.replace(hyper, learning_rate=jnp.float32(1e-4)))
+    slower = jax.device_put(_hyper(SMALL.replace(learning_rate=1e-4)))
     with jax.transfer_guard("disallow"):
         for scalars in (hyper, hyper, slower):
             state, _ = jitted(state, scalars)
@@ -55,10 +55,10 @@ def test_the_games_of_an_iteration_are_counted_by_result(begin, iterate):
     # Four plies end every game of connect2, so each of the four columns ended at least one.
     assert float(metrics["games"]) >= 4
     assert float(metrics["plies_per_game"]) == 16 / float(metrics["games"])
-    ended, known = np.asarray(state.replay.steps.ended[:4]), np.asarray(state.replay.known[:4])
+    ended, ready = np.asarray(state.replay.steps.ended[:4]), np.asarray(state.replay.ready[:4])
     last_end = 3 - np.argmax(ended[::-1], axis=0)
-    np.testing.assert_array_equal(known, np.arange(4)[:, None] <= last_end)
-    assert float(metrics["replay_positions"]) == known.sum()
+    np.testing.assert_array_equal(ready, np.arange(4)[:, None] <= last_end)
+    assert float(metrics["replay_positions"]) == ready.sum()
 
 
 def test_nothing_is_learned_before_a_game_has_ended():
@@ -81,8 +81,8 @@ def test_the_policies_stored_sum_to_one_over_the_legal_actions(connect2, begin, 
 @pytest.mark.slow
 def test_a_population_under_vmap_equals_its_members_alone(connect2, begin, iterate):
     seeds = jnp.arange(3)
-    hypers = Hyper(*[None if v is None else jnp.full(3, v, jnp.float32) for v in dataclasses.astuple(SMALL.hyper)])
-    hypers = dataclasses.replace(hypers, learning_rate=jnp.array([1e-3, 3e-3, 1e-2], jnp.float32))
+    members = [dataclasses.replace(SMALL.hyper, learning_rate=rate) for rate in (1e-3, 3e-3, 1e-2)]
+    hypers = jax.tree.map(lambda *values: jnp.array(values, jnp.float32), *members)
     states = jax.jit(jax.vmap(lambda seed, hyper: init(connect2, SMALL, seed, hyper)))(seeds, hypers)
     states, metrics = jax.jit(jax.vmap(make_iteration(connect2, SMALL)))(states, hypers)
     for member in range(3):
@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(begin, iterat
 
 
 @pytest.mark.slow
-def test_reused_trees_are_no_part_of_the_state_so_that_it_goes_on_to_the_same_bits(connect2, begin):
+def test_reused_trees_are_not_in_the_state_and_it_continues_to_the_same_bits(connect2, begin):
     config = dataclasses.replace(SMALL, reuse_tree=True, solver=True)
     iterate = jax.jit(make_iteration(connect2, config))
     first, _ = iterate(begin(0), _hyper(config))
@@ -122,7 +122,7 @@ def test_reused_trees_are_no_part_of_the_state_so_that_it_goes_on_to_the_same_bi
     jax.tree.map(np.testing.assert_array_equal, *ends)
 
 
-def test_random_starts_never_begin_at_an_end():
+def test_random_starts_are_never_finished_positions():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_games=512, replay_size=65_536, random_start_plies=9)
     games = jax.jit(lambda: init(game, config, 0, _hyper(config)))().games.states

@@ -14,23 +14,27 @@ GAME = make("connect2")
 
 @pytest.fixture
 def climb(monkeypatch):
-    """The ladder of networks that are numbers: one scores half a point and what it is larger, of 99 games."""
+    """The ladder of networks that are numbers: one scores half a point plus the difference, in 99 games."""
 
     def match(game, one, other, **options):
-        return lambda params, other_params, key: 0.5 + params - (0.0 if other_params is None else other_params)
+        return lambda ours, theirs, key: 0.5 + ours["strength"] - (0.0 if theirs is None else theirs["strength"])
 
     monkeypatch.setattr(ladder, "make_device_match", match)
     config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=99, ladder_opponents=("random", "uct:3"))
     return make_ladder(GAME, config)
 
 
+def _network(strength):
+    return {"strength": jnp.float32(strength)}
+
+
 def test_a_rung_is_climbed_with_55_points_of_a_hundred(climb):
-    on = Ladder.begin(jnp.float32(0))
-    told = []
+    on = Ladder.init(_network(0))
+    rungs = []
     for strength in (0.04, 0.0625, 0.1, 0.375):
-        on, metrics = climb(on, jnp.float32(strength), jax.random.key(0))
-        told.append((float(metrics["ladder_score"]), float(on.variables), int(on.rung)))
-    assert told == [
+        on, metrics = climb(on, _network(strength), jax.random.key(0))
+        rungs.append((float(metrics["ladder_score"]), float(on.variables["strength"]), int(on.rung)))
+    assert rungs == [
         (pytest.approx(0.54), 0.0, 0),
         (0.5625, 0.0625, 1),
         (pytest.approx(0.5375), 0.0625, 1),
@@ -39,19 +43,19 @@ def test_a_rung_is_climbed_with_55_points_of_a_hundred(climb):
 
 
 def test_ratings_are_elo_points_that_add_up(climb):
-    on, metrics = climb(Ladder.begin(jnp.float32(0)), jnp.float32(0.25), jax.random.key(0))
+    on, metrics = climb(Ladder.init(_network(0)), _network(0.25), jax.random.key(0))
     # (99 * 0.75 + 0.5) / 100 = 0.7475: 400 log10(0.7475 / 0.2525) = 188.54
     assert float(metrics["ladder_rating"]) == pytest.approx(188.54, abs=0.01)
-    on, metrics = climb(on, jnp.float32(0.25), jax.random.key(0))
+    on, metrics = climb(on, _network(0.25), jax.random.key(0))
     assert float(metrics["ladder_rating"]) == pytest.approx(188.54, abs=0.01)  # equal to the one on the rung
     assert (float(on.rating), int(on.rung)) == (pytest.approx(188.54, abs=0.01), 1)
-    _, metrics = climb(on, jnp.float32(0.75), jax.random.key(0))
+    _, metrics = climb(on, _network(0.75), jax.random.key(0))
     # A clean sweep: (99 + 0.5) / 100, 919.54 points more.
     assert float(metrics["ladder_rating"]) == pytest.approx(188.54 + 919.54, abs=0.02)
 
 
 def test_scores_against_the_fixed_opponents_have_their_names(climb):
-    _, metrics = climb(Ladder.begin(jnp.float32(0)), jnp.float32(0.25), jax.random.key(0))
+    _, metrics = climb(Ladder.init(_network(0)), _network(0.25), jax.random.key(0))
     assert {name: float(value) for name, value in metrics.items() if name.startswith("score")} == {
         "score_random": 0.75,
         "score_uct:3": 0.75,
@@ -59,11 +63,11 @@ def test_scores_against_the_fixed_opponents_have_their_names(climb):
 
 
 def test_an_untrained_network_is_as_strong_as_random_play_and_a_search_is_stronger():
-    """The first mlp's logits are all but equal. Connect-2 is won by who begins and knows how: uct:64 does."""
+    """Its logits are all equal. The first player can win Connect-2, and uct:64 does."""
     config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=400, ladder_opponents=("random", "uct:64"))
-    variables = config.make_network().init(jax.random.key(0), GAME)
+    variables = config.make_network(GAME).init(jax.random.key(0), GAME)
     variables = jax.tree.map(jnp.zeros_like, variables)
-    _, metrics = jax.jit(make_ladder(GAME, config))(Ladder.begin(variables), variables, jax.random.key(1))
+    _, metrics = jax.jit(make_ladder(GAME, config))(Ladder.init(variables), variables, jax.random.key(1))
     assert float(metrics["ladder_score"]) == pytest.approx(0.5, abs=0.1)
     assert float(metrics["score_random"]) == pytest.approx(0.5, abs=0.1)
     assert float(metrics["score_uct:64"]) < 0.25
@@ -71,5 +75,5 @@ def test_an_untrained_network_is_as_strong_as_random_play_and_a_search_is_strong
 
 def test_the_cost_counts_each_move_of_either_side():
     config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=10, ladder_opponents=("random", "uct:100"))
-    # 4 plies: 2 moves of a side; the network in three matches, its rival, random, and 100 simulations.
+    # 4 plies: 2 moves of a side; the network in three matches, its opponent, random, and 100 simulations.
     assert ladder_cost(GAME, config) == 10 * 2 * (3 + 1 + 1 + 100)

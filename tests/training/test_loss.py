@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.training.config import Config, Hyper
-from azjax.training.loss import loss, random_symmetry, value_target
+from azjax.networks import NetworkOutput
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, loss, random_symmetry, value_target
 from azjax.training.replay import Examples
 
 GAME = make("tictactoe")
@@ -22,24 +24,29 @@ def _examples():
     return Examples(states, policy.astype(jnp.float32), outcome, value, jnp.array([False, False, True]))
 
 
-def _loss(network, params, hyper, examples):
+def _loss(network, params, hyper, examples, terms=ALPHAZERO_LOSS):
     """`azjax.training.loss.loss` with symmetries, jitted."""
-    return jax.jit(lambda params: loss(params, {}, Config(), hyper, GAME, network, jax.random.key(0), examples))(params)
+    key = jax.random.key(0)
+    return jax.jit(lambda params: loss(params, {}, Config(), hyper, GAME, network, key, examples, terms))(params)
 
 
 class _Fixed:
     """A network of constant logits and values."""
 
-    def __init__(self, logits, value):
-        self.logits, self.value = logits, value
+    def __init__(self, logits, value, auxiliary=()):
+        self.logits, self.value, self.auxiliary = logits, value, dict(auxiliary)
+
+    def init(self, key, game):
+        return {"params": {}}
 
     def apply(self, variables, observations, train):
         batch = len(observations)
-        return jnp.tile(self.logits, (batch, 1)), jnp.full(batch, self.value), variables
+        auxiliary = {name: jnp.full(batch, output) for name, output in self.auxiliary.items()}
+        return NetworkOutput(jnp.tile(self.logits, (batch, 1)), jnp.full(batch, self.value), auxiliary), variables
 
 
-def test_the_loss_of_a_known_network_is_the_sum_of_its_three_parts():
-    """Uniform logits: the policy loss is the mean of log(number of legal moves), whatever the illegal ones say."""
+def test_the_loss_of_a_known_network_is_the_sum_of_its_three_terms():
+    """Uniform logits: the policy loss is the mean of log(number of legal moves)."""
     network = _Fixed(jnp.zeros(9), 0.5)
     params = {"w": jnp.array([1.0, 2.0])}
     hyper = Hyper(l2=0.1)
@@ -52,14 +59,14 @@ def test_the_loss_of_a_known_network_is_the_sum_of_its_three_parts():
     assert float(total) == pytest.approx(policy_loss + value_loss + 0.1 * 5, rel=1e-6)
 
 
-def test_how_often_the_network_agrees_with_its_targets_is_counted():
-    """It likes the centre, which no symmetry moves: the target of two examples, and taken in the third."""
+def test_accuracies_are_the_shares_of_examples_whose_targets_the_network_agrees_with():
+    """The network prefers the center, which no symmetry moves: the target of two examples, occupied in the third."""
     examples = _examples()
     targets = jnp.zeros((3, 9)).at[jnp.arange(3), jnp.array([4, 4, 8])].set(1.0)
     network = _Fixed(jnp.zeros(9).at[4].set(1.0), 0.8)
     metrics = _loss(network, {}, Hyper(l2=0.0), dataclasses.replace(examples, policy=targets))[1][1]
     assert float(metrics["policy_accuracy"]) == pytest.approx(2 / 3)
-    # Of the targets 1, -1 and -1 the first.
+    # The first of the targets 1, -1 and -1.
     assert float(metrics["value_accuracy"]) == pytest.approx(1 / 3)
 
 
@@ -70,7 +77,7 @@ def test_logits_of_illegal_actions_do_not_enter_the_loss():
         # XO_______ and its symmetries always hold two stones: raise the logits of all but the empty squares.
         def apply(variables, observations, train, corner=corner):
             occupied = observations.sum(axis=-1).reshape(len(observations), 9)
-            return corner * occupied, jnp.zeros(len(observations)), variables
+            return NetworkOutput(corner * occupied, jnp.zeros(len(observations))), variables
 
         network = _Fixed(None, None)
         network.apply = apply
@@ -98,22 +105,49 @@ def test_a_random_symmetry_moves_the_actions_with_the_board():
 
 
 @pytest.mark.parametrize(("fraction", "targets"), [(0.0, [1.0, -1.0, -1.0]), (0.25, [0.8, -0.75, -1.0])])
-def test_the_value_target_mixes_result_and_search_and_is_the_true_value_where_it_is_proven(fraction, targets):
-    """0.75 * 1 + 0.25 * 0.2 = 0.8; 0.75 * -1 + 0 = -0.75; the third result, 0, was an accident: it is proven lost."""
-    found = value_target(Hyper(root_value_fraction=fraction), _examples())
-    np.testing.assert_allclose(found, targets, rtol=1e-6)
+def test_the_value_target_mixes_result_and_search_and_is_the_true_value_where_proven(fraction, targets):
+    """0.75 * 1 + 0.25 * 0.2 = 0.8; 0.75 * -1 + 0 = -0.75; the third is proven lost."""
+    target = value_target(Hyper(root_value_fraction=fraction), _examples())
+    np.testing.assert_allclose(target, targets, rtol=1e-6)
 
 
 def test_without_symmetries_a_position_is_learned_from_as_it_is():
-    """A network that sees X on a1 alone gives a loss there; no other symmetry of the board shows it to it."""
+    """X on a1 has four symmetries, and one observation without them."""
     examples = jax.tree.map(lambda leaf: jnp.repeat(leaf[1:2], 32, axis=0), _examples())
-    network, seen = _Fixed(jnp.zeros(9), 0.0), []
+    network, counts = _Fixed(jnp.zeros(9), 0.0), []
 
     def apply(variables, observations, train):
-        seen.append(np.unique(np.asarray(observations), axis=0).shape[0])
-        return jnp.zeros((len(observations), 9)), jnp.zeros(len(observations)), variables
+        counts.append(np.unique(np.asarray(observations), axis=0).shape[0])
+        return NetworkOutput(jnp.zeros((len(observations), 9)), jnp.zeros(len(observations))), variables
 
     network.apply = apply
     for symmetries in (True, False):
         loss({}, {}, Config(symmetries=symmetries), Hyper(), GAME, network, jax.random.key(0), examples)
-    assert seen == [4, 1]
+    assert counts == [4, 1]
+
+
+def _draw_loss(output, targets, params, hyper):
+    error = jnp.mean((output.auxiliary["draw"] - (targets.outcome == 0)) ** 2)
+    return 0.5 * error, {"draw_loss": error}
+
+
+DRAW = LossTerm("draw", _draw_loss, auxiliary=("draw",))
+
+
+def test_a_term_on_an_auxiliary_output_adds_to_the_others():
+    """One of three outcomes is a draw: the error of 0.25 is (2 * 0.25^2 + 0.75^2) / 3."""
+    network = _Fixed(jnp.zeros(9), 0.5, {"draw": 0.25})
+    without, (_, metrics) = _loss(network, {}, Hyper(), _examples())
+    total, (_, more_metrics) = _loss(network, {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, DRAW))
+    error = (2 * 0.25**2 + 0.75**2) / 3
+    assert float(more_metrics["draw_loss"]) == pytest.approx(error)
+    assert float(total) == pytest.approx(float(without) + 0.5 * error)
+    assert more_metrics.keys() == metrics.keys() | {"draw_loss"}
+
+
+@pytest.mark.parametrize(("auxiliary", "given"), [({}, "none"), ({"lead": 0.0, "depth": 1.0}, "depth, lead")])
+def test_a_term_whose_auxiliary_output_is_missing_is_refused(auxiliary, given):
+    network = _Fixed(jnp.zeros(9), 0.5, auxiliary)
+    message = f"the loss term 'draw' needs the auxiliary output 'draw'; the network gives: {given}"
+    with pytest.raises(InputError, match=message):
+        _loss(network, {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, DRAW))

@@ -7,7 +7,7 @@ import pytest
 
 from azjax.games.registry import make
 from azjax.training import replay as replay_module
-from azjax.training.replay import Steps, count_known, new_replay
+from azjax.training.replay import Steps, count_ready, new_replay
 
 GAME = make("connect2")
 insert = jax.jit(replay_module.insert, static_argnums=2)
@@ -17,21 +17,21 @@ NUM_STEPS = 2
 
 
 def _steps(movers, rewards, ended, **others):
-    """Steps [T, G] of positions that only have a mover."""
+    """Steps [T, G] of positions that differ in the player to move alone."""
     shape = np.shape(ended)
     start = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), shape[1]))
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (shape[0], *leaf.shape)), start)
     states = dataclasses.replace(states, current_player=jnp.asarray(movers, jnp.int32))
-    nothing = jnp.zeros(shape, bool)
+    nowhere = jnp.zeros(shape, bool)
     steps = Steps(
         states=states,
         policy=jnp.zeros((*shape, 4)),
         reward=jnp.asarray(rewards, jnp.float32),
         ended=jnp.asarray(ended),
-        cut=nothing,
+        truncated=nowhere,
         value=jnp.zeros(shape),
-        proven=nothing,
-        learned=~nothing,
+        proven=nowhere,
+        learned=~nowhere,
     )
     return dataclasses.replace(steps, **others)
 
@@ -51,10 +51,10 @@ def _insert_all(replay, movers, rewards, ended):
 def test_positions_wait_for_the_end_of_their_game(empty):
     movers, rewards = np.array([0, 1]), np.zeros(2)
     waiting = _insert_all(empty, movers, rewards, np.zeros(2, bool))
-    assert not np.asarray(waiting.known).any()
+    assert not np.asarray(waiting.ready).any()
     # Player 0 then moves and wins: the win is +1 for each of its positions and -1 for the other's.
     done = _insert_all(waiting, np.array([0, 1]), np.array([1.0, 0.0]), np.array([True, False]))
-    np.testing.assert_array_equal(done.known[:4, 0], [True, True, True, False])
+    np.testing.assert_array_equal(done.ready[:4, 0], [True, True, True, False])
     np.testing.assert_array_equal(done.outcome[:3, 0], [1, -1, 1])
 
 
@@ -69,7 +69,7 @@ def test_rewards_on_the_way_count_for_the_positions_before_them(empty):
 
 
 def test_the_ring_agrees_with_a_list_over_many_games():
-    """The oracle keeps a Python list a column and knows a game's result when it ends."""
+    """The oracle keeps a Python list a column."""
     rng = np.random.default_rng(0)
     num_games, num_inserts = 5, 20
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), num_games)), NUM_ROWS)
@@ -94,7 +94,7 @@ def test_the_ring_agrees_with_a_list_over_many_games():
             for back in range(1, min(NUM_ROWS, len(column)) + 1):
                 row = (int(replay.written) - back) % NUM_ROWS
                 _, outcome = column[-back]
-                assert bool(replay.known[row, g]) == (outcome is not None)
+                assert bool(replay.ready[row, g]) == (outcome is not None)
                 if outcome is not None:
                     assert float(replay.outcome[row, g]) == outcome
 
@@ -108,33 +108,33 @@ def _settle(columns, ended, rewards, length):
                         entry[1] = rewards[t, g] if entry[0] == 0 else -rewards[t, g]
 
 
-def test_only_known_positions_are_sampled_and_each_as_often(empty):
+def test_ready_positions_alone_are_sampled_and_all_equally_often(empty):
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 2)), NUM_ROWS)
     ended = np.array([[True, False], [True, False]])
     rewards = np.array([[1.0, 0.0], [-1.0, 0.0]])
     replay = insert(replay, _steps(np.zeros((2, 2), int), rewards, ended), GAME.max_plies)
-    known_so_far = count_known(replay)
-    assert int(known_so_far[-1]) == 2
-    outcomes = np.asarray(sample(replay, known_so_far, jax.random.key(1), 4000).outcome)
+    ready_so_far = count_ready(replay)
+    assert int(ready_so_far[-1]) == 2
+    outcomes = np.asarray(sample(replay, ready_so_far, jax.random.key(1), 4000).outcome)
     assert set(outcomes) == {1.0, -1.0}
     assert abs(outcomes.mean()) < 4 / np.sqrt(4000)
 
 
-def test_positions_that_are_not_learned_from_pass_the_result_on_and_are_not_sampled(empty):
-    """As after a fast search: the win goes to the moves before it, by way of one that is left out."""
+def test_positions_that_are_not_learned_from_pass_the_result_back_and_are_not_sampled(empty):
+    """As after a fast search: the result reaches the move before."""
     learned = jnp.array([[True], [False]])
     replay = insert(empty, _steps([[0], [1]], [[0.0], [-1.0]], [[False], [True]], learned=learned), GAME.max_plies)
-    np.testing.assert_array_equal(replay.known[:2, 0], [True, False])
+    np.testing.assert_array_equal(replay.ready[:2, 0], [True, False])
     assert float(replay.outcome[0, 0]) == -1
-    examples = sample(replay, count_known(replay), jax.random.key(0), 16)
+    examples = sample(replay, count_ready(replay), jax.random.key(0), 16)
     assert set(np.asarray(examples.outcome)) == {-1.0}
 
 
-def test_a_sample_brings_the_values_of_the_searches_along(empty):
+def test_a_sample_contains_the_values_of_the_searches(empty):
     value, proven = jnp.array([[0.25], [-1.0]]), jnp.array([[False], [True]])
     steps = _steps([[0], [1]], [[0.0], [1.0]], [[False], [True]], value=value, proven=proven)
     replay = insert(empty, steps, GAME.max_plies)
-    examples = sample(replay, count_known(replay), jax.random.key(0), 64)
+    examples = sample(replay, count_ready(replay), jax.random.key(0), 64)
     drawn = set(
         zip(*(np.asarray(x).tolist() for x in (examples.outcome, examples.value, examples.proven)), strict=True)
     )

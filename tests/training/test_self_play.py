@@ -21,14 +21,14 @@ def _play(game, config):
     def play():
         hyper = jax.tree.map(jnp.float32, config.hyper)
         state = init(game, config, 0, hyper)
-        network = config.make_network()
+        network = config.make_network(game)
         return self_play(game, network, config, state.variables, hyper, jax.random.key(1), state.games)[1]
 
     return jax.device_get(play())
 
 
 @pytest.mark.slow
-def test_a_reused_tree_adds_the_visits_below_the_move_and_a_new_game_begins_anew():
+def test_a_reused_tree_keeps_the_visits_below_the_move_and_a_new_game_starts_a_new_one():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_simulations=6, steps_per_iteration=12, replay_size=128, reuse_tree=True)
     steps = _play(game, config)
@@ -52,7 +52,7 @@ def test_a_reused_tree_adds_the_visits_below_the_move_and_a_new_game_begins_anew
 
 
 @pytest.mark.slow
-def test_the_solver_gives_all_of_the_policy_to_the_move_that_it_proved():
+def test_the_solver_gives_the_whole_policy_to_the_move_that_it_proved():
     game = make("tictactoe")
     # X has one move that wins, on c3.
     config = dataclasses.replace(SMALL, num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",))
@@ -63,7 +63,7 @@ def test_the_solver_gives_all_of_the_policy_to_the_move_that_it_proved():
 
 @pytest.mark.slow
 def test_gumbel_self_play_learns_the_improved_policy():
-    """It gives something to every legal move, where that of visits gives nothing to what was not tried."""
+    """It is positive for every legal move; a policy of visits is zero for moves that were not tried."""
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, policy="gumbel", num_simulations=2, replay_size=128)
     steps = _play(game, config)
@@ -92,16 +92,16 @@ def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
     assert (np.round(steps.policy[full] * 2) != steps.policy[full] * 2).any()
 
 
-def test_games_that_are_cut_end_with_what_the_search_thought_of_them():
+def test_truncated_games_end_with_the_value_of_the_search():
     game = make("tictactoe")
-    config = dataclasses.replace(SMALL, num_simulations=4, cut_at_ply=3, steps_per_iteration=6, replay_size=64)
+    config = dataclasses.replace(SMALL, num_simulations=4, truncate_at_ply=3, steps_per_iteration=6, replay_size=64)
     steps = _play(game, config)
-    # Nobody can have won after three plies.
+    # No game is won after three plies.
     np.testing.assert_array_equal(steps.ended, np.arange(6)[:, None] % 3 == np.full((1, 4), 2))
-    np.testing.assert_array_equal(steps.cut, steps.ended)
-    assert (steps.states.current_player[steps.cut] == 0).all()
-    np.testing.assert_array_equal(steps.reward[steps.cut], steps.value[steps.cut])
-    assert (steps.reward[~steps.cut] == 0).all()
+    np.testing.assert_array_equal(steps.truncated, steps.ended)
+    assert (steps.states.current_player[steps.truncated] == 0).all()
+    np.testing.assert_array_equal(steps.reward[steps.truncated], steps.value[steps.truncated])
+    assert (steps.reward[~steps.truncated] == 0).all()
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_late_moves_are_not_drawn_at_random():
     boards = np.asarray(jax.vmap(jax.vmap(game.observe))(steps.states)).reshape(3, 16, 9, -1).any(axis=3)
     first, second = (np.argmax(boards[ply + 1] & ~boards[ply], axis=1) for ply in (0, 1))
     assert len(set(first)) > 4
-    # After the first move, the most visited is played: games that began alike go on alike.
+    # After the first move, the most visited is played: equal games stay equal.
     np.testing.assert_array_equal(second, np.argmax(steps.policy[1], axis=1))
     assert len(set(zip(first, second, strict=True))) == len(set(first))
 
@@ -131,13 +131,13 @@ def test_the_temperature_scales_the_noise_of_the_gumbel_search():
     boards = np.asarray(jax.vmap(jax.vmap(game.observe))(steps.states)).reshape(3, 16, 9, -1).any(axis=3)
     first, second = (np.argmax(boards[ply + 1] & ~boards[ply], axis=1) for ply in (0, 1))
     assert 4 < len(set(first)) < 16
-    # After the first move there is no noise: games that began alike go on alike.
+    # After the first move there is no noise: equal games stay equal.
     assert len(set(zip(first, second, strict=True))) == len(set(first))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["alphazero", "gumbel"])
-def test_what_the_solver_proves_is_marked(policy):
+def test_proven_positions_are_marked(policy):
     game = make("tictactoe")
     # X has one move that wins, on c3.
     config = dataclasses.replace(
