@@ -13,7 +13,7 @@ from typing import TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
@@ -109,6 +109,11 @@ def text(x: Length, y: Length, content: str, size: Length, **attributes: str | f
 def center(row: Length, column: Length) -> Point:
     """The center of a square."""
     return SQUARE * (column + 0.5), SQUARE * (row + 0.5)
+
+
+def squares(mask: Bool[np.ndarray, "rows columns"]) -> list[Square]:
+    """The squares where `mask` is true, row by row."""
+    return [(row, column) for row, column in np.argwhere(mask).tolist()]
 
 
 def tile(row: int, column: int, inset: Length, /, **attributes: str | float | int) -> str:

@@ -1,12 +1,19 @@
-"""What a run looks like: tables and pictures."""
+"""Reports of runs and measurements: tables for terminals, figures, and the report page of a run."""
 
-from azjax.report.learning_curve import draw_learning_curve
-from azjax.report.matches import draw_ratings, match_table, ratings_table
+from azjax.report.figures import draw_learning_curve, draw_ratings
 from azjax.report.page import write_report
-from azjax.report.population import population_table
 from azjax.report.run_report import gather
-from azjax.report.solution import perft_table, solution_table
-from azjax.report.strength import Strength, by_ply_table, measure, strength_table
+from azjax.report.sample_games import sample_games
+from azjax.report.strength import Strength, measure
+from azjax.report.tables import (
+    by_ply_table,
+    match_table,
+    perft_table,
+    population_table,
+    ratings_table,
+    solution_table,
+    strength_table,
+)
 
 __all__ = [
     "Strength",
@@ -19,6 +26,7 @@ __all__ = [
     "perft_table",
     "population_table",
     "ratings_table",
+    "sample_games",
     "solution_table",
     "strength_table",
     "write_report",

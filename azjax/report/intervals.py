@@ -1,9 +1,8 @@
-"""Comparing runs: means over seeds, never a lone best."""
+"""Means over seeds with their intervals, for comparing runs."""
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -11,7 +10,7 @@ from scipy import stats
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A mean over seeds, and Student's 95% interval of it; of one seed the ends are NaN."""
+    """A mean and its 95% interval by Student's t distribution; the ends are NaN for a single value."""
 
     mean: float
     low: float
@@ -19,7 +18,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Interval":
-        """Of independent measurements, one or more."""
+        """The interval of the mean of independent values, at least one."""
         mean, count = float(np.mean(values)), len(values)
         if count < 2:
             return cls(mean, math.nan, math.nan)
@@ -32,6 +31,6 @@ class Interval:
         return f"{number(self.mean)} ({number(self.low)} to {number(self.high)})"
 
 
-def number(value: Any) -> str:
-    """Four digits of a number; anything else as it is."""
+def number(value: object) -> str:
+    """A float with four digits; anything else as it is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,74 +1,127 @@
-"""Games that a player plays with itself, with what it thought at every move."""
+"""Games that a player plays against itself, and how well its values predict their results.
 
-from typing import Any, NamedTuple
+Axis letters: `G` games, `A` actions, `T` moves of a game, `C` classes of predicted values.
+"""
 
-import chex
+import dataclasses
+from typing import NamedTuple
+
 import jax
 import numpy as np
+from jaxtyping import Float, PRNGKeyArray
 
-from azjax.evaluation.host_step import step_all, step_one
-from azjax.evaluation.openings import random_openings, starts_of
-from azjax.evaluation.players import Player, act
-from azjax.games.game import Game
+from azjax.evaluation import Player, Record, act
+from azjax.evaluation.host_games import host_step, random_openings, starts_of
+from azjax.games.game import AnyGame, State
+
+_CLASSES = 10
 
 
 class SampleGame(NamedTuple):
     """One game of T moves.
 
     Attributes:
-      states: T + 1 positions, NumPy leaves [...].
-      actions: T.
-      values: T; what the player expected, -1..1, seen by player 0; NaN for the moves of the opening.
-      preferences: T; float [A] of each position, see `Judgement`; None for the moves of the opening.
+      states: T + 1 positions, as NumPy arrays.
+      actions: T actions.
+      values: T values in -1..1 that the player expected, from the view of player 0; NaN in the opening.
+      preferences: T rankings of the actions, see `MoveChoice`; None in the opening.
       result: of player 0.
     """
 
-    states: list[Any]
+    states: list[State]
     actions: list[int]
     values: list[float]
-    preferences: list[np.ndarray | None]
+    preferences: list[Float[np.ndarray, "A"] | None]
     result: float
 
 
-def sample_games(game: Game, player: Player, count: int, key: chex.PRNGKey, *, opening_plies: int) -> list[SampleGame]:
-    """Games side by side, all but the first beginning with random moves.
+def sample_games(
+    game: AnyGame, player: Player, count: int, key: PRNGKeyArray, *, opening_plies: int
+) -> list[SampleGame]:
+    """Plays games at the same time; all but the first begin with random moves.
 
     Args:
       game: the game.
       player: plays both sides.
-      count: of games, at least 1.
+      count: number of games, at least 1.
       key: consumed by the openings and the player.
-      opening_plies: of random moves.
+      opening_plies: number of random moves.
     """
     start_key, play_key = jax.random.split(key)
     starts = starts_of(game, count, start_key)
-    begun, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), starts)
-    # The first game has no opening, and so goes on from where the others began.
-    now = jax.tree.map(lambda old, new: np.concatenate([old[:1], new[1:]]), starts, begun)
+    after_openings, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), starts)
+    # The first game has no opening.
+    states = jax.tree.map(lambda start, after: np.concatenate([start[:1], after[1:]]), starts, after_openings)
     games = [SampleGame([_row(starts, number)], [], [], [], 0.0) for number in range(count)]
     for played, opening in zip(games[1:], openings[1:].tolist(), strict=True):
         for action in opening:
-            _add(played, action, np.nan, None, step_one(game, played.states[-1], action))
+            _append(played, action, np.nan, None, host_step(game, played.states[-1], np.int32(action)))
     rewards = np.zeros(count)
     for ply in range(game.max_plies):
-        running = ~now.terminated
+        running = ~states.terminated
         if not running.any():
             break
-        actions, judgement, _ = jax.device_get(act(player, jax.random.fold_in(play_key, ply), now))
-        value = np.where(now.current_player == 0, judgement.value, -judgement.value)
-        now = step_all(game, now, actions)
-        rewards += np.where(running, now.rewards[:, 0], 0)
-        for row in np.flatnonzero(running):
-            _add(games[row], int(actions[row]), float(value[row]), judgement.preferences[row], _row(now, int(row)))
+        actions, choice, _ = jax.device_get(act(player, jax.random.fold_in(play_key, ply), states))
+        value = np.where(states.current_player == 0, choice.value, -choice.value)
+        states = host_step(game, states, actions)
+        rewards += np.where(running, states.rewards[:, 0], 0)
+        for row in np.flatnonzero(running).tolist():
+            _append(games[row], int(actions[row]), float(value[row]), choice.preferences[row], _row(states, row))
     return [played._replace(result=float(reward)) for played, reward in zip(games, rewards, strict=True)]
 
 
-def _add(played: SampleGame, action: int, value: float, preferences: np.ndarray | None, state: Any) -> None:
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """The results of games by the value that the network gave their positions.
+
+    Attributes:
+      predicted: C mean values in -1..1, for the player to move.
+      results: C mean results of that player, in -1..1.
+      intervals: C 95% intervals of the results.
+      positions: C numbers of positions.
+    """
+
+    predicted: tuple[float, ...]
+    results: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...]
+    positions: tuple[int, ...]
+
+
+def calibrate(game: AnyGame, player: Player, count: int, key: PRNGKeyArray) -> Calibration:
+    """Compares the values of a player with the results of `count` games against itself."""
+    games = sample_games(game, player, count, key, opening_plies=0)
+    mover = np.concatenate([[int(state.current_player) for state in played.states[:-1]] for played in games])
+    sign = np.where(mover == 0, 1.0, -1.0)
+    values = np.concatenate([played.values for played in games]) * sign
+    results = np.concatenate([np.full(len(played.actions), played.result) for played in games]) * sign
+    # The results of the positions of one game depend on each other, so the intervals count games.
+    number = np.concatenate([np.full(len(played.actions), index) for index, played in enumerate(games)])
+    classes = np.clip(((values + 1) / 2 * _CLASSES).astype(int), 0, _CLASSES - 1)
+    members = [rows for rows in (classes == index for index in range(_CLASSES)) if rows.any()]
+    ends = (_record(results[rows], len(set(number[rows].tolist()))).interval for rows in members)
+    return Calibration(
+        predicted=tuple(float(values[rows].mean()) for rows in members),
+        results=tuple(float(results[rows].mean()) for rows in members),
+        intervals=tuple((2 * low - 1, 2 * high - 1) for low, high in ends),
+        positions=tuple(int(rows.sum()) for rows in members),
+    )
+
+
+def _record(results: Float[np.ndarray, "rows"], games: int) -> Record:
+    """Wins, draws and losses in the proportions of `results`, scaled to a number of games."""
+    wins, draws = (round(games * float(np.mean(results == result))) for result in (1, 0))
+    return Record(wins, draws, max(0, games - wins - draws))
+
+
+def _append(
+    played: SampleGame, action: int, value: float, preferences: Float[np.ndarray, "A"] | None, state: State
+) -> None:
     played.actions.append(action)
     played.values.append(value)
     played.preferences.append(preferences)
     played.states.append(state)
 
 
-def _row(states: Any, row: int) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf[row]), states)
+def _row(states: State, row: int) -> State:
+    state: State = jax.tree.map(lambda leaf: np.asarray(leaf[row]), states)
+    return state

@@ -1,12 +1,11 @@
-"""How strong players are: exactly where their game can be solved, and in matches against fixed opponents."""
+"""How strong players are: exactly if the game can be solved, and in matches against fixed opponents."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
-import chex
 import jax
-from rich import box
-from rich.table import Table
+from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation import (
@@ -21,50 +20,56 @@ from azjax.evaluation import (
     search_player,
     solve,
 )
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.search import evaluators
 
-_MAX_STATES = 200_000  # beyond it an exact report takes longer than a user waits
-_SEARCH_OPPONENT = 100  # simulations, where no optimal one can be had
+_MAX_STATES = 200_000  # of a game that is solved without being asked to
+_OPPONENT_SIMULATIONS = 100  # of the opponent in games that are not solved
 
 
 @dataclasses.dataclass(frozen=True)
 class Strength:
-    """What was measured of one player; `exact` is None where the game is too large to solve."""
+    """The measurements of one player; `exact` is None if the game was not solved."""
 
     player: str
     exact: ExactReport | None
     matches: tuple[MatchResult, ...]
 
+    def exact_rows(self) -> dict[str, str]:
+        """The rows of the exact report without the names of player and game; empty without a report."""
+        rows = [] if self.exact is None else self.exact.rows()
+        return {label: text for label, text in rows if label not in ("player", "game")}
 
-def try_solve(game: Game) -> Solution | None:
-    """The game's solution, or None where it has too many positions or repeats them."""
+
+def try_solve(game: AnyGame) -> Solution | None:
+    """The solution of a small game; None if the game has too many positions or repeats them."""
     try:
         return solve(game, max_states=_MAX_STATES)
-    except ValueError:
+    except InputError:
         return None
 
 
 def measure(
-    game: Game,
+    game: AnyGame,
     players: Sequence[Player],
     *,
     num_games: int,
-    key: chex.PRNGKey,
+    key: PRNGKeyArray,
     solution: Solution | None = None,
     epsilons: Sequence[float] = (),
-    progress: Callable[[str], None] = lambda what: None,
+    progress: Callable[[str], None] = lambda task: None,
 ) -> list[Strength]:
     """Measures each player against the same opponents.
 
     Args:
-      game: the game of all of them.
-      players: whom to measure.
-      num_games: of each match, even.
+      game: the game.
+      players: the players to measure.
+      num_games: of each match; an even number.
       key: consumed by the players.
-      solution: of the game; None to solve it here where that is soon done.
-      epsilons: of opponents who play best but for so many random moves, where the game is solved.
-      progress: told what is measured next.
+      solution: of the game; None to solve small games here.
+      epsilons: for each, an exact result against an opponent that plays a random move with this probability and an
+        optimal one otherwise.
+      progress: called with a description of each task before it starts.
     """
     if solution is None:
         progress("solving the game")
@@ -73,70 +78,23 @@ def measure(
     if solution is not None:
         opponents.append(optimal_player(solution))
     else:
-        rollouts = f"rollout:{_SEARCH_OPPONENT}"
-        evaluator = evaluators.rollout(game)
-        opponents.append(search_player(game, evaluator, num_simulations=_SEARCH_OPPONENT, name=rollouts))
-    found = []
+        evaluator, name = evaluators.rollout(game), f"rollout:{_OPPONENT_SIMULATIONS}"
+        opponents.append(search_player(game, evaluator, num_simulations=_OPPONENT_SIMULATIONS, name=name))
+
+    def report(player: str, task: str, done: int, total: int | None) -> None:
+        of_total = "" if total is None else f" of {total:,}"
+        progress(f"{player}: {task}, {done:,}{of_total} positions")
+
+    strengths = []
     for number, player in enumerate(players):
         exact_key, *match_keys = jax.random.split(jax.random.fold_in(key, number), 1 + len(opponents))
-
-        def report_progress(what: str, done: int, total: int | None) -> None:
-            progress(f"{player.name}: {what}, {done:,} of {total:,} positions")
-
-        exact = (
-            None
-            if solution is None
-            else exact_report(player, solution, exact_key, epsilons=epsilons, progress=report_progress)
-        )
+        exact = None
+        if solution is not None:
+            report_player = functools.partial(report, player.name)
+            exact = exact_report(player, solution, exact_key, epsilons=epsilons, progress=report_player)
         matches = []
         for opponent, match_key in zip(opponents, match_keys, strict=True):
             progress(f"{player.name}: {num_games:,} games against {opponent.name}")
             matches.append(play_match(game, player, opponent, num_games, match_key, batch_size=1024))
-        found.append(Strength(player.name, exact, tuple(matches)))
-    return found
-
-
-def strength_table(game: Game, strengths: Sequence[Strength]) -> Table:
-    """A column a player, a row a measure."""
-    table = Table(title=f"{game.name}: strength", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.add_column("", no_wrap=True)
-    for strength in strengths:
-        table.add_column(strength.player, justify="right")
-    columns = [_rows(strength) for strength in strengths]
-    for label in columns[0]:
-        table.add_row(label, *[column[label] for column in columns])
-    return table
-
-
-def by_ply_table(game: Game, strengths: Sequence[Strength]) -> Table:
-    """A column a player, a row a ply: of its positions, those in which the player makes a mistake.
-
-    Raises:
-      ValueError: the game is too large to solve.
-    """
-    table = Table(title=f"{game.name}: mistakes by ply", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for heading in ("ply", "positions", *(strength.player for strength in strengths)):
-        table.add_column(heading, justify="right")
-    counts = [strength.exact.mistakes for strength in strengths if strength.exact is not None]
-    if not counts:
-        raise InputError(f"mistakes by ply need the values of all positions, and {game.name} was not solved")
-    for ply, positions in enumerate(counts[0].states_by_ply):
-        if not positions:  # where all games are over
-            continue
-        shown = [f"{count.count_by_ply[ply]:,.1f} ({count.count_by_ply[ply] / positions:.2%})" for count in counts]
-        table.add_row(str(ply), f"{positions:,}", *shown)
-    return table
-
-
-def _rows(strength: Strength) -> dict[str, str]:
-    rows: dict[str, str] = {}
-    if strength.exact is not None:
-        # The player's name heads the column, and the game the table.
-        rows.update(row for row in strength.exact.rows() if row[0] not in ("player", "game"))
-    for match in strength.matches:
-        low, high = match.interval
-        rows[f"{match.games:,} games against {match.second}: won"] = f"{match.wins:,}"
-        rows[f"  drawn, against {match.second}"] = f"{match.draws:,}"
-        rows[f"  lost, against {match.second}"] = f"{match.losses:,}"
-        rows[f"  score against {match.second}, 95%"] = f"{low:.4f} to {high:.4f}"
-    return rows
+        strengths.append(Strength(player.name, exact, tuple(matches)))
+    return strengths

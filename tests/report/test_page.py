@@ -1,4 +1,4 @@
-"""The page of a run, read as a browser and a reader of Markdown would."""
+"""The report page of a run, parsed as HTML and as Markdown."""
 
 import json
 import re
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
+from azjax.core.errors import RunError
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.registry import make
 from azjax.report import gather, write_report
-from azjax.report.learning_curve import progress_figure
+from azjax.report.figures import progress_figure
 from azjax.report.page import facts, throughput_rows
-from azjax.report.run_report import calibrate
-from azjax.report.sample_games import sample_games
-from azjax.runs import RunError, train
+from azjax.report.sample_games import calibrate, sample_games
+from azjax.runs import train
 
 CONNECT2, TICTACTOE = make("connect2"), make("tictactoe")
 
@@ -34,14 +34,16 @@ def page(report):
 
 
 class _Tags(HTMLParser):
-    """Elements that are open at the end, and addresses that are asked for."""
+    """Elements that were not closed, and references to other files."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.asked = [], []
+        self.open, self.references = [], []
 
     def handle_starttag(self, tag, attributes):
-        self.asked += [value for name, value in attributes if name in ("src", "href") and not value.startswith("#")]
+        self.references += [
+            value for name, value in attributes if name in ("src", "href") and not value.startswith("#")
+        ]
         if tag not in ("meta", "input", "br", "link", "img"):
             self.open.append(tag)
 
@@ -49,11 +51,11 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_asks_for_nothing_else(page):
+def test_the_page_is_well_formed_and_has_no_external_references(page):
     tags = _Tags()
     tags.feed(page)
     assert tags.open == []
-    assert tags.asked == []
+    assert tags.references == []
     assert "https://" not in re.sub(
         r"xmlns\S*|https?://(www\.w3\.org|purl\.org|creativecommons\.org|matplotlib\.org)\S*", "", page
     )
@@ -61,18 +63,18 @@ def test_the_page_is_whole_and_asks_for_nothing_else(page):
     assert "a<b>" not in page
 
 
-def test_the_page_tells_what_was_run_and_how_strong_it_is(report, page):
-    told = facts(report)
-    assert told["game"].startswith("connect2")
-    assert told["training"].startswith(f"{SMALL.iterations} iterations in ")
-    for fact in told.values():
+def test_the_page_shows_settings_and_strength(report, page):
+    labels = facts(report)
+    assert labels["game"].startswith("connect2")
+    assert labels["training"].startswith(f"{SMALL.iterations} iterations in ")
+    for fact in labels.values():
         assert fact.replace("'", "&#39;") in page
     assert report.changed_settings["iterations"] == (SMALL.iterations, 200)
     assert "network + 8 simulations" in page
     assert "20 games against optimal" in page
 
 
-def test_the_games_of_the_page_can_be_clicked_through(report, page):
+def test_the_page_contains_all_frames_of_its_games(report, page):
     games = json.loads(re.search(r'<script type="application/json" id="games">(.*?)</script>', page, re.S).group(1))
     assert len(games) == 2
     for shown, played in zip(games, report.games, strict=True):
@@ -83,26 +85,26 @@ def test_the_games_of_the_page_can_be_clicked_through(report, page):
     assert games[1]["expected"][:2] == [None, None]
 
 
-def test_the_page_tells_where_the_time_goes(report, page):
+def test_the_page_shows_the_throughput_of_each_part(report, page):
     rows = throughput_rows(report)
-    assert [part for part, *_ in rows] == ["network", "tree and rules", "optimiser steps"]
+    assert [part for part, *_ in rows] == ["network", "tree and rules", "optimizer steps"]
     assert sum(share for _, share, _, _ in rows) == pytest.approx(1)
-    # Four games by four plies, of which each judges a root and four leaves; two steps of eight positions.
-    assert rows[0][3] == f"{4 * 4 * 5 / report.throughput.network:,.0f} positions judged"
-    assert rows[2][3] == f"{2 * 8 / report.throughput.optimiser_steps:,.0f} positions learned from"
+    # Four games of four plies, each with evaluations of a root and four leaves; two steps of eight positions.
+    assert rows[0][3] == f"{4 * 4 * 5 / report.throughput.network:,.0f} positions evaluated"
+    assert rows[2][3] == f"{2 * 8 / report.throughput.optimizer_steps:,.0f} training positions"
     for part, _, seconds, rate in rows:
         assert f"{part}</td>" in page
         assert f">{seconds}</td>" in page
         assert f">{rate}</td>" in page
 
 
-def test_what_was_not_measured_is_not_drawn(report):
+def test_missing_metrics_are_not_drawn(report):
     assert len(progress_figure(report.rows, report.timing).axes) == 3
     old = [{name: value for name, value in row.items() if not name.endswith("_accuracy")} for row in report.rows]
     assert len(progress_figure(old, report.timing).axes) == 2
 
 
-def test_markdown_tells_the_same_with_pictures_beside(report, page):
+def test_the_markdown_report_has_the_same_content_and_its_pictures_exist(report, page):
     folder = report.folder
     text = (folder / "report.md").read_text()
     for picture in re.findall(r"\]\((.*?)\)", text):
@@ -127,18 +129,18 @@ def test_sample_games_follow_the_rules():
     assert len({tuple(played.actions) for played in games}) == 20
 
 
-def test_exact_values_are_honest_and_random_play_has_none():
+def test_the_values_of_optimal_play_are_calibrated():
     best = optimal_player(solve(CONNECT2))
-    found = calibrate(CONNECT2, best, 8, jax.random.key(0))
-    assert found.predicted == found.scores == (-1, 1)
-    # Whoever moves first wins in three plies: two positions of the winner and one of the loser.
-    assert found.positions == (8, 16)
-    for score, (low, high) in zip(found.scores, found.intervals, strict=True):
-        assert low <= score <= high
+    calibration = calibrate(CONNECT2, best, 8, jax.random.key(0))
+    assert calibration.predicted == calibration.results == (-1, 1)
+    # The first player wins in three plies: two positions of the winner and one of the loser.
+    assert calibration.positions == (8, 16)
+    for result, (low, high) in zip(calibration.results, calibration.intervals, strict=True):
+        assert low <= result <= high
         assert high - low < 0.7
 
 
-def test_what_cannot_be_reported_is_refused(tmp_path, report):
+def test_a_folder_without_a_run_or_without_metrics_is_refused(tmp_path, report):
     with pytest.raises(RunError, match="is not a run folder"):
         gather(tmp_path)
     (tmp_path / "config.json").write_bytes((report.folder / "config.json").read_bytes())

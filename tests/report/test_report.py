@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from small_run import SMALL
 
+from azjax.core.errors import RunError
 from azjax.evaluation import random_player, solve
 from azjax.games.registry import make
 from azjax.report import (
@@ -18,7 +19,7 @@ from azjax.report import (
     strength_table,
 )
 from azjax.report.strength import try_solve
-from azjax.runs import RunError, train
+from azjax.runs import train
 
 
 def _text(table):
@@ -40,7 +41,7 @@ def _png_size(path):
     return int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
 
 
-def test_the_learning_curve_is_a_picture_and_wider_where_mistakes_were_counted(run, tmp_path):
+def test_the_learning_curve_has_a_panel_for_mistakes_if_they_were_counted(run, tmp_path):
     assert _png_size(draw_learning_curve(run)) == (1650, 510)
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -53,7 +54,7 @@ def test_the_learning_curve_is_a_picture_and_wider_where_mistakes_were_counted(r
     assert _png_size(draw_learning_curve(plain)) == (1650, 480)
 
 
-def test_a_run_without_metrics_has_no_curve_yet(run, tmp_path):
+def test_a_run_without_metrics_has_no_learning_curve(run, tmp_path):
     (tmp_path / "config.json").write_bytes((run / "config.json").read_bytes())
     with pytest.raises(ValueError, match="has no metrics to draw yet"):
         draw_learning_curve(tmp_path)
@@ -61,7 +62,7 @@ def test_a_run_without_metrics_has_no_curve_yet(run, tmp_path):
         draw_learning_curve(tmp_path / "nowhere")
 
 
-def test_an_iteration_before_the_first_end_of_a_game_can_be_drawn(run, tmp_path):
+def test_a_learning_curve_may_begin_before_the_first_game_ends(run, tmp_path):
     """Losses are null there."""
     (tmp_path / "config.json").write_bytes((run / "config.json").read_bytes())
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -81,7 +82,7 @@ def test_the_strength_of_random_play_on_connect2_is_known_exactly():
         assert " ".join(row.split()) in " ".join(text.split())
 
 
-def test_mistakes_of_random_play_on_connect2_are_told_by_ply():
+def test_mistakes_of_random_play_on_connect2_are_listed_by_ply():
     game = make("connect2")
     (strength,) = measure(game, [random_player(game)], num_games=2, key=jax.random.key(0), epsilons=(0.5,))
     rows = [line.split() for line in _text(by_ply_table(game, [strength])).splitlines()]
@@ -93,7 +94,7 @@ def test_mistakes_of_random_play_on_connect2_are_told_by_ply():
 
 
 @pytest.mark.slow
-def test_a_game_too_large_to_solve_is_measured_in_matches_alone():
+def test_a_game_too_large_to_solve_is_measured_by_matches_alone():
     game = make("mnk", columns=5, rows=5, in_a_row=2)
     assert try_solve(game) is None
     (strength,) = measure(game, [random_player(game)], num_games=4, key=jax.random.key(0))
@@ -107,7 +108,7 @@ def test_the_facts_of_a_solved_game_are_shown():
         assert fact in text
 
 
-def test_perft_is_shown_by_depth():
+def test_perft_is_listed_by_depth():
     text = _text(perft_table(make("tictactoe"), [9, 72, 504, 3024]))
     assert "tictactoe: perft" in text
     assert "3,024" in text

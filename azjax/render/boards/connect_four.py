@@ -6,7 +6,18 @@ from azjax.games.connect_four import ConnectFour
 from azjax.games.mnk import MnkState
 from azjax.games.protocols import action_to_text
 from azjax.render.boards.mnk import describe, winning_lines
-from azjax.render.drawing import SQUARE, Colors, Policy, Sheet, center, circle, likely_actions, path, percentage
+from azjax.render.drawing import (
+    SQUARE,
+    Colors,
+    Policy,
+    Sheet,
+    center,
+    circle,
+    likely_actions,
+    path,
+    percentage,
+    squares,
+)
 from azjax.render.picture import draw_board
 
 _COLORS: Colors = {
@@ -31,7 +42,7 @@ def draw_connect_four(game: ConnectFour, state: MnkState, policy: Policy | None,
     board, in_a_row = game.owners(state), game.in_a_row
     rows, columns = board.shape
     likely = likely_actions(game, policy, columns)
-    top = rows - np.count_nonzero(board, axis=0)  # the row of the topmost disc
+    top = (rows - np.count_nonzero(board, axis=0)).tolist()  # the row of the topmost disc
     sheet = Sheet("azjax-discs", rows, columns, _COLORS)
     sheet.add("board", sheet.ground(fill="hole"))
     hole = f"a{_RADIUS} {_RADIUS} 0 1 0 {2 * _RADIUS} 0a{_RADIUS} {_RADIUS} 0 1 0-{2 * _RADIUS} 0z"
@@ -44,7 +55,7 @@ def draw_connect_four(game: ConnectFour, state: MnkState, policy: Policy | None,
         at = center(top[action] - 1, action)
         sheet.add("marks", circle(*at, _RADIUS + 1, fill="policy", fill_opacity=0.2 + 0.5 * probability / likely[0][1]))
         sheet.add("signs", percentage(*at, probability, 25, fill="ink"))
-    for row, column in np.argwhere(board):
+    for row, column in squares(board > 0):
         color = "first" if board[row, column] == 1 else "second"
         disc = circle(0, 0, _RADIUS + 2, fill=color)
         # The size of the inner ring tells the players apart without color.

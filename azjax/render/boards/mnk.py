@@ -20,6 +20,7 @@ from azjax.render.drawing import (
     likely_actions,
     line,
     path,
+    squares,
     text,
     tile,
 )
@@ -67,13 +68,13 @@ def draw_mnk(game: Mnk, state: MnkState, policy: Policy | None, last_action: int
 
 def describe(game: AnyGame, board: Int[np.ndarray, "rows columns"]) -> list[str]:
     """One sentence per player that lists the squares of the player's stones."""
-    squares = [[square_name(len(board), *square) for square in np.argwhere(board == stone)] for stone in (1, 2)]
-    return [f"{name} on {', '.join(on)}" for name, on in zip(player_names(game), squares, strict=True) if on]
+    occupied = [[square_name(len(board), *square) for square in squares(board == stone)] for stone in (1, 2)]
+    return [f"{name} on {', '.join(on)}" for name, on in zip(player_names(game), occupied, strict=True) if on]
 
 
 def winning_lines(board: Int[np.ndarray, "rows columns"], in_a_row: int) -> Iterator[tuple[Square, Square]]:
     """The first and last square of each maximal run of at least `in_a_row` equal stones."""
-    owner = {(int(row), int(column)): board[row, column] for row, column in np.argwhere(board)}
+    owner = {square: board[square] for square in squares(board > 0)}
     for row, column in owner:
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             stone, length = owner[row, column], 1
@@ -95,7 +96,7 @@ def _crosses(sheet: Sheet, board: Int[np.ndarray, "rows columns"], likely: Likel
     style: Attributes = {"fill": "none", "stroke_width": 13, "stroke_linecap": "round"}
     cross = path("M-25-25 25 25M25-25-25 25", stroke="first", **style)
     ring = circle(0, 0, 27, stroke="second", **style)
-    for row, column in np.argwhere(board):
+    for row, column in squares(board > 0):
         sheet.piece(row, column, cross if board[row, column] == 1 else ring)
 
 
@@ -115,7 +116,7 @@ def _stones(sheet: Sheet, board: Int[np.ndarray, "rows columns"], likely: Likely
         sheet.add("marks", circle(*at, 46, fill="policy", fill_opacity=opacity))
         if rank < _BADGES:
             sheet.add("signs", text(*at, f"{100 * probability:.0f}", 44, fill="on-policy", font_weight="600"))
-    for row, column in np.argwhere(board):
+    for row, column in squares(board > 0):
         color = "first" if board[row, column] == 1 else "second"
         sheet.piece(row, column, circle(0, 0, 44, fill=color, stroke=f"{color}-edge", stroke_width=4))
     if last_action is not None:

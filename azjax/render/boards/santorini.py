@@ -1,10 +1,12 @@
 """Santorini: towers seen from above, with their blocks stacked towards the upper left, and workers."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from azjax.games.protocols import player_names, square_name
-from azjax.games.santorini import Santorini, SantoriniState
+from azjax.games.santorini import Santorini
+from azjax.games.santorini_board import DIRECTIONS, DOME
+from azjax.games.santorini_rules import MOVES, SantoriniState
 from azjax.render.drawing import (
     MIN_PROBABILITY,
     SQUARE,
@@ -17,6 +19,7 @@ from azjax.render.drawing import (
     likely_actions,
     path,
     rectangle,
+    squares,
     text,
     tile,
 )
@@ -42,9 +45,6 @@ _COLORS: Colors = {
     "policy": ("#7a2fd0", "#c096ff"),
     "on-policy": ("#ffffff", "#1f1033"),
 }
-_MOVES = 64  # actions of one worker
-_DIRECTIONS = tuple((row, column) for row in (-1, 0, 1) for column in (-1, 0, 1) if (row, column) != (0, 0))
-_DOME = 4
 # Left and upper edge, side and corner radius of the blocks of a tower.
 _BLOCKS = {1: (6, 88, 10), 2: (10, 64, 9), 3: (14, 45, 8)}
 _TOP = {0: 50, 1: 46, 2: 42, 3: 37}  # the center of the top, along both axes
@@ -66,29 +66,29 @@ def draw_santorini(game: Santorini, state: SantoriniState, policy: Policy | None
     last_move = None
     if last_action is not None:
         last_move = _mark_last(sheet, heights, owners, num_workers, 1 - int(state.current_player), last_action)
-    for row, column in np.argwhere(owners):
+    for row, column in squares(owners > 0):
         _worker(sheet, row, column, int(heights[row, column]), ("first", "second")[owners[row, column] - 1])
     likely = likely_actions(game, policy, 6)
     if likely:
-        _show_policy(sheet, np.asarray(policy), _squares(owners == int(state.current_player) + 1), num_workers)
+        _show_policy(sheet, np.asarray(policy), squares(owners == int(state.current_player) + 1), num_workers)
     sheet.coordinates()
     details = []
     for name, owner in zip(player_names(game), (1, 2), strict=True):
-        names = [f"{square_name(size, *square)} at level {heights[square]}" for square in _squares(owners == owner)]
+        names = [f"{square_name(size, *square)} at level {heights[square]}" for square in squares(owners == owner)]
         details.append(f"{name} on {', '.join(names) or 'no square'}")
-    for level, label in ((1, "Level 1"), (2, "Level 2"), (3, "Level 3"), (_DOME, "Domes")):
-        names = [square_name(size, *square) for square in _squares(heights == level)]
+    for level, label in ((1, "Level 1"), (2, "Level 2"), (3, "Level 3"), (DOME, "Domes")):
+        names = [square_name(size, *square) for square in squares(heights == level)]
         details += [f"{label}: {', '.join(names)}"] if names else []
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
 
 
 def possible_moves(heights: Board, owners: Board, player: int, action: int) -> list[tuple[Square, Square, Square]]:
     """The moves (from, to, build) that `action` of `player` may have been, given the position after it."""
-    worker, move, build = action // _MOVES, action // 8 % 8, action % 8
-    own, moves = _squares(owners == player + 1), []
+    worker, move, build = action // MOVES, action // 8 % 8, action % 8
+    own, moves = squares(owners == player + 1), []
     for target in own:
-        start = _add(target, _DIRECTIONS[move], -1)
-        block = _add(target, _DIRECTIONS[build])
+        start = _add(target, DIRECTIONS[move], -1)
+        block = _add(target, DIRECTIONS[build])
         if not (_on_board(heights, start) and _on_board(heights, block)) or owners[start] or owners[block]:
             continue
         before = heights.copy()
@@ -102,11 +102,6 @@ def possible_moves(heights: Board, owners: Board, player: int, action: int) -> l
         ):
             moves.append((start, target, block))
     return moves
-
-
-def _squares(mask: Bool[np.ndarray, "size size"]) -> list[Square]:
-    """The squares where `mask` is true, row-major."""
-    return [(int(row), int(column)) for row, column in np.argwhere(mask)]
 
 
 def _add(square: Square, direction: Square, times: int = 1) -> Square:
@@ -125,7 +120,7 @@ def _tower(sheet: Sheet, square: Square, height: int) -> None:
         edge, side, radius = _BLOCKS[level]
         style: Attributes = {"rx": radius, "fill": f"level-{level}", "stroke": "level-edge", "stroke_width": 2}
         sheet.add("board", rectangle(x + edge, y + edge, side, side, **style))
-    if height == _DOME:
+    if height == DOME:
         sheet.add("board", circle(x + _TOP[3], y + _TOP[3], 20, fill="dome", stroke="dome-edge", stroke_width=3))
         shine = f"M{x + 26} {y + 34}a12 12 0 0 1 9-9"
         sheet.add("board", path(shine, fill="none", stroke="first-edge", stroke_width=4, stroke_linecap="round"))
@@ -144,8 +139,8 @@ def _mark_last(sheet: Sheet, heights: Board, owners: Board, num_workers: int, pl
     """Marks the last move and returns its text, if it is the only possible one."""
     size = len(heights)
     outline: Attributes = {"rx": 9, "fill": "none", "stroke": "last"}
-    if action >= _MOVES * num_workers:
-        placed = divmod(action - _MOVES * num_workers, size)
+    if action >= MOVES * num_workers:
+        placed = divmod(action - MOVES * num_workers, size)
         sheet.add("marks", tile(*placed, 4, stroke_width=6, **outline))
         return square_name(size, *placed)
     moves = possible_moves(heights, owners, player, action)
@@ -168,18 +163,18 @@ def _plus(square: Square, color: str, **attributes: str | float | int) -> str:
 
 def _show_policy(sheet: Sheet, policy: Float[np.ndarray, "A"], own: list[Square], num_workers: int) -> None:
     """Draws arrows for moves, summed over their builds, and the likely builds of the most likely move."""
-    builds, placements = policy[: _MOVES * num_workers].reshape(-1, 8), policy[_MOVES * num_workers :]
-    squares = [int(square) for square in np.argsort(-placements, kind="stable")]
-    heat = [(divmod(square, sheet.columns), float(placements[square])) for square in squares]
-    sheet.heat([(square, probability) for square, probability in heat if probability >= MIN_PROBABILITY], 5)
+    builds, placements = policy[: MOVES * num_workers].reshape(-1, 8), policy[MOVES * num_workers :]
+    ranked = np.argsort(-placements, kind="stable").tolist()
+    heat = [(divmod(number, sheet.columns), float(placements[number])) for number in ranked]
+    sheet.heat([(square, probability) for square, probability in heat if probability >= MIN_PROBABILITY], badges=5)
     moves = builds.sum(axis=1)
     order = [int(move) for move in np.argsort(-moves, kind="stable")[:5] if moves[move] >= MIN_PROBABILITY]
-    ends = [(own[move // 8], _add(own[move // 8], _DIRECTIONS[move % 8])) for move in order]
+    ends = [(own[move // 8], _add(own[move // 8], DIRECTIONS[move % 8])) for move in order]
     sheet.arrows([(*end, float(moves[move])) for end, move in zip(ends, order, strict=True)], badges=3)
     for build in np.argsort(-builds[order[0]], kind="stable")[:3] if order else ():
         share = builds[order[0], build] / moves[order[0]]
         if share >= 0.1:
-            block = _add(ends[0][1], _DIRECTIONS[build])
+            block = _add(ends[0][1], DIRECTIONS[build])
             style: Attributes = {
                 "rx": 9,
                 "fill": "none",

@@ -3,7 +3,8 @@
 import numpy as np
 
 from azjax.games.protocols import action_to_text, square_name
-from azjax.games.tafl import Tafl, TaflState
+from azjax.games.tafl import Tafl
+from azjax.games.tafl_rules import TaflState
 from azjax.render.drawing import (
     Colors,
     Policy,
@@ -13,6 +14,7 @@ from azjax.render.drawing import (
     likely_actions,
     line,
     path,
+    squares,
     tile,
 )
 from azjax.render.picture import draw_board
@@ -47,17 +49,16 @@ def draw_tafl(game: Tafl, state: TaflState, policy: Policy | None, last_action: 
         start, end = (divmod(square, size) for square in game.action_squares(state, last_action))
         sheet.add("marks", tile(*start, 6, rx=10, fill="none", stroke="last", stroke_width=5, stroke_dasharray="14 10"))
         sheet.add("marks", tile(*end, 3, rx=10, fill="last", fill_opacity=0.55))
-    for row, column in np.argwhere(cells):
-        sheet.piece(row, column, *_piece(cells[row, column]))
-    squares = (game.action_squares(state, action) for action, _ in likely)
-    moves = [
-        (divmod(start, size), divmod(end, size), probability)
-        for (start, end), (_, probability) in zip(squares, likely, strict=True)
-    ]
+    for row, column in squares(cells > 0):
+        sheet.piece(row, column, *_piece(int(cells[row, column])))
+    moves = []
+    for action, probability in likely:
+        start, end = (divmod(square, size) for square in game.action_squares(state, action))
+        moves.append((start, end, probability))
     sheet.arrows(moves, badges=_BADGES)
     sheet.coordinates()
-    squares_of = {piece: [square_name(size, *square) for square in np.argwhere(cells == piece)] for piece in _NAMES}
-    details = [f"{_NAMES[piece]} on {', '.join(on)}" for piece, on in squares_of.items() if on]
+    names = {piece: [square_name(size, *square) for square in squares(cells == piece)] for piece in _NAMES}
+    details = [f"{_NAMES[piece]} on {', '.join(on)}" for piece, on in names.items() if on]
     last_move = None if last_action is None else action_to_text(game, state, last_action)
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
 
@@ -81,6 +82,6 @@ def _piece(piece: int) -> list[str]:
         crown = "M-22 15V-14L-11-2 0-20 11-2 22-14V15Z"
         disc = circle(0, 0, 39, fill="second", stroke="crown", stroke_width=5)
         return [disc, path(crown, fill="crown", stroke="crown", stroke_width=4, stroke_linejoin="round")]
-    color, radius = ("first", 35) if piece == _ATTACKER else ("second", 35)
+    color = "first" if piece == _ATTACKER else "second"
     rim = circle(0, 0, 22, fill="none", stroke=f"{color}-edge", stroke_width=3, stroke_opacity=0.5)
-    return [circle(0, 0, radius, fill=color, stroke=f"{color}-edge", stroke_width=4), rim]
+    return [circle(0, 0, 35, fill=color, stroke=f"{color}-edge", stroke_width=4), rim]

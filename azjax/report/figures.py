@@ -1,0 +1,231 @@
+"""Figures of runs and ratings, drawn by Matplotlib (the extra `plot`). Axis letter: `T` rows of a metrics file."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Float
+
+from azjax.core.errors import InputError
+from azjax.evaluation import Ratings
+from azjax.games.game import AnyGame
+from azjax.report.sample_games import Calibration
+from azjax.runs import load_run
+from azjax.runs.metrics import METRICS, TIMING, Row, read_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:
+    Axes: TypeAlias = Any
+    Figure: TypeAlias = Any
+
+LEARNING_CURVE = "learning_curve.png"
+_BLUE, _ORANGE, _RED, _GREY = "#2a6fbb", "#e0a458", "#c8553d", "#9aa0a6"
+_SCORE_COLORS = [_ORANGE, _RED, "#5b8c5a", "#7a5195", _GREY]
+
+
+def new_figure(width: float | int, height: float | int) -> Figure:
+    """An empty figure; width and height are in inches. It does not use pyplot, which would choose a window system.
+
+    Raises:
+      InputError: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise InputError("pictures need Matplotlib: pip install 'azjax[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axes: Axes, x_label: str, grid: Literal["x", "y"] = "y") -> None:
+    """Labels the x axis, removes the frame and draws light grid lines across the axis `grid`."""
+    axes.set_xlabel(x_label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="#e6e6e6", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def svg_text(figure: Figure) -> str:
+    """A figure as an SVG element, the same whenever it is drawn."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def draw_learning_curve(folder: str | Path) -> Path:
+    """Draws the metrics of a run to `learning_curve.png` in its folder and returns the path.
+
+    Raises:
+      RunError: it is not a run folder.
+      InputError: there are no metrics yet, or Matplotlib is not installed.
+    """
+    folder = Path(folder)
+    game, _ = load_run(folder)
+    rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
+    if not rows:
+        raise InputError(f"{folder} has no metrics to draw yet")
+    learning_figure(game, rows, timing).savefig(folder / LEARNING_CURVE, dpi=150)
+    return folder / LEARNING_CURVE
+
+
+def learning_figure(game: AnyGame, rows: list[Row], timing: list[Row]) -> Figure:
+    """Losses, results of self-play, and mistakes and ladder ratings if they were measured.
+
+    Args:
+      game: that was learned.
+      rows: of `metrics.jsonl`, at least one.
+      timing: rows of `timing.jsonl`.
+
+    Raises:
+      InputError: Matplotlib is not installed.
+    """
+    seconds = sum(row["seconds"] for row in timing)
+    duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+    optional = [
+        (draw, measured)
+        for name, draw in (("mistakes", _draw_mistakes), ("ladder_rating", _draw_ladder))
+        if (measured := [row for row in rows if name in row])
+    ]
+    columns = 2 + len(optional)
+    figure = new_figure(max(11, 3.6 * columns), 3.4 if optional else 3.2)
+    panels = figure.subplots(1, columns)
+    figure.suptitle(
+        f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
+    )
+    _draw_losses(panels[0], rows)
+    _draw_results(panels[1], rows)
+    for panel, (draw, measured) in zip(panels[2:], optional, strict=True):
+        draw(panel, measured)
+    for panel in panels:
+        tidy(panel, "iteration")
+    return figure
+
+
+def progress_figure(rows: list[Row], timing: list[Row]) -> Figure:
+    """Accuracies of the network on its targets, plies per game, and simulations per second."""
+    has_accuracy = any("policy_accuracy" in row for row in rows)  # runs of the first version have none
+    figure = new_figure(11.0, 2.8)
+    *accuracy, length, speed = figure.subplots(1, 2 + has_accuracy)
+    iteration = _series(rows, "iteration")
+    for panel in accuracy:
+        for name, color in (("policy", _BLUE), ("value", _RED)):
+            panel.plot(iteration, _smooth(_series(rows, f"{name}_accuracy")), color=color, label=name)
+        panel.set_ylim(0, 1)
+        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        panel.set_title("agreement with the targets", fontsize=10)
+        panel.legend(frameon=False, fontsize=8)
+    length.plot(iteration, _smooth(_series(rows, "plies_per_game")), color=_BLUE)
+    length.set_ylim(bottom=0)
+    length.set_title("plies of a game of self-play", fontsize=10)
+    speed.plot(_series(timing, "iteration"), _smooth(_series(timing, "simulations_per_second")), color=_BLUE)
+    speed.set_ylim(bottom=0)
+    speed.yaxis.set_major_formatter("{x:,.0f}")
+    speed.set_title("simulations per second", fontsize=10)
+    for panel in (*accuracy, length, speed):
+        tidy(panel, "iteration")
+    return figure
+
+
+def calibration_figure(calibration: Calibration) -> Figure:
+    """Mean results by predicted value, with their intervals."""
+    figure = new_figure(4.6, 3.6)
+    panel = figure.subplots()
+    results, ends = np.array(calibration.results), np.array(calibration.intervals)
+    panel.plot([-1, 1], [-1, 1], color=_GREY, linewidth=1, linestyle="--")
+    errors = np.maximum([results - ends[:, 0], ends[:, 1] - results], 0)
+    panel.errorbar(calibration.predicted, results, errors, fmt="o", color=_BLUE, ms=4)
+    panel.set_xlim(-1.05, 1.05)
+    panel.set_ylim(-1.05, 1.05)
+    panel.set_ylabel("mean result")
+    panel.set_title("results by the network's value", fontsize=10)
+    tidy(panel, "value, for the player to move")
+    return figure
+
+
+def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
+    """Draws the ratings with their intervals to a picture file.
+
+    Raises:
+      InputError: Matplotlib is not installed.
+    """
+    figure = new_figure(7.0, 1.2 + 0.32 * len(ratings.players))
+    panel = figure.subplots()
+    heights = range(len(ratings.players), 0, -1)
+    errors = [
+        [elo - low for elo, (low, _) in zip(ratings.elo, ratings.intervals, strict=True)],
+        [high - elo for elo, (_, high) in zip(ratings.elo, ratings.intervals, strict=True)],
+    ]
+    panel.errorbar(ratings.elo, heights, xerr=errors, fmt="o", color=_BLUE, ms=4)
+    panel.set_yticks(heights, ratings.players)
+    panel.set_title(game.name, fontsize=10)
+    tidy(panel, "Elo, with 95% intervals", grid="x")
+    figure.savefig(path, dpi=150)
+
+
+def _series(rows: Sequence[Row], name: str) -> Float[np.ndarray, "T"]:
+    """A metric by row; NaN where it was not measured."""
+    return np.array([np.nan if row.get(name) is None else row[name] for row in rows], float)
+
+
+def _smooth(values: Float[np.ndarray, "T"]) -> Float[np.ndarray, "T"]:
+    """A running mean of the finite values over a fiftieth of the run."""
+    width = max(1, len(values) // 50)
+    windows = (values[max(0, end - width) : end] for end in range(1, len(values) + 1))
+    finite = (window[np.isfinite(window)] for window in windows)
+    return np.array([window.mean() if len(window) else np.nan for window in finite], float)
+
+
+def _draw_losses(panel: Axes, rows: list[Row]) -> None:
+    iteration = _series(rows, "iteration")
+    excess = _series(rows, "policy_loss") - _series(rows, "target_entropy")
+    lines = (("policy (above its target's entropy)", excess, _BLUE), ("value", _series(rows, "value_loss"), _RED))
+    for label, values, color in lines:
+        panel.plot(iteration, values, color=color, alpha=0.2, linewidth=0.8)
+        panel.plot(iteration, _smooth(values), color=color, label=label, linewidth=1.8)
+    panel.set_title("loss", fontsize=10)
+    panel.set_ylim(bottom=0)
+    panel.legend(frameon=False, fontsize=8)
+
+
+def _draw_results(panel: Axes, rows: list[Row]) -> None:
+    games = np.maximum(_series(rows, "games"), 1)
+    shares = [_smooth(_series(rows, name) / games) for name in ("first_wins", "draws", "second_wins")]
+    labels = ["first player wins", "draw", "second player wins"]
+    panel.stackplot(_series(rows, "iteration"), shares, colors=[_BLUE, _GREY, _ORANGE], labels=labels, alpha=0.85)
+    panel.set_title("results of self-play", fontsize=10)
+    panel.set_ylim(0, 1)
+    panel.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="lower left")
+
+
+def _draw_mistakes(panel: Axes, rows: list[Row]) -> None:
+    iteration, count = _series(rows, "iteration"), _series(rows, "mistakes")
+    panel.plot(iteration, count, color=_RED, linewidth=1.8, marker="o", markersize=3)
+    # Linear near zero, so that zero mistakes are visible.
+    panel.set_yscale("symlog", linthresh=1)
+    panel.set_ylim(0, max(1.5, 1.5 * count.max()))
+    panel.yaxis.set_major_formatter("{x:,.0f}")
+    panel.set_title("mistakes of the network alone, all positions", fontsize=10)
+    panel.annotate(
+        f"{count[-1]:.0f}", (iteration[-1], count[-1]), xytext=(0, 6), textcoords="offset points", ha="right"
+    )
+
+
+def _draw_ladder(panel: Axes, rows: list[Row]) -> None:
+    iteration = _series(rows, "iteration")
+    panel.plot(iteration, _series(rows, "ladder_rating"), color=_BLUE, linewidth=1.8, label="Elo")
+    panel.set_title("network alone: Elo above its start; score against", fontsize=10)
+    scores = panel.twinx()
+    scores.set_ylim(0, 1)
+    scores.spines[["top"]].set_visible(False)
+    names = [name for name in rows[0] if name.startswith("score_")]
+    for name, color in zip(names, _SCORE_COLORS * len(names), strict=False):
+        scores.plot(iteration, _series(rows, name), color=color, linewidth=1.2, label=name.removeprefix("score_"))
+    panel.legend(
+        *map(list.__add__, panel.get_legend_handles_labels(), scores.get_legend_handles_labels()),
+        frameon=False,
+        fontsize=8,
+    )
