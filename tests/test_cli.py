@@ -256,7 +256,7 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
 
 def test_a_sequential_test_ends_a_match(capsys):
     main(["match", "optimal", "random", "--game", "tictactoe", "--games", "2000", "--sprt", "0", "100"])
-    assert "stopped, sure of +100 Elo" in " ".join(capsys.readouterr().out.split())
+    assert "stopped early, +100 Elo accepted" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

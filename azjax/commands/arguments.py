@@ -1,15 +1,16 @@
-"""From the words after `azjax COMMAND` to options, games and players. tyro parses options and reports bad ones itself."""
+"""From the words after `azjax COMMAND` to options, games and players. tyro parses options and reports bad ones."""
 
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import tyro
 
-from azjax.agents import every_checkpoint, game_of, load_player
+from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
 from azjax.core.errors import InputError
+from azjax.evaluation import Player
 from azjax.games.game import AnyGame
 from azjax.games.registry import factory, make
 
@@ -17,6 +18,31 @@ Options = TypeVar("Options")
 
 _HELP = ("-h", "--help")
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentOptions:
+    """Options of the commands that load one player.
+
+    Attributes:
+      num_simulations: simulations of a trained agent's search.
+      solver: the search proves wins, losses and draws.
+      reuse_tree: the search continues in the tree below the moves played.
+      seed: seed of all random numbers.
+    """
+
+    num_simulations: int = NUM_SIMULATIONS
+    solver: bool = False
+    reuse_tree: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+
+    def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
+        """Loads the player at each of the levels."""
+        options: Any = {"solver": self.solver, "reuse_tree": self.reuse_tree, "num_simulations": self.num_simulations}
+        return {level: load_player(spec, game, level=level, **options) for level in levels}
 
 
 def first_word(command: str, name: str, arguments: list[str]) -> tuple[str, list[str]]:
@@ -53,9 +79,9 @@ def parse_with_game(
     game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
     game_options.__doc__ = f"Options of {name}."
     # The game comes first: the defaults of all other options depend on it.
-    first, _ = tyro.cli(
+    first: Any = tyro.cli(
         game_options, args=arguments, prog=f"azjax {prog} {name}", return_unknown_args=True, add_help=False
-    )
+    )[0]
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     both = dataclasses.make_dataclass(

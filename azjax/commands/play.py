@@ -6,11 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from azjax.agents import LEVELS, NUM_SIMULATIONS, is_trained, load_search_spec, load_player
-from azjax.commands.arguments import check_seed, parse_with_players
+from azjax.agents import LEVELS, is_trained, load_search_spec
+from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
-from azjax.evaluation import Player
 from azjax.games.game import AnyGame
 from azjax.play.gtp import GtpEngine
 from azjax.play.lines import Engine, read_lines, serve
@@ -20,7 +19,7 @@ from azjax.play.terminal import play_in_terminal
 
 
 @dataclasses.dataclass(frozen=True)
-class PlayOptions:
+class PlayOptions(AgentOptions):
     """Plays against an agent, in the terminal or on a page.
 
     Attributes:
@@ -29,10 +28,6 @@ class PlayOptions:
       port: port of the page; 0 for any free one.
       level: easy draws from the network's policy, medium takes its best move, hard searches. Default: asked.
       start: who moves first. Default: asked.
-      num_simulations: simulations of the search at level hard, and the page's first choice.
-      solver: the search proves wins, losses and draws; on the page it always does.
-      reuse_tree: the search continues in the tree below the moves played.
-      seed: seed of the agent's draws.
     """
 
     web: bool = False
@@ -40,13 +35,9 @@ class PlayOptions:
     port: int = 8000
     level: Literal["easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
-    num_simulations: int = NUM_SIMULATIONS
-    solver: bool = False
-    reuse_tree: bool = False
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
+        super().__post_init__()
         if not 0 <= self.port < 2**16:
             raise InputError(f"port must be 0..65535, got {self.port}")
         if self.web and (self.level or self.start or self.reuse_tree):
@@ -57,27 +48,16 @@ class PlayOptions:
 
 
 @dataclasses.dataclass(frozen=True)
-class GtpOptions:
+class GtpOptions(AgentOptions):
     """Runs an agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
 
     Attributes:
       protocol: gtp, or opentafl for brandub.
       seconds: search so long for each move without a clock, in place of the simulations.
-      num_simulations: simulations of a trained agent's search.
-      solver: the search proves wins, losses and draws.
-      reuse_tree: the search continues in the tree below the moves played.
-      seed: seed of the agent's draws.
     """
 
     protocol: Literal["gtp", "opentafl"] = "gtp"
     seconds: float | None = None
-    num_simulations: int = NUM_SIMULATIONS
-    solver: bool = False
-    reuse_tree: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
 
 
 def play_command(arguments: list[str]) -> None:
@@ -90,7 +70,7 @@ def play_command(arguments: list[str]) -> None:
         return
     play_in_terminal(
         game,
-        _players(spec, game, options, LEVELS if is_trained(spec) else LEVELS[-1:]),
+        options.players(spec, game, LEVELS if is_trained(spec) else LEVELS[-1:]),
         console=console,
         level=options.level,
         human_seat=None if options.start is None else ("me", "agent").index(options.start),
@@ -101,10 +81,9 @@ def play_command(arguments: list[str]) -> None:
 def gtp_command(arguments: list[str]) -> None:
     """Answers commands on standard input until the end."""
     options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
-    (player,) = _players(spec, game, options, LEVELS[-1:]).values()
-    ongoing = OngoingGame(
-        game, dataclasses.replace(player, name=spec), seed=options.seed, seconds=options.seconds
-    )
+    (player,) = options.players(spec, game, LEVELS[-1:]).values()
+    player = dataclasses.replace(player, name=spec)
+    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
     engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
     # Bytes that are no text must not end the conversation.
     for stream in (sys.stdin, sys.stdout):
@@ -122,26 +101,9 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         game,
         spec,
         load_search_spec(spec, game),
-        _players(spec, game, options, LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]),
+        options.players(spec, game, LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]),
         num_simulations=options.num_simulations,
         host=options.host,
         port=options.port,
         console=console,
     )
-
-
-def _players(
-    spec: str, game: AnyGame, options: PlayOptions | GtpOptions, levels: tuple[str, ...]
-) -> dict[str, Player]:
-    """The player at each of the levels."""
-    return {
-        level: load_player(
-            spec,
-            game,
-            num_simulations=options.num_simulations,
-            level=level,
-            solver=options.solver,
-            reuse_tree=options.reuse_tree,
-        )
-        for level in levels
-    }

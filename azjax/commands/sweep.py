@@ -1,4 +1,4 @@
-"""`azjax sweep STUDY.toml` and `azjax sweep show STUDY.toml`. Optuna and submitit are extras, so both are imported late."""
+"""`azjax sweep STUDY.toml` and `azjax sweep show STUDY.toml`. Optuna and submitit are extras: imported late."""
 
 import dataclasses
 import math

@@ -8,6 +8,7 @@ Axis letters: `B` rows, `A` actions.
 
 import dataclasses
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,14 +16,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray, PyTree, Shaped
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
 from azjax.render.tree_nodes import NodeSummary, node_summaries
 from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy
-from azjax.search.reuse import compact
-from azjax.search.tree import ROOT, VISITS
+from azjax.search.reuse import by_game, by_node, compact
 
 CAPACITY = 8  # searches at the same time
 MAX_SIMULATIONS = 4096  # of one search
@@ -58,19 +58,7 @@ class SearchUpdate:
 
 @dataclasses.dataclass(eq=False)
 class SearchRequest:
-    """A search that was requested.
-
-    Attributes:
-      state: the position.
-      num_simulations: simulations after which the search ends.
-      seconds: time after which it ends too, counted from `started_at`.
-      report: receives the updates.
-      simulations_done: simulations so far.
-      started_at: when it got a row.
-      reported_at: time of the last update.
-      tree_reported_at: time of the last update with nodes.
-      is_cancelled: whether the updates are no longer wanted.
-    """
+    """A search that was requested; see `SearchPool.search`. Times are those of `time.perf_counter`."""
 
     state: State
     num_simulations: int
@@ -79,7 +67,7 @@ class SearchRequest:
     simulations_done: int = 0
     started_at: float = 0.0
     reported_at: float = 0.0
-    tree_reported_at: float = 0.0
+    tree_reported_at: float = 0.0  # time of the last update with nodes
     is_cancelled: bool = False
 
     def cancel(self) -> None:
@@ -121,11 +109,9 @@ class SearchPool:
         )
         self._start = jax.jit(policy)
 
-        def continue_search(
-            params: PyTree, key: PRNGKeyArray, states: State, tree: Tree, is_new: Bool[Array, "B"]
-        ) -> SearchResult:
-            # A new search starts from an empty tree, even at the position of the row's last search.
-            return policy(params, key, states, tree=_clear_rows(tree, is_new))
+        def continue_search(params: PyTree, key: PRNGKeyArray, states: State, tree: Tree) -> SearchResult:
+            result: SearchResult = policy(params, key, states, tree=tree)
+            return result
 
         # Donated: trees are large, and an earlier one is never read again.
         self._continue = jax.jit(continue_search, donate_argnums=3)
@@ -152,12 +138,7 @@ class SearchPool:
         self._thread.join()
 
     def search(
-        self,
-        state: State,
-        report: Callable[[SearchUpdate], object],
-        *,
-        num_simulations: int,
-        seconds: float = float("inf"),
+        self, state: State, report: Callable[[SearchUpdate], object], *, num_simulations: int, seconds: float = math.inf
     ) -> SearchRequest:
         """Requests a search.
 
@@ -182,11 +163,12 @@ class SearchPool:
 
     def _compile(self, num_rows: int) -> None:
         rows: list[SearchRequest | None] = [None] * num_rows
-        tree = compact(self._run(jax.random.key(0), rows).tree)
+        tree = self._run(jax.random.key(0), rows).tree
+        tree = compact(_clear_rows(_without_histories(tree), np.ones(num_rows, bool)))
         tree = self._run(jax.random.key(0), rows, tree).tree  # continuing is another program than starting
         node_summaries(tree, 0, _MAX_NODES)
         with self._changed:
-            self._trees[num_rows] = tree
+            self._trees[num_rows] = _without_histories(tree)
 
     def _work(self) -> None:
         rows: list[SearchRequest | None] = [None]
@@ -200,7 +182,7 @@ class SearchPool:
                 rows = self._assign_rows(rows)
             count += 1
             result = self._run(jax.random.fold_in(jax.random.key(1), count), rows, self._trees[len(rows)])
-            self._trees[len(rows)] = result.tree
+            self._trees[len(rows)] = _without_histories(result.tree)
             rows = self._report(rows, result)
 
     def _assign_rows(self, rows: list[SearchRequest | None]) -> list[SearchRequest | None]:
@@ -227,11 +209,15 @@ class SearchPool:
         if tree is None:
             result: SearchResult = self._start(self._params, key, batch)
         else:
+            is_full = int(tree.num_made) + _CHUNK > tree.max_nodes
+            if is_full or any(request is not None and request.simulations_done == 0 for request in rows):
+                # A new search must not continue the row's last one. Unused rows must not fill the tree.
+                tree = _clear_rows(tree, np.array([not request or not request.simulations_done for request in rows]))
             if int(tree.num_made) + _CHUNK > tree.max_nodes:
                 tree = compact(tree)
-            is_new = np.array([request is None or request.simulations_done == 0 for request in rows])
-            result = self._continue(self._params, key, batch, tree, is_new)
-        return jax.block_until_ready(result)
+            result = self._continue(self._params, key, batch, tree)
+        result.action.block_until_ready()
+        return result
 
     def _report(self, rows: list[SearchRequest | None], result: SearchResult) -> list[SearchRequest | None]:
         """Sends the updates that are due, and returns the rows without the searches that have ended."""
@@ -243,49 +229,41 @@ class SearchPool:
             now = time.perf_counter()
             request.simulations_done += _CHUNK
             is_proven = bool(bounds[row, 0] == bounds[row, 1])
-            is_last = (
-                is_proven
-                or request.simulations_done >= request.num_simulations
-                or now - request.started_at >= request.seconds
-            )
+            is_last = is_proven or request.simulations_done >= request.num_simulations
+            is_last |= now - request.started_at >= request.seconds
             if is_last or now - request.reported_at >= _SECONDS_BETWEEN_UPDATES:
                 request.reported_at, nodes = now, None
                 if is_last or now - request.tree_reported_at >= _SECONDS_BETWEEN_TREES:
                     request.tree_reported_at = now
                     nodes = node_summaries(self._trees[len(rows)], row, _MAX_NODES)
-                request.report(
-                    SearchUpdate(
-                        num_simulations=request.simulations_done,
-                        action=int(actions[row]),
-                        policy=policies[row],
-                        value=float(values[row]),
-                        is_proven=is_proven,
-                        nodes=nodes,
-                        is_last=is_last,
-                    )
-                )
+                action, value = int(actions[row]), float(values[row])
+                done = request.simulations_done
+                request.report(SearchUpdate(done, action, policies[row], value, is_proven, nodes, is_last))
             if is_last:
                 rows[row] = None
         return rows
 
 
-@jax.jit
-def _move_row(tree: Tree, row: int, other: Tree) -> Tree:
-    """Trees of the shape of `other`: the first is that of a row of `tree`, the others are empty."""
-
-    def put(into: Array, source: Array) -> Array:
-        before = (slice(None),) * min(into.ndim - 1, 1)  # a count of blocks has no axis of nodes
-        return into.at[(*before, 0)].set(source[(*before, row)])
-
-    trees = _clear_rows(other, jnp.ones(other.batch, bool)), dataclasses.replace(tree, batch=other.batch)
-    moved = jax.tree.map(put, *(dataclasses.replace(each, histories=None, num_made=None) for each in trees))
-    # The next call brings its own histories.
-    return dataclasses.replace(moved, histories=other.histories, num_made=tree.num_made)
+def _without_histories(tree: Tree) -> Tree:
+    """The trees without the histories of their roots: the next states bring theirs."""
+    return dataclasses.replace(tree, histories=None)
 
 
 @jax.jit
 def _clear_rows(tree: Tree, rows: Bool[Array, "B"]) -> Tree:
-    """The trees, emptied in the given rows."""
-    sums = jnp.where(rows[None, :, None], 0.0, tree.sums)
-    num_made = jnp.where(jnp.all(sums[ROOT, :, VISITS] == 0), 1, tree.num_made)
-    return dataclasses.replace(tree, sums=sums, num_made=num_made)
+    """The trees, empty in the given rows. An empty tree is zero everywhere, see `azjax.search.reuse.empty_tree`."""
+
+    def clear(leaf: Shaped[Array, "B ..."]) -> Shaped[Array, "B ..."]:
+        return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), jnp.zeros_like(leaf), leaf)
+
+    return by_node(jax.tree.map(clear, by_game(tree)))
+
+
+@jax.jit
+def _move_row(tree: Tree, row: Int[Array, ""], other: Tree) -> Tree:
+    """As many trees as `other` has: the first is that of a row of `tree`, the others are empty."""
+
+    def move(source: Shaped[Array, "B ..."], into: Shaped[Array, "R ..."]) -> Shaped[Array, "R ..."]:
+        return jnp.zeros_like(into).at[0].set(source[row])
+
+    return by_node(jax.tree.map(move, by_game(tree), by_game(other)))

@@ -227,7 +227,7 @@ class _OpenSearches:
 
 
 class _Guard:
-    """Refuses requests from other sites (a foreign Host, as in DNS rebinding, or Origin) and bodies that are not JSON."""
+    """Refuses requests from other sites (a foreign Host, as in DNS rebinding, or Origin) and bodies of other types."""
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...], any_number: bool) -> None:
         self._app, self._hosts, self._any_number = app, hosts, any_number

@@ -9,7 +9,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import jax
 import numpy as np
@@ -20,14 +20,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord, Player, act, choose
 from azjax.evaluation.host_games import host_step, text_game
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import (
-    BoardGame,
-    EditableGame,
-    TextGame,
-    action_to_text,
-    legal_actions,
-    player_names,
-)
+from azjax.games.protocols import BoardGame, EditableGame, TextGame, action_to_text, legal_actions, player_names
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.play.search_pool import SearchPool, SearchUpdate
 from azjax.render.picture import has_picture, svg
@@ -153,8 +146,8 @@ class PlaySession:
     def edit(self, question: Json) -> Json:
         """The last position of a game with some pieces replaced: its picture, its text, and why it is impossible.
 
-        `pieces` are pairs of a square and an index of `EditableGame.piece_names`, placed in order. `mover` (optional) is
-        the player to move, in games whose pieces do not decide that.
+        `pieces` are pairs of a square and an index of `EditableGame.piece_names`, placed in order. `mover`
+        (optional) is the player to move, in games whose pieces do not decide that.
         """
         game, rules = self.game, text_game(self.game)
         pieces, mover = question.get("pieces"), question.get("mover")
@@ -170,7 +163,7 @@ class PlaySession:
             state = game.with_piece(state, square, piece)
         text, problem = rules.to_text(state), None
         if mover is not None:
-            other = dataclasses.replace(state, current_player=np.int32(mover))
+            other: State = dataclasses.replace(cast(Any, state), current_player=np.int32(mover))
             # In some games the pieces decide who moves. The text is then the same.
             other_text = rules.to_text(other)
             state, text = (other, other_text) if other_text != text else (state, text)

@@ -196,7 +196,9 @@ class _TerminalGame:
         self._say_chance("your", choice)
         moves = legal_texts(self.game, state)
         is_listed = len(moves) <= _MAX_LISTED
-        self.dialogue.say("Legal moves: " + (" ".join(moves) if is_listed else f"{len(moves)} (type moves to list them)"))
+        self.dialogue.say(
+            "Legal moves: " + (" ".join(moves) if is_listed else f"{len(moves)} (type moves to list them)")
+        )
         while True:
             text = self.dialogue.answer("Your move (? for help): ")
             match text.lower():

@@ -183,7 +183,19 @@ def test_other_games_and_rules_are_refused(name, options):
 
 def _fuzz(engine, count):
     source = random.Random(0)
-    words = [*engine._commands, "attackers", "defenders", "d7-e7", "d5-e5|e7-d7", "17", "0", "-1", "x" * 5000, "é", "\0"]
+    words = [
+        *engine._commands,
+        "attackers",
+        "defenders",
+        "d7-e7",
+        "d5-e5|e7-d7",
+        "17",
+        "0",
+        "-1",
+        "x" * 5000,
+        "é",
+        "\0",
+    ]
     words += [START, "/7/7/7/7/4t2/7/2K4/", "/7/", "/7/7/7/7/7/7/K6/", "1000*", "30", *BRANDUB_RULES.split()]
     heads = ["error 0 ", "error -1 ", "move ", "analysis "]
     for number in range(count):

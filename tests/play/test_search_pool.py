@@ -64,9 +64,7 @@ def test_one_search_equals_the_policy_of_as_many_simulations(pool, alone):
 def test_concurrent_searches_of_different_lengths_equal_separate_searches(pool, alone):
     """There are more searches than rows, so rows are reused while other searches run."""
     lengths = [192, 16, 80, 192, 48, 32, 160, 96, 192, 64, 112, 176]
-    searches = [
-        (text, length, request(pool, text, length)[1]) for text, length in zip(POSITIONS, lengths, strict=True)
-    ]
+    searches = [(text, length, request(pool, text, length)[1]) for text, length in zip(POSITIONS, lengths, strict=True)]
     assert len(searches) > CAPACITY
     for text, length, updates in searches:
         update = last_of(updates)
