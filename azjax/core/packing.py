@@ -1,12 +1,16 @@
-"""Any batch of pytrees as one array of words, so that a tree stores or reads a position in one go."""
+"""Batches of any pytree as one array of words, so that a tree stores or reads a state in one access.
+
+Axis letters: `B` batch, `W` words of a packed state.
+"""
 
 import dataclasses
 import math
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree, Shaped, UInt32
 
 _WORD = 4  # bytes
 
@@ -15,32 +19,40 @@ _WORD = 4  # bytes
 class Packing:
     """How states of one structure lie in uint32 words. Hashable, so that it can be static.
 
+    Leaves follow one another, each from a new word on; a leaf of one number narrower than a word is widened to a word.
+
     Attributes:
       structure: of the pytree.
       leaves: shape (without the batch) and dtype of each leaf.
     """
 
-    structure: Any
-    leaves: tuple[tuple[tuple[int, ...], Any], ...]
+    structure: jax.tree_util.PyTreeDef
+    leaves: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 
     @classmethod
-    def of(cls, states: Any) -> "Packing":
-        """The packing of `states`, every leaf [B, ...]."""
+    def of(cls, states: PyTree) -> "Packing":
+        """The packing of a batch of states, every leaf [B, ...]."""
         leaves, structure = jax.tree.flatten(states)
         return cls(structure, tuple((leaf.shape[1:], jnp.dtype(leaf.dtype)) for leaf in leaves))
+
+    @classmethod
+    def of_state(cls, state: PyTree) -> "Packing":
+        """The packing of states like this one: a pytree of arrays, or of their shapes (`jax.eval_shape`)."""
+        leaves, structure = jax.tree.flatten(state)
+        return cls(structure, tuple((leaf.shape, jnp.dtype(leaf.dtype)) for leaf in leaves))
 
     @property
     def num_words(self) -> int:
         """W."""
         return sum(_num_words(shape, dtype) for shape, dtype in self.leaves)
 
-    def pack(self, states: Any) -> chex.Array:
-        """States, every leaf [B, ...], as uint32 [B, W]."""
+    def pack(self, states: PyTree) -> UInt32[Array, "B W"]:
+        """The words of a batch of states, every leaf [B, ...]."""
         columns = [_to_words(leaf) for leaf in jax.tree.leaves(states)]
         return jnp.concatenate(columns, axis=1) if columns else jnp.zeros((0, 0), jnp.uint32)
 
-    def unpack(self, words: chex.Array) -> Any:
-        """uint32 [..., W] as states, every leaf [..., its own shape]."""
+    def unpack(self, words: UInt32[Array, "... W"]) -> PyTree:
+        """The states of these words, every leaf [..., *its own shape]."""
         leaves, begin = [], 0
         for shape, dtype in self.leaves:
             end = begin + _num_words(shape, dtype)
@@ -49,19 +61,18 @@ class Packing:
         return jax.tree.unflatten(self.structure, leaves)
 
 
-def _num_words(shape: tuple[int, ...], dtype: Any) -> int:
+def _num_words(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return -(-math.prod(shape) * dtype.itemsize // _WORD)
 
 
-def _to_words(leaf: chex.Array) -> chex.Array:
+def _to_words(leaf: Shaped[Array, "B ..."]) -> UInt32[Array, "B W"]:
     batch, dtype = leaf.shape[0], leaf.dtype
     flat = leaf.reshape(batch, -1)
     if dtype == jnp.bool_:
         flat = flat.astype(jnp.uint8)
     if dtype.itemsize < _WORD:
-        # As whole numbers, of which nothing is lost on the way.
+        # As integers: XLA may change the bits of narrow floats that it moves.
         flat = jax.lax.bitcast_convert_type(flat, _unsigned(flat.dtype))
-        # Narrow numbers share a word; a lone one is widened, which costs no padding.
         if flat.shape[1] == 1:
             return flat.astype(jnp.uint32)
         each = _WORD // dtype.itemsize
@@ -70,7 +81,7 @@ def _to_words(leaf: chex.Array) -> chex.Array:
     return jax.lax.bitcast_convert_type(flat, jnp.uint32).reshape(batch, -1)
 
 
-def _from_words(words: chex.Array, shape: tuple[int, ...], dtype: Any) -> chex.Array:
+def _from_words(words: UInt32[Array, "... W"], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Shaped[Array, "..."]:
     lead, size = words.shape[:-1], math.prod(shape)
     stored = jnp.dtype(jnp.uint8) if dtype == jnp.bool_ else dtype
     if dtype.itemsize < _WORD:
@@ -86,5 +97,5 @@ def _from_words(words: chex.Array, shape: tuple[int, ...], dtype: Any) -> chex.A
     return flat.astype(dtype).reshape(*lead, *shape)
 
 
-def _unsigned(dtype: Any) -> Any:
+def _unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return jnp.dtype(f"uint{8 * dtype.itemsize}")

@@ -53,7 +53,7 @@ def materialize_result(function: Callable[[_T], _R], operand: _T, node: Int32[Ar
         return cast(_R, jax.lax.cond(node > 0, function, zeros, operand))
 
     def barrier(operand: _T) -> _R:
-        return function(jax.lax.optimization_barrier(operand))  # type: ignore[no-untyped-call]
+        return function(jax.lax.optimization_barrier(operand))
 
     return cast(_R, jax.lax.platform_dependent(operand, cpu=branch, default=barrier))
 
@@ -97,13 +97,15 @@ def batch_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @jax.jit
 def _barrier(leaves: _Leaves) -> _Leaves:
-    return jax.lax.platform_dependent(leaves, cpu=_behind_a_branch, default=jax.lax.optimization_barrier)
+    barred: _Leaves = jax.lax.platform_dependent(leaves, cpu=_behind_a_branch, default=jax.lax.optimization_barrier)
+    return barred
 
 
 def _behind_a_branch(leaves: _Leaves) -> _Leaves:
     # Nothing is fused through a branch. The condition is always true, but the compiler does not know.
     always = (leaves[0][(0,) * leaves[0].ndim].astype(jnp.int32) & 1) >= 0
-    return jax.lax.cond(always, _identity, _zeros_like, leaves)
+    unchanged: _Leaves = jax.lax.cond(always, _identity, _zeros_like, leaves)
+    return unchanged
 
 
 def _identity(leaves: _Leaves) -> _Leaves:

@@ -1,25 +1,26 @@
-"""A search with a budget: a host loop around a jitted chunk of simulations. Axis letters: see `tree.py`."""
+"""A search with a budget: a host loop around jitted chunks of simulations. Axis letters: see `tree.py`."""
 
 import time
 from typing import Any
 
-import chex
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
+from azjax.search.draws import Keys
 from azjax.search.dynamics import Evaluator
 from azjax.search.policies import alphazero_policy
 from azjax.search.tree import SearchResult
 
 
 def search_within(
-    params: Any,
-    key: chex.PRNGKey,
-    states: Any,
+    params: PyTree,
+    key: Keys,
+    states: State,
     *,
-    game: Game,
+    game: AnyGame,
     evaluator: Evaluator,
     seconds: float | None = None,
     num_simulations: int | None = None,
@@ -28,24 +29,24 @@ def search_within(
     stop_early: bool = True,
     **options: Any,
 ) -> SearchResult:
-    """`alphazero_policy` until the time or the simulations are used up, or the most visited actions cannot change.
+    """`alphazero_policy` until the budget is used up, or the most visited actions cannot change any more.
 
     Args:
-      params: handed to the evaluator.
+      params: what the evaluator reads.
       key: consumed by the evaluator and the choice of action.
       states: the roots, every leaf [B, ...].
-      game: the game.
+      game: the rules.
       evaluator: see `alphazero_policy`.
-      seconds: the last chunk begins before so many have passed; compilation of the first is not counted.
-      num_simulations: a multiple of `chunk`; with `seconds` too, what is used up first ends the search.
-      chunk: simulations from one look at the clock to the next.
-      max_nodes: room in each tree; a full one goes on without making nodes.
-      stop_early: end when in every tree the lead of the most visited action is more than the simulations that are
-        left, as many as the rate so far promises where only time is given, or when the root is proven.
-      **options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would draw.
+      seconds: no chunk begins after so many; the compilation and first run of a chunk is not counted.
+      num_simulations: a multiple of `chunk`; given with `seconds` too, the first budget used up ends the search.
+      chunk: simulations between two looks at the clock.
+      max_nodes: capacity of each tree; a full one goes on without making nodes.
+      stop_early: end when every root is proven or the lead of its most visited action exceeds the simulations left; if
+        only time is given, these are estimated from the rate so far.
+      **options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would redraw.
 
     Raises:
-      ValueError: no budget, one that is not positive, or simulations that chunks do not add up to.
+      InputError: no budget, one that is not positive, or a number of simulations that is no multiple of `chunk`.
     """
     if seconds is None and num_simulations is None:
         raise InputError("a search needs a budget: seconds, num_simulations or both")
@@ -56,20 +57,20 @@ def search_within(
     if num_simulations is not None:
         max_nodes = min(max_nodes, num_simulations + 1)
     options = {**options, "game": game, "evaluator": evaluator, "num_simulations": chunk, "max_nodes": max_nodes}
-    result = alphazero_policy(params, key, states, **options)
-    jax.block_until_ready(result)
-    began, done, begun_with = time.perf_counter(), chunk, chunk
+    result: SearchResult = alphazero_policy(params, key, states, **options)
+    result.value.block_until_ready()
+    began, done = time.perf_counter(), chunk
     while True:
         passed = time.perf_counter() - began
         left = np.inf if num_simulations is None else num_simulations - done
         if seconds is not None:
-            rate = (done - begun_with) / passed if done > begun_with else np.inf
+            rate = (done - chunk) / passed if done > chunk else np.inf
             left = 0 if passed >= seconds else min(left, rate * (seconds - passed))
         if left <= 0 or (stop_early and _is_settled(result, left)):
             return result
         key = jax.random.fold_in(key, done)
         result = alphazero_policy(params, key, states, tree=result.tree, **options)
-        jax.block_until_ready(result)
+        result.value.block_until_ready()
         done += chunk
 
 

@@ -1,130 +1,158 @@
-"""Edges of games with few actions: all edges of a node are made with it. Axis letters: see `tree.py`.
+"""Edges of games with few actions: all edges of a node are made with it. Axis letters: see `tree.py`, `R` `edges.py`.
 
-An edge is known by its place in `child`. Inside a simulation every array is one run of numbers, see `arrays.py`.
+Lane k of a node is its slot k, with a child or without. Methods: see `Edges`.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-import chex
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PyTree
 
-from azjax.core.arrays import apart, put, read, write_rows
+from azjax.core.arrays import put, read, write_rows
 from azjax.core.pytree import pytree_dataclass
-from azjax.search.lanes import (
+from azjax.core.xla import materialize_result
+from azjax.search.edges import (
     NO_CHILD,
+    NodePriors,
+    Untried,
+    allocate,
     best_lane,
     highest_lane,
     lanes_of,
     legal_softmax,
-    room,
+    renumbered_children,
+    take_rows,
     untried_features,
     untried_upper,
 )
-from azjax.search.selection import Fold, Selection
+from azjax.search.selection import Features, Fold, Selection
+
+_C = TypeVar("_C")
 
 
-class TableEntry(NamedTuple):
-    """A lane that is to get its child.
+class DenseEdge(NamedTuple):
+    """An edge that is about to get its child."""
 
-    slot: int32 [B].
-    prior: float32 [B]; of the slot.
-    edge: int32 [B].
-    """
-
-    slot: chex.Array
-    prior: chex.Array
-    edge: chex.Array
+    slot: Int32[Array, "B"]
+    prior: Float32[Array, "B"]
+    edge: Int32[Array, "B"]
 
 
 @pytree_dataclass
-class Table:
-    """Lane k of a node is its slot k, with a child or without.
+class DenseEdges:
+    """Arrays [N, B, K], or flat. In holes the first feature is -inf and `upper` is -1."""
 
-    child: int32 [N, B, K]; the node that the edge leads to, negative where nothing follows it, or `NO_CHILD`.
-    features: F times float32 [N, B, K]; what the rule of selection needs to score the edge; see
-      `Selection.features`. The first is -inf in holes.
-    upper: float32 [N, B, K]; what the return of the edge is proven not to exceed, -1 in holes; None without a solver.
-    """
-
-    child: chex.Array
-    features: tuple[chex.Array, ...]
-    upper: chex.Array | None
+    child: Int32[Array, "N B K"] | Int32[Array, "NBK"]
+    features: Features
+    upper: Float32[Array, "N B K"] | Float32[Array, "NBK"] | None
 
     @classmethod
-    def create(cls, selection: Selection, prior: chex.Array, num_nodes: int, solver: bool) -> "Table":
-        """The edges of roots with `prior` [B, K]."""
+    def create(cls, selection: Selection, prior: Float32[Array, "B K"], num_nodes: int, solver: bool) -> "DenseEdges":
+        """The edges of roots with `prior`."""
         child = jnp.full((num_nodes, *prior.shape), NO_CHILD, jnp.int32)
-        features = tuple(room(num_nodes, row) for row in untried_features(selection, prior))
-        return cls(child, features, room(num_nodes, untried_upper(prior)) if solver else None)
-
-    def with_root_prior(self, selection: Selection, prior: chex.Array, visits: chex.Array, q: chex.Array) -> "Table":
-        """These edges, [N, B, K], with `prior` at the roots, whose slots have `visits` and mean returns `q`, [B, K]."""
-        rows = zip(self.features, selection.features(q, prior, visits), untried_features(selection, prior), strict=True)
-        features = [run.at[0].set(jnp.where(visits > 0, row, untried)) for run, row, untried in rows]
-        # What stands for a mean return may be proven: it stays.
-        features[0] = features[0].at[0].set(jnp.where(visits > 0, self.features[0][0], features[0][0]))
-        return dataclasses.replace(self, features=tuple(features))
+        features = tuple(allocate(num_nodes, row) for row in untried_features(selection, prior))
+        return cls(child, features, allocate(num_nodes, untried_upper(prior)) if solver else None)
 
     def best(
-        self, selection: Selection, terms: Any, place: chex.Array, lanes: int, batch: int, node: chex.Array
-    ) -> tuple[chex.Array, chex.Array]:
-        """The best edge of the nodes at places [R], int32 [R], and its child or `NO_CHILD`, int32 [R]."""
+        self,
+        selection: Selection,
+        terms: PyTree,
+        index: Int32[Array, "R"],
+        num_slots: int,
+        batch: int,
+        node: Int32[Array, ""],
+    ) -> tuple[Int32[Array, "R"], Int32[Array, "R"]]:
         del batch
-        edge = best_lane(self.features, selection, terms, place * lanes, place * lanes, 1, lanes, node)
+        edge = best_lane(self.features, selection, terms, index * num_slots, index * num_slots, 1, num_slots, node)
         return edge, read(self.child, edge)
 
-    def fold(self, selection: Selection, place: chex.Array, lanes: int, batch: int, node: chex.Array) -> Fold:
-        """Over the edges of the nodes at `place` [B]."""
+    def fold(
+        self, selection: Selection, index: Int32[Array, "R"], num_slots: int, batch: int, node: Int32[Array, ""]
+    ) -> Fold:
         del selection, batch
 
-        def fold(function: Callable, start: Any) -> Any:
-            return apart(lambda carry: carry, function(start, lanes_of(self.features, place, lanes)), node)
+        def fold(function: Callable[[_C, Features], _C], start: _C) -> _C:
+            result = function(start, lanes_of(self.features, index, num_slots))
+            return materialize_result(lambda result: result, result, node)
 
         return fold
 
     def new_edge(
-        self, prior: chex.Array, place: chex.Array, edge: chex.Array, num_slots: int, slot: chex.Array | None
-    ) -> TableEntry:
-        """`slot` [B], where it is not negative, is the slot; otherwise selection found the edge."""
+        self,
+        prior: Float32[Array, "NBK"],
+        index: Int32[Array, "B"],
+        edge: Int32[Array, "B"],
+        num_slots: int,
+        slot: Int32[Array, "B"] | None,
+    ) -> DenseEdge:
+        # An edge of `slot` is handed over as `edge` too: see `FirstStep`.
         del slot
-        return TableEntry(edge - place * num_slots, read(prior, edge), edge)
+        return DenseEdge(edge - index * num_slots, read(prior, edge), edge)
 
-    def rest(self, new: TableEntry) -> tuple:
-        """What `attach` needs of the other slots of the nodes; computed behind a branch."""
+    def untried_without(self, new: DenseEdge) -> None:
         del new
-        return ()
 
-    def judge(self, logits: chex.Array) -> tuple:
-        """What `fill` needs of new nodes' logits [K, R], their prior [R, K] first; computed behind a branch."""
-        return (legal_softmax(logits).T,)
+    def priors(self, logits: Float32[Array, "K R"]) -> NodePriors:
+        return NodePriors(legal_softmax(logits).T, None)
 
     def attach(
-        self, prior: chex.Array, new: TableEntry, rest: tuple, at: chex.Array, child: chex.Array
-    ) -> tuple["Table", chex.Array, chex.Array]:
-        """Leads the edges `new` [B] of the nodes at places [B] to `child` [B]; nothing where `at` is beyond the last.
-
-        Returns:
-          the edges; `prior`; the places of the new edges, int32 [B].
-        """
-        del rest
-        edge = jnp.where(at < prior.size, new.edge, prior.size)
+        self,
+        prior: Float32[Array, "NBK"],
+        new: DenseEdge,
+        untried: Untried | None,
+        index: Int32[Array, "B"],
+        child: Int32[Array, "B"],
+    ) -> tuple["DenseEdges", Float32[Array, "NBK"], Int32[Array, "B"]]:
+        del untried
+        edge = jnp.where(index < prior.size, new.edge, prior.size)
         return dataclasses.replace(self, child=put(self.child, edge, child)), prior, new.edge
 
-    def fill(
-        self, selection: Selection, prior: chex.Array, judged: tuple, node: chex.Array, count: int
-    ) -> tuple["Table", chex.Array]:
-        """The edges and `prior`, with those of `count` new nodes, from number `node` on, in all trees."""
-        (new_prior,) = judged
+    def write_nodes(
+        self,
+        selection: Selection,
+        prior: Float32[Array, "NBK"],
+        priors: NodePriors,
+        node: Int32[Array, ""],
+        count: int,
+    ) -> tuple["DenseEdges", Float32[Array, "NBK"]]:
         features = tuple(
-            write_rows(run, rows, node, count)
-            for run, rows in zip(self.features, untried_features(selection, new_prior), strict=True)
+            write_rows(flat, rows, node, count)
+            for flat, rows in zip(self.features, untried_features(selection, priors.prior), strict=True)
         )
-        upper = None if self.upper is None else write_rows(self.upper, untried_upper(new_prior), node, count)
-        return Table(self.child, features, upper), write_rows(prior, new_prior, node, count)
+        upper = None if self.upper is None else write_rows(self.upper, untried_upper(priors.prior), node, count)
+        return DenseEdges(self.child, features, upper), write_rows(prior, priors.prior, node, count)
 
-    def upper_of(self, upper: chex.Array, place: chex.Array, lanes: int, batch: int) -> chex.Array:
-        """float32 [R]: what no edge of the nodes at places [R] exceeds; `upper` are those of the edges."""
+    def upper_of(
+        self, upper: Float32[Array, "NBK"], index: Int32[Array, "R"], num_slots: int, batch: int
+    ) -> Float32[Array, "R"]:
         del batch
-        return highest_lane(upper, place * lanes, lanes)
+        return highest_lane(upper, index * num_slots, num_slots)
+
+    def with_root_prior(
+        self,
+        selection: Selection,
+        prior: Float32[Array, "B K"],
+        visits: Int32[Array, "B K"],
+        q: Float32[Array, "B K"],
+        slot: Int32[Array, "N B"],
+        sums: Float32[Array, "N B 2"],
+    ) -> tuple["DenseEdges", Float32[Array, "B K"]]:
+        del slot, sums
+        counts = visits.astype(jnp.float32)
+        rows = zip(self.features, selection.features(q, prior, counts), untried_features(selection, prior), strict=True)
+        features = [old.at[0].set(jnp.where(counts > 0, row, untried)) for old, row, untried in rows]
+        # The first feature may hold a proven return in place of the mean: it stays.
+        features[0] = features[0].at[0].set(jnp.where(counts > 0, self.features[0][0], features[0][0]))
+        return dataclasses.replace(self, features=tuple(features)), prior
+
+    def renumber(
+        self, source: Int32[Array, "N B"], number: Int32[Array, "N B"], made: Bool[Array, "N B"]
+    ) -> "DenseEdges":
+        child, _ = renumbered_children(self.child, number)
+        return DenseEdges(
+            child=jnp.where(made[..., None], take_rows(child, source), NO_CHILD),
+            features=tuple(take_rows(feature, source) for feature in self.features),
+            upper=None if self.upper is None else take_rows(self.upper, source),
+        )

@@ -1,94 +1,100 @@
-"""The way down a tree, from its root to where it is to grow. Axis letters: see `tree.py`; `D` depth.
+"""From the root of a tree down to its leaf. Axis letters: see `tree.py`; `D` depth, `R` leaves of a step.
 
-The path is recorded on the way down and added along on the way up, so no tree array is ever carried through a
-loop over depth that is vmapped (which would copy it at each step).
+The path is recorded on the way down and results are added along it on the way up, so that no loop over depth carries
+an array of the tree: under `vmap` it would be copied at each step.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int32, UInt32
 
-from azjax.core.arrays import apart, places, read, read_row, tree_of, write_rows
+from azjax.core.arrays import flat_index, read, read_row, tree_of, write_rows
+from azjax.core.xla import materialize_result
 from azjax.games.repetition import History
-from azjax.search.lanes import NO_CHILD
+from azjax.search.edges import NO_CHILD
 from azjax.search.selection import Selection
 from azjax.search.tree import DISCOUNT, VISITS, Tree
 
 
 class Path(NamedTuple):
-    """Where simulations went, below the root; row d is depth d + 1, R lanes wide.
+    """The paths of R simulations below the root; row d has depth d + 1. Rows beyond a path's end have no meaning.
 
-    nodes: int32 [D * R]; N, which no node has, where the path is shorter.
-    edges: int32 [D * R]; the edges to them.
-    longest: int32 []; the length of the longest.
+    nodes: N, which no node has, where the path is shorter than the longest.
+    edges: the edges to them.
+    longest: the length of the longest path.
     """
 
-    nodes: chex.Array
-    edges: chex.Array
-    longest: chex.Array
+    nodes: Int32[Array, "DR"]
+    edges: Int32[Array, "DR"]
+    longest: Int32[Array, ""]
 
     @classmethod
-    def room(cls, tree: Tree, max_depth: int) -> "Path":
-        """Of length 0, with room for the longest path through these trees; R is B."""
+    def allocate(cls, tree: Tree, max_depth: int) -> "Path":
+        """Empty, with capacity for the longest path through these trees; R is B."""
         rows = max(1, min(tree.num_nodes - 1, max_depth)) + 1
-        nothing = jnp.zeros(rows * tree.batch, jnp.int32)
-        return cls(nothing, nothing, jnp.int32(0))
+        zeros = jnp.zeros(rows * tree.batch, jnp.int32)
+        return cls(zeros, zeros, jnp.int32(0))
 
 
 class Leaf(NamedTuple):
-    """Where simulations leave the trees.
+    """The ends of paths.
 
-    node: int32 [R]; the last one of the path.
-    edge: int32 [R]; the edge that is to get a child, where it exists.
-    expand: bool [R]; False where the path ended at a node that nothing follows.
-    running: bool [R]; False where the root itself is over, or proven.
+    node: the last node of the path.
+    edge: the edge that is to get a child; in `BlockedEdges` any edge of the node.
+    expand: False where the path ended at a node that is never expanded.
+    running: False where the root itself is over, or proven.
     """
 
-    node: chex.Array
-    edge: chex.Array
-    expand: chex.Array
-    running: chex.Array
+    node: Int32[Array, "R"]
+    edge: Int32[Array, "R"]
+    expand: Bool[Array, "R"]
+    running: Bool[Array, "R"]
 
 
 class FirstStep(NamedTuple):
     """A step from the roots.
 
-    slot: int32 [B].
-    edge: int32 [B]; of the slot; anything where edges are kept in chains and the slot has no child yet.
-    child: int32 [B]; where the edge leads, see `Table.child`.
+    edge: of the slot; any edge where `BlockedEdges` have none for it yet.
+    child: where the edge leads; see `Edges.child`.
     """
 
-    slot: chex.Array
-    edge: chex.Array
-    child: chex.Array
+    slot: Int32[Array, "B"]
+    edge: Int32[Array, "B"]
+    child: Int32[Array, "B"]
+
+
+_Carry: TypeAlias = tuple[Path, Bool[Array, "B"], Leaf]
+"""The paths so far, which of them go on, and their ends."""
 
 
 def descend(
-    tree: Tree, selection: Selection, room: Path, node: chex.Array, first: FirstStep | None = None
+    tree: Tree, selection: Selection, scratch: Path, node: Int32[Array, ""], first: FirstStep | None = None
 ) -> tuple[Path, Leaf]:
-    """Walks each tree from its root to an edge that has no node yet, or to a node that nothing follows; R is B.
+    """Follows `selection` from each root to an edge without a child, or to a node that is never expanded; R is B.
 
     Args:
-      room: an earlier path, which is written over.
-      node: the one that is made next.
-      first: the step from the root, where the rule of selection is not to choose it.
+      tree: the trees, flat.
+      selection: the rule of selection.
+      scratch: an earlier path, which is written over.
+      node: the number of the node that is made next.
+      first: the step from the root, where `selection` does not choose it.
     """
     num_nodes, batch = tree.num_nodes, tree.batch
 
-    def goes_on(carry: tuple) -> chex.Array:
+    def any_running(carry: _Carry) -> Bool[Array, ""]:
         return jnp.any(carry[1])
 
-    def go_down(carry: tuple) -> tuple:
-        place = places(carry[2].node, batch)
-        fold = tree.edges.fold(selection, place, tree.num_slots, batch, node)
-        terms = selection.terms(read(tree.sums, place * 2 + VISITS), place, fold)
+    def select(carry: _Carry) -> _Carry:
+        index = flat_index(carry[2].node, batch)
+        fold = tree.edges.fold(selection, index, tree.num_slots, batch, node)
+        terms = selection.terms(read(tree.sums, index * 2 + VISITS), index, fold)
         if selection.folds:
-            terms = apart(lambda terms: terms, terms, node)
-        return take(carry, *tree.edges.best(selection, terms, place, tree.num_slots, batch, node))
+            terms = materialize_result(lambda terms: terms, terms, node)
+        return follow(carry, *tree.edges.best(selection, terms, index, tree.num_slots, batch, node))
 
-    def take(carry: tuple, edge: chex.Array, child: chex.Array) -> tuple:
+    def follow(carry: _Carry, edge: Int32[Array, "B"], child: Int32[Array, "B"]) -> _Carry:
         path, on, leaf = carry
         is_new = child == NO_CHILD
         path = Path(
@@ -97,7 +103,7 @@ def descend(
             longest=path.longest + 1,
         )
         below = on & (child > 0)
-        # A path that ends keeps the node above its last edge: there a new node is hung up.
+        # A path that ends keeps the node above its last edge: the parent of a new node.
         leaf = Leaf(
             node=jnp.where(below, child, leaf.node),
             edge=jnp.where(on, edge, leaf.edge),
@@ -107,27 +113,30 @@ def descend(
         return path, below, leaf
 
     zeros = jnp.zeros(batch, jnp.int32)
-    roots = places(zeros, batch)
+    roots = flat_index(zeros, batch)
     running = read(tree.facts, roots * 3 + DISCOUNT) != 0
     if tree.bounds is not None:
         running &= read(tree.bounds, roots * 2) != read(tree.bounds, roots * 2 + 1)
-    start = room._replace(longest=jnp.int32(0)), running, Leaf(zeros, zeros, zeros > 0, running)
+    start = scratch._replace(longest=jnp.int32(0)), running, Leaf(zeros, zeros, zeros > 0, running)
     if first is not None:
-        start = take(start, first.edge, first.child)
-    path, _, leaf = jax.lax.while_loop(goes_on, go_down, start)
+        start = follow(start, first.edge, first.child)
+    path, _, leaf = jax.lax.while_loop(any_running, select, start)
     return path, leaf
 
 
-def occurred_before(tree: Tree, histories: History, path: Path, keys: chex.Array) -> chex.Array:
-    """bool [R]: positions of these keys, uint32 [R, 2], occurred on the path, or before its root."""
+def occurred_before(tree: Tree, histories: History, path: Path, keys: UInt32[Array, "R 2"]) -> Bool[Array, "R"]:
+    """Whether positions with these keys occurred on the path, or in the game before its root."""
     num_nodes, lanes = tree.num_nodes, len(keys)
     tree_index = tree_of(jnp.arange(lanes, dtype=jnp.int32), tree.batch)
+    assert tree.keys is not None
+    tree_keys = tree.keys
 
-    def look(step: chex.Array, found: chex.Array) -> chex.Array:
-        node = read_row(path.nodes, step, lanes)
-        place = jnp.minimum(node, num_nodes - 1) * tree.batch + tree_index
-        same = jnp.all(read(tree.keys, place, 2) == keys, axis=1)
-        return found | (same & (node < num_nodes))
+    def compare(depth: Int32[Array, ""], occurred: Bool[Array, "R"]) -> Bool[Array, "R"]:
+        node = read_row(path.nodes, depth, lanes)
+        index = jnp.minimum(node, num_nodes - 1) * tree.batch + tree_index
+        same = jnp.all(read(tree_keys, index, 2) == keys, axis=1)
+        return occurred | (same & (node < num_nodes))
 
     before_root = jax.vmap(jax.vmap(History.contains), in_axes=(None, 0))(histories, keys.reshape(-1, tree.batch, 2))
-    return jax.lax.fori_loop(0, path.longest, look, before_root.reshape(-1))
+    occurred: Array = jax.lax.fori_loop(0, path.longest, compare, before_root.reshape(-1))
+    return occurred

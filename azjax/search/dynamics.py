@@ -1,85 +1,97 @@
-"""What a simulation finds behind an edge: the rules of a game and an evaluator. Axis letters: see `tree.py`."""
+"""What lies behind an edge: the rules of a game and an evaluator. Axis letters: see `tree.py`."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray, PyTree, Shaped, UInt32
 
-from azjax.games.game import Game
-from azjax.search.lanes import legal_logits
+from azjax.core.pytree import select_rows
+from azjax.games.game import AnyGame, State
+from azjax.games.protocols import RepetitionGame, earlier_positions, without_history
+from azjax.games.repetition import History
+from azjax.search.edges import legal_logits, legal_softmax
 
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """`evaluator(params, key, states) -> (prior_logits float32 [B, A], value float32 [B])`.
+    """Evaluates positions: `evaluator(params, key, states) -> (prior_logits, value)`. Hashable by value.
 
-    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. Hashable by value.
+    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored.
     """
 
-    def __call__(self, params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]: ...
+    def __call__(
+        self, params: PyTree, key: PRNGKeyArray, states: State
+    ) -> tuple[Float[Array, "B A"], Float[Array, "B"]]: ...
 
 
 class Step(NamedTuple):
     """A step into new positions.
 
-    states: every leaf [B, ...]; what a tree stores of them.
-    reward: float32 [B]; of the player who made it.
-    discount: float32 [B]; what the value of the new position is worth to that player; 0 where nothing follows.
-    output: what came with the states, for `Dynamics.judge` to read; None where they say it all.
-    keys: uint32 [B, 2]; of the positions, where it was asked whether they occurred before.
+    states: what a tree stores of the positions; every leaf [B, ...].
+    reward: of the player who made the step.
+    discount: what the value of the new position is worth to that player; 0 at the end of a game.
+    output: what `Dynamics.evaluate` reads besides the states, or None.
+    keys: of the positions, where earlier ones may not come back.
     """
 
-    states: Any
-    reward: chex.Array
-    discount: chex.Array
-    output: Any = None
-    keys: chex.Array | None = None
+    states: PyTree
+    reward: Float32[Array, "B"]
+    discount: Float32[Array, "B"]
+    output: PyTree = None
+    keys: UInt32[Array, "B 2"] | None = None
 
 
-class Judgement(NamedTuple):
-    """What is thought of B positions.
+class Evaluation(NamedTuple):
+    """The evaluation of B positions.
 
-    actions: int32 [B, K]; action of each slot; None where slot a is action a.
-    logits: float32 [K, B]; of the slots' priors, see `legal_logits`.
-    value: float32 [B]; seen by the player to move; anything after the end.
+    actions: the action of each slot; None where slot a is action a.
+    logits: of the slots' priors, see `legal_logits`.
+    value: seen by the player to move; ignored after the end.
     """
 
-    actions: chex.Array | None
-    logits: chex.Array
-    value: chex.Array
+    actions: Int32[Array, "B K"] | None
+    logits: Float32[Array, "K B"]
+    value: Float32[Array, "B"]
 
 
-Occurred = Callable[[chex.Array], chex.Array]
-"""`occurred(keys uint32 [B, 2]) -> bool [B]`: which positions were there before in the games."""
+Occurred: TypeAlias = Callable[[UInt32[Array, "B 2"]], Bool[Array, "B"]]
+"""`occurred(keys)`: whether the positions with these keys came before in their games."""
 
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """What a simulation finds behind an edge."""
+    """What lies behind an edge."""
 
     @property
     def num_actions(self) -> int:
         """A."""
+        ...
 
     @property
     def max_depth(self) -> int:
         """No line is longer."""
+        ...
 
-    def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
-        """Plays `action` [B] in states [B, ...]."""
+    def step(
+        self, params: PyTree, key: PRNGKeyArray, states: PyTree, action: Int32[Array, "B"], occurred: Occurred | None
+    ) -> Step:
+        """Plays `action` in states [B, ...]."""
+        ...
 
-    def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Any) -> Judgement:
-        """Judges states [B, ...], which came with the `output` of a step."""
+    def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree) -> Evaluation:
+        """Evaluates the states [B, ...] and the `output` of a step."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
 class GameDynamics:
-    """The rules of `game`, judged by `evaluator`. Hashable by value."""
+    """The rules of `game` and the evaluations of `evaluator`. Hashable by value."""
 
-    game: Game
+    game: AnyGame
     evaluator: Evaluator
 
     @property
@@ -90,24 +102,22 @@ class GameDynamics:
     def max_depth(self) -> int:
         return self.game.max_plies
 
-    def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
-        """Plays `action` [B] in states [B, ...]."""
+    def step(
+        self, params: PyTree, key: PRNGKeyArray, states: PyTree, action: Int32[Array, "B"], occurred: Occurred | None
+    ) -> Step:
         del params, key
         following, keys = jax.vmap(self.game.step)(states, action), None
         if occurred is not None:
+            assert isinstance(self.game, RepetitionGame)
             keys = jax.vmap(self.game.position_key)(following)
-            found = occurred(keys)
-            ended = jax.vmap(self.game.repeated)(following)
-            following = jax.tree.map(
-                lambda end, state: jnp.where(found.reshape(-1, *[1] * (state.ndim - 1)), end, state), ended, following
-            )
+            repeated = occurred(keys)
+            following = select_rows(repeated, jax.vmap(self.game.repeated)(following), following)
         reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
         same_player = following.current_player == states.current_player
         discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
         return Step(following, reward, discount, keys=keys)
 
-    def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Any = None) -> Judgement:
-        """Judges states [B, ...]."""
+    def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree = None) -> Evaluation:
         del output
         prior_logits, value = self.evaluator(params, key, states)
         actions, valid = legal_slots(self.game, states)
@@ -116,16 +126,47 @@ class GameDynamics:
         else:
             row = jnp.arange(len(prior_logits), dtype=jnp.int32)[None]
             by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
-        return Judgement(actions, legal_logits(by_slot, valid.T), value)
+        return Evaluation(actions, legal_logits(by_slot, valid.T), value)
 
 
-def legal_slots(game: Game, states: Any) -> tuple[chex.Array | None, chex.Array]:
-    """The games' compact tables: actions int32 [B, K] (None where slot a is action a), valid bool [B, K]."""
+class Root(NamedTuple):
+    """The positions that a search starts from.
+
+    histories: of their games, every leaf [B, ...]; None in games in which positions may repeat.
+    keys: of the positions; None where `histories` is.
+    positions: the states without their history, every leaf [B, ...].
+    terminated: the roots that have nothing below them.
+    prior: probabilities over the legal slots, -1 in holes.
+    """
+
+    histories: History | None
+    keys: UInt32[Array, "B 2"] | None
+    positions: PyTree
+    terminated: Bool[Array, "B"]
+    prior: Float32[Array, "B K"]
+    evaluation: Evaluation
+
+
+def evaluate_root(dynamics: GameDynamics, params: PyTree, key: PRNGKeyArray, states: State) -> Root:
+    """Evaluates the states [B, ...] that a search starts from."""
+    evaluation = dynamics.evaluate(params, key, states)
+    prior = legal_softmax(evaluation.logits).T
+    game, keys = dynamics.game, None
+    histories = jax.vmap(functools.partial(earlier_positions, game))(states)
+    positions = jax.vmap(functools.partial(without_history, game))(states)
+    if histories is not None:
+        assert isinstance(game, RepetitionGame)
+        keys = jax.vmap(game.position_key)(states)
+    return Root(histories, keys, positions, states.terminated, prior, evaluation)
+
+
+def legal_slots(game: AnyGame, states: State) -> tuple[Int32[Array, "B K"] | None, Bool[Array, "B K"]]:
+    """The legal actions as compact tables: actions (None where slot a is action a), and which slots are valid."""
     if game.max_legal_actions == game.num_actions:
         return None, jax.vmap(game.legal_action_mask)(states)
     return jax.vmap(game.legal_slots)(states)
 
 
-def to_slots(values: chex.Array, actions: chex.Array | None) -> chex.Array:
-    """[B, A] by action -> [B, K] by slot."""
+def to_slots(values: Shaped[Array, "B A"], actions: Int32[Array, "B K"] | None) -> Shaped[Array, "B K"]:
+    """Values by action as values by slot."""
     return values if actions is None else jnp.take_along_axis(values, actions, axis=1)

@@ -1,57 +1,76 @@
-"""What judges a new leaf. Each function here makes an evaluator: see `azjax.search.dynamics.Evaluator`.
+"""Evaluators of new leaves; see `azjax.search.Evaluator`. Frozen dataclasses: equal ones share one compilation.
 
-They are cached: equal arguments give the same evaluator, so that one compilation serves.
+Axis letters: `B` batch, `A` actions.
 """
 
-import functools
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray, PyTree, Shaped, UInt32
 
-from azjax.games.game import Game
-from azjax.search.dynamics import Evaluator
+from azjax.core.bits import mix
+from azjax.games.game import AnyGame, State
+
+_Evaluation: TypeAlias = tuple[Float[Array, "B A"], Float[Array, "B"]]
 
 
-@functools.cache
-def network(net: Any, game: Game) -> Evaluator:
-    """The network `net` (see `azjax.networks`), as at play: `params` are its variables."""
+class _NetworkOutput(Protocol):
+    @property
+    def prior_logits(self) -> Float32[Array, "B A"]: ...
+    @property
+    def value(self) -> Float32[Array, "B"]: ...
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+
+@runtime_checkable
+class PolicyValueNetwork(Protocol):
+    """What a search needs of a network; see `azjax.networks.Network`."""
+
+    def apply(self, variables: Any, observations: Any, train: bool) -> tuple[_NetworkOutput, Any]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkEvaluator:
+    """The network `net`, not in training; `params` are its variables."""
+
+    net: PolicyValueNetwork
+    game: AnyGame
+
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
         del key
-        prior_logits, value, _ = net.apply(params, jax.vmap(game.observe)(states), train=False)
-        return prior_logits, value
-
-    return evaluate
+        output, _ = self.net.apply(params, jax.vmap(self.game.observe)(states), train=False)
+        return output.prior_logits, output.value
 
 
-@functools.cache
-def uniform(game: Game) -> Evaluator:
+@dataclasses.dataclass(frozen=True)
+class UniformEvaluator:
     """Equal priors and the value 0. `params` are not read."""
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    game: AnyGame
+
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
         del params, key
         batch = states.current_player.shape[0]
-        return jnp.zeros((batch, game.num_actions)), jnp.zeros(batch)
-
-    return evaluate
+        return jnp.zeros((batch, self.game.num_actions)), jnp.zeros(batch)
 
 
-@functools.cache
-def rollout(game: Game) -> Evaluator:
-    """Equal priors, and the result of one game played on with uniformly random moves. `params` are not read."""
+@dataclasses.dataclass(frozen=True)
+class RolloutEvaluator:
+    """Equal priors, and the result of one game continued with uniformly random moves. `params` are not read."""
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    game: AnyGame
+
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
         del params
-        batch = states.current_player.shape[0]
+        game, batch = self.game, states.current_player.shape[0]
 
-        def play(carry: tuple) -> tuple:
+        def play(carry: Any) -> Any:
             states, total, ply = carry
             bits = jax.random.bits(jax.random.fold_in(key, ply), (batch,))
-            # After the end nothing changes, and nothing is paid.
+            # After the end a step changes nothing and pays nothing.
             states = jax.vmap(game.step)(states, jax.vmap(game.sample_legal_action)(states, bits))
             return states, total + states.rewards, ply + 1
 
@@ -60,48 +79,48 @@ def rollout(game: Game) -> Evaluator:
         value = jnp.where(states.current_player == 0, total[:, 0], total[:, 1])
         return jnp.zeros((batch, game.num_actions)), value
 
-    return evaluate
 
+@dataclasses.dataclass(frozen=True)
+class RandomEvaluator:
+    """Random priors and values, for timing a search without a network. `params` are not read."""
 
-@functools.cache
-def random(game: Game) -> Evaluator:
-    """Priors and values at random, for timing a search without a network. `params` are not read."""
+    game: AnyGame
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
         del params
         batch = states.current_player.shape[0]
-        # A draw for each position, spread over its actions: a good generator would take longer than the search.
+        # One draw for each position, hashed with its actions: a good generator would take longer than the search.
         own = jax.random.bits(key, (batch, 1))
-        action = jnp.arange(1, game.num_actions + 1, dtype=jnp.uint32)[None]
-        draws = _unit(_spread(own + action * np.uint32(0x9E3779B9)))
-        return jnp.log(draws), 2 * _unit(_spread(own))[:, 0] - 1
-
-    return evaluate
+        action = jnp.arange(1, self.game.num_actions + 1, dtype=jnp.uint32)[None]
+        draws = _unit(mix(own + action * np.uint32(0x9E3779B9)))
+        return jnp.log(draws), 2 * _unit(mix(own))[:, 0] - 1
 
 
-def _spread(bits: chex.Array) -> chex.Array:
-    """uint32 to uint32: every bit has a say in all of the result's."""
-    for places, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)):
-        bits = (bits ^ (bits >> np.uint32(places))) * np.uint32(factor)
-    return bits
-
-
-def _unit(bits: chex.Array) -> chex.Array:
-    """uint32 to float32 between 0 and 1, of the upper 24 bits."""
+def _unit(bits: UInt32[Array, "..."]) -> Float32[Array, "..."]:
+    """The upper 24 bits as a number between 0 and 1."""
     return ((bits >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
 
 
-@functools.cache
-def table(index: Callable[[Any], chex.Array]) -> Evaluator:
+@dataclasses.dataclass(frozen=True)
+class TableEvaluator:
     """Looks positions up: `params` are `(prior_logits [M, A], values [M])`, `index(state)` is the row of one state.
 
     An index that hashes the position makes a fixed pseudo-random evaluator of any game.
     """
 
-    def evaluate(params: Any, key: chex.PRNGKey, states: Any) -> tuple[chex.Array, chex.Array]:
+    index: Callable[[Any], Int[Array, ""]]
+
+    def __call__(
+        self, params: tuple[Shaped[Array, "M A"], Shaped[Array, "M"]], key: PRNGKeyArray, states: State
+    ) -> _Evaluation:
         del key
         prior_logits, values = params
-        row = jax.vmap(index)(states)
+        row = jax.vmap(self.index)(states)
         return prior_logits[row], values[row]
 
-    return evaluate
+
+network = NetworkEvaluator
+uniform = UniformEvaluator
+rollout = RolloutEvaluator
+random = RandomEvaluator
+table = TableEvaluator

@@ -1,131 +1,156 @@
-"""New nodes below the leaves that simulations found. Axis letters: see `tree.py`; `R` lanes, see `backward.py`."""
+"""New nodes below the leaves of simulations. Axis letters: see `tree.py`; `R` leaves of a step."""
 
 import dataclasses
-from typing import Any
 
-import chex
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree, UInt32
 
-from azjax.core.arrays import apart, laid_out, places, read, tree_of, write_rows
+from azjax.core.arrays import flat_index, materialize_flat, read, tree_of, write_rows
+from azjax.core.xla import materialize_result
 from azjax.search.descend import FirstStep, Leaf, Path, occurred_before
-from azjax.search.dynamics import Dynamics, Step
-from azjax.search.root import new_bounds
+from azjax.search.dynamics import Dynamics, Evaluation, Step
+from azjax.search.edges import NewEdge, NodePriors, Untried
 from azjax.search.selection import Selection
-from azjax.search.tree import ROOT, Tree
-
-
-def entry_of(tree: Tree, leaf: Leaf, first: FirstStep | None = None) -> Any:
-    """The edges that are to get a child: `TableEntry` or `ChainEntry`. `first`: see `descend`."""
-    slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
-    return tree.edges.new_edge(tree.prior, places(leaf.node, tree.batch), leaf.edge, tree.num_slots, slot)
-
-
-def attach(
-    tree: Tree, leaf: Leaf, new: Any, rest: tuple, expand: chex.Array, child: chex.Array
-) -> tuple[Tree, chex.Array]:
-    """Leads the edges of `entry_of` to `child` [B] where `expand` [B]. `rest`: see `Table.rest`.
-
-    Returns:
-      the trees, and the places of the edges [B].
-    """
-    # Where the path ended at a terminal node its row is written too, but nothing leads to it.
-    at = jnp.where(expand, places(leaf.node, tree.batch), tree.prior.size)
-    edges, prior, edge = tree.edges.attach(tree.prior, new, rest, at, child)
-    return dataclasses.replace(tree, edges=edges, prior=prior), edge
-
-
-def step_from(
-    dynamics: Dynamics,
-    params: Any,
-    key: chex.PRNGKey,
-    tree: Tree,
-    path: Path,
-    leaf: Leaf,
-    slot: chex.Array,
-) -> Step:
-    """Plays the actions of slots [R] at the leaves [R]."""
-    tree_index = tree_of(jnp.arange(len(slot), dtype=jnp.int32), tree.batch)
-    place = leaf.node * tree.batch + tree_index
-    occurred, histories = None, tree.histories
-    if histories is not None:
-
-        def occurred(keys: chex.Array) -> chex.Array:
-            return occurred_before(tree, histories, path, keys)
-
-    action = slot if tree.actions is None else read(tree.actions, place * tree.num_slots + slot)
-    states = tree.packing.unpack(read(tree.positions, place, tree.packing.num_words))
-    return dynamics.step(params, key, states, action, occurred)
-
-
-def fill(
-    tree: Tree,
-    selection: Selection,
-    leaf: Leaf,
-    slot: chex.Array,
-    prior: chex.Array,
-    step: Step,
-    actions: chex.Array | None,
-    judged: tuple,
-    node: chex.Array,
-    count: int,
-) -> Tree:
-    """The trees with the rows of `count` new nodes, from number `node` on.
-
-    Args:
-      leaf, slot, prior: the leaves [R] that the new nodes hang below, and of the edges [R] to them.
-      step: into the new positions.
-      actions: int32 [R, K]; of the new nodes' slots; None where slot a is action a.
-      judged: see `Table.judge`.
-    """
-
-    def write(run: chex.Array, columns: list[chex.Array]) -> chex.Array:
-        return write_rows(run, jnp.stack(columns, axis=1), node, count)
-
-    edges, priors = tree.edges.fill(selection, tree.prior, judged, node, count)
-    return dataclasses.replace(
-        tree,
-        keys=None if tree.keys is None else write_rows(tree.keys, step.keys, node, count),
-        positions=write_rows(tree.positions, tree.packing.pack(step.states), node, count),
-        facts=write(tree.facts, [step.reward, step.discount, prior]),
-        links=write(tree.links, [leaf.node, slot]),
-        prior=priors,
-        actions=None if tree.actions is None else write_rows(tree.actions, laid_out(actions, node), node, count),
-        edges=edges,
-        bounds=None if tree.bounds is None else write_rows(tree.bounds, new_bounds(step.discount == 0), node, count),
-    )
+from azjax.search.tree import ROOT, Tree, new_bounds
 
 
 def expand(
     dynamics: Dynamics,
-    params: Any,
-    key: chex.PRNGKey,
+    params: PyTree,
+    key: PRNGKeyArray,
     tree: Tree,
     selection: Selection,
     path: Path,
     leaf: Leaf,
-    node: chex.Array,
+    node: Int32[Array, ""],
     first: FirstStep | None = None,
-) -> tuple[Tree, chex.Array, chex.Array, chex.Array]:
-    """Makes `node` (int32 []) below the leaves [B] that are to be expanded, if it is not a spare row.
+) -> tuple[Tree, Int32[Array, "B"], Int32[Array, "B"], Float32[Array, "B"]]:
+    """Makes `node` below the leaves that are to be expanded, unless it is a spare row; R is B.
 
     Returns:
-      the trees; the edges [B] to the new nodes; the nodes made [B], N where none was; and what the positions at the
-      ends of the paths are worth to their players to move, float32 [B].
+      the trees; the edges to the new nodes; the nodes made, N where none was; and the values of the positions at the
+      ends of the paths, seen by their players to move.
     """
-    new = entry_of(tree, leaf, first)
-    step = step_from(dynamics, params, key, tree, path, leaf, new.slot)
-    # All is read before anything is written: otherwise XLA copies what is written.
-    step, new = apart(lambda values: values, (step, new), node)
-    judgement = dynamics.judge(params, key, step.states, step.output)
+    new = new_edge(tree, leaf, first)
+    step = step_from_leaves(dynamics, params, key, tree, path, leaf, new.slot)
+    # All reads come before any write: otherwise XLA copies the array that is written.
+    step, new = materialize_result(lambda values: values, (step, new), node)
+    evaluation = dynamics.evaluate(params, key, step.states, step.output)
 
-    def think(operand: tuple) -> tuple:
-        return tree.edges.rest(operand[0]), tree.edges.judge(operand[1])
+    def priors_of(operand: tuple[NewEdge, Float32[Array, "K B"]]) -> tuple[Untried | None, NodePriors]:
+        return tree.edges.untried_without(operand[0]), tree.edges.priors(operand[1])
 
-    rest, judged = apart(think, (new, judgement.logits), node)
+    untried, priors = materialize_result(priors_of, (new, evaluation.logits), node)
     expand = leaf.expand & (node < tree.max_nodes)
-    tree, edge = attach(tree, leaf, new, rest, expand, jnp.where(step.discount == 0, -node, node))
-    tree = fill(tree, selection, leaf, new.slot, new.prior, step, judgement.actions, judged, node, 1)
-    value = jnp.where(step.discount != 0, judgement.value, 0.0)
-    # What the leaf is worth for the sake of the new position, where the tree has no room for it.
-    of_leaf = jnp.where(leaf.expand, step.reward + step.discount * value, 0.0)
-    return tree, edge, jnp.where(expand, node, tree.num_nodes), jnp.where(expand, value, of_leaf)
+    tree, edge = attach(tree, leaf, new, untried, expand, jnp.where(step.discount == 0, -node, node))
+    tree = write_nodes(tree, selection, leaf, new.slot, new.prior, step, evaluation, priors, node, 1)
+    value = jnp.where(step.discount != 0, evaluation.value, 0.0)
+    # A full tree makes no node: the path ends at the leaf, whose value is that of the step.
+    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, 0.0)
+    return tree, edge, jnp.where(expand, node, tree.num_nodes), jnp.where(expand, value, leaf_value)
+
+
+def new_edge(tree: Tree, leaf: Leaf, first: FirstStep | None = None) -> NewEdge:
+    """The edges of the leaves that are to get a child."""
+    slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
+    new: NewEdge = tree.edges.new_edge(tree.prior, flat_index(leaf.node, tree.batch), leaf.edge, tree.num_slots, slot)
+    return new
+
+
+def attach(
+    tree: Tree,
+    leaf: Leaf,
+    new: NewEdge,
+    untried: Untried | None,
+    expand: Bool[Array, "B"],
+    child: Int32[Array, "B"],
+) -> tuple[Tree, Int32[Array, "B"]]:
+    """Makes the edges of `new_edge` lead to `child` where `expand` holds; see `Edges.attach`.
+
+    Returns:
+      the trees, and the flat indices of the edges.
+    """
+    index = jnp.where(expand, flat_index(leaf.node, tree.batch), tree.prior.size)
+    edges, prior, edge = tree.edges.attach(tree.prior, new, untried, index, child)
+    return dataclasses.replace(tree, edges=edges, prior=prior), edge
+
+
+def step_from_leaves(
+    dynamics: Dynamics,
+    params: PyTree,
+    key: PRNGKeyArray,
+    tree: Tree,
+    path: Path,
+    leaf: Leaf,
+    slot: Int32[Array, "R"],
+) -> Step:
+    """Plays the actions of `slot` at the leaves."""
+    tree_index = tree_of(jnp.arange(len(slot), dtype=jnp.int32), tree.batch)
+    index = leaf.node * tree.batch + tree_index
+    occurred, histories = None, tree.histories
+    if histories is not None:
+
+        def occurred(keys: UInt32[Array, "R 2"]) -> Bool[Array, "R"]:
+            return occurred_before(tree, histories, path, keys)
+
+    action = slot if tree.actions is None else read(tree.actions, index * tree.num_slots + slot)
+    states = tree.packing.unpack(read(tree.positions, index, tree.packing.num_words))
+    return dynamics.step(params, key, states, action, occurred)
+
+
+def write_nodes(
+    tree: Tree,
+    selection: Selection,
+    leaf: Leaf,
+    slot: Int32[Array, "R"],
+    prior: Float32[Array, "R"],
+    step: Step,
+    evaluation: Evaluation,
+    priors: NodePriors,
+    node: Int32[Array, ""],
+    count: int,
+) -> Tree:
+    """The trees with the rows of `count` new nodes, from number `node` on.
+
+    Rows of leaves that are not expanded are written too, but nothing leads to them.
+
+    Args:
+      tree: the trees, flat.
+      selection: the rule of selection.
+      leaf: the parents of the new nodes.
+      slot: of the parent, through which each node is reached.
+      prior: of that slot.
+      step: into the new positions.
+      evaluation: of the new positions.
+      priors: of the new nodes.
+      node: see above.
+      count: R / B.
+    """
+
+    def write(flat: Array, columns: list[Array]) -> Array:
+        return write_rows(flat, jnp.stack(columns, axis=1), node, count)
+
+    edges, new_prior = tree.edges.write_nodes(selection, tree.prior, priors, node, count)
+    keys, actions, bounds = tree.keys, tree.actions, tree.bounds
+    if keys is not None:
+        assert step.keys is not None
+        keys = write_rows(keys, step.keys, node, count)
+    positions = write_rows(tree.positions, tree.packing.pack(step.states), node, count)
+    facts = write(tree.facts, [step.reward, step.discount, prior])
+    links = write(tree.links, [leaf.node, slot])
+    if actions is not None:
+        assert evaluation.actions is not None
+        actions = write_rows(actions, materialize_flat(evaluation.actions, node), node, count)
+    if bounds is not None:
+        bounds = write_rows(bounds, new_bounds(step.discount == 0), node, count)
+    return dataclasses.replace(
+        tree,
+        keys=keys,
+        positions=positions,
+        facts=facts,
+        links=links,
+        prior=new_prior,
+        actions=actions,
+        edges=edges,
+        bounds=bounds,
+    )

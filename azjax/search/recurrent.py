@@ -1,4 +1,4 @@
-"""Search with a learned model as mctx is given one: a `root` and a `recurrent_fn`, which run here unchanged.
+"""Search with a learned model, given as in mctx: a `root` and a `recurrent_fn`, which run here unchanged.
 
 A program that calls `mctx.gumbel_muzero_policy` or `mctx.muzero_policy` changes the module that it calls them from.
 Roots and outputs may be mctx's own classes, or anything with their fields:
@@ -7,87 +7,111 @@ Roots and outputs may be mctx's own classes, or anything with their fields:
   recurrent_fn: `recurrent_fn(params, rng_key, action int32 [B], embedding) -> (output, embedding)`, where `output`
     has `reward` [B], `discount` [B], `prior_logits` [B, A] and `value` [B].
 
-The return of a step is reward + discount * value, all the way down. After a discount of 0 nothing is searched, since it
-counts for nothing; mctx goes on there, with the same results above. Below the root every action is legal.
+The return of a step is reward + discount * value, all the way down. Nothing is searched after a discount of 0, which
+makes the value irrelevant; mctx searches on, with the same results above. Below the root every action is legal.
 
-These functions are not jitted, as mctx's are not: call them in a `jax.jit` of yours. Axis letters: see `tree.py`; here
-K is A.
+These functions are not jitted, as mctx's are not: call them inside a `jax.jit` of your own. Axis letters: see
+`tree.py`; here K is A; `R` nodes.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float32, Int32, PRNGKeyArray, PyTree, Real, Shaped
 
 from azjax.core.arrays import read
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
-from azjax.search.dynamics import Judgement, Occurred, Step
-from azjax.search.gumbel import search_from
-from azjax.search.lanes import legal_logits, legal_softmax
+from azjax.search.dynamics import Evaluation, Occurred, Root, Step
+from azjax.search.edges import legal_logits, legal_softmax
+from azjax.search.gumbel import gumbel_search
 from azjax.search.policies import check_num_simulations
-from azjax.search.root import Root
-from azjax.search.selection import Fold
+from azjax.search.selection import Features, Fold, Numbers
+from azjax.search.simulate import root_values, search_with_values
 from azjax.search.tree import RETURNS, ROOT, VISITS, Tree, root_statistics
-from azjax.search.value_search import root_values, search_with_values
 
-RecurrentFn = Callable[[Any, chex.PRNGKey, chex.Array, Any], tuple[Any, Any]]
+
+class RecurrentRoot(Protocol):
+    """mctx's `RootFnOutput`."""
+
+    @property
+    def prior_logits(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def embedding(self) -> Any: ...
+
+
+class RecurrentOutput(Protocol):
+    """mctx's `RecurrentFnOutput`."""
+
+    @property
+    def reward(self) -> Any: ...
+    @property
+    def discount(self) -> Any: ...
+    @property
+    def prior_logits(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+
+
+RecurrentFn: TypeAlias = Callable[[Any, Any, Any, Any], tuple[RecurrentOutput, Any]]
 
 _SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
 
 
 @pytree_dataclass
 class PolicyOutput:
-    """What a search found: the fields of mctx's `PolicyOutput`, and those of its `search_tree.summary()`.
+    """The fields of mctx's `PolicyOutput`, and those of its `search_tree.summary()`.
 
-    action: int32 [B].
-    action_weights: float32 [B, A]; the training target.
-    value: float32 [B]; mean value of the root.
-    visits: int32 [B, A]; of the root's actions.
-    q_values: float32 [B, A]; mean return of each action, 0 where it was not visited.
-    search_tree: the search trees; our `Tree`, whose states are the embeddings.
+    action_weights: the training target.
+    value: mean value of the root.
+    visits: of the root's actions.
+    q_values: mean return of each action, 0 where it was not visited.
+    search_tree: the search trees; azjax's `Tree`, whose states are the embeddings.
     """
 
-    action: chex.Array
-    action_weights: chex.Array
-    value: chex.Array
-    visits: chex.Array
-    q_values: chex.Array
+    action: Int32[Array, "B"]
+    action_weights: Float32[Array, "B A"]
+    value: Float32[Array, "B"]
+    visits: Int32[Array, "B A"]
+    q_values: Float32[Array, "B A"]
     search_tree: Tree
 
 
 def gumbel_muzero_policy(
-    params: Any,
-    rng_key: chex.PRNGKey,
-    root: Any,
+    params: PyTree,
+    rng_key: PRNGKeyArray,
+    root: RecurrentRoot,
     recurrent_fn: RecurrentFn,
     num_simulations: int,
-    invalid_actions: chex.Array | None = None,
+    invalid_actions: Shaped[ArrayLike, "..."] | None = None,
     max_depth: None = None,
     *,
     max_num_considered_actions: int = 16,
-    gumbel_scale: chex.Numeric = 1.0,
-    maxvisit_init: chex.Numeric = 50.0,
-    value_scale: chex.Numeric = 0.1,
-    rescale_values: chex.Numeric = True,
+    gumbel_scale: Real[ArrayLike, ""] = 1.0,
+    maxvisit_init: Real[ArrayLike, ""] = 50.0,
+    value_scale: Real[ArrayLike, ""] = 0.1,
+    rescale_values: Shaped[ArrayLike, ""] = True,
 ) -> PolicyOutput:
     """Gumbel MuZero's search (Danihelka et al. 2022), as `mctx.gumbel_muzero_policy`.
 
     Visits, actions and weights are mctx's up to rounding, with the same Gumbel noise for the same key; `recurrent_fn`
-    is handed other keys. In place of `qtransform` there are options of mctx's default one.
+    gets other keys. The options of mctx's default `qtransform` are arguments here.
 
     Args:
-      params: handed to `recurrent_fn`.
+      params: for `recurrent_fn`.
       rng_key: consumed by the Gumbel noise and `recurrent_fn`.
       root: where the search starts; see above.
       recurrent_fn: the model; see above.
       num_simulations: in each tree, at least 1.
-      invalid_actions: [B, A]; nonzero for actions that the root may not choose.
-      max_depth: None alone, which is mctx's default.
+      invalid_actions: [B, A]; nonzero for actions that are illegal at the root.
+      max_depth: must be None, which is mctx's default.
       max_num_considered_actions: actions that the root tries at most, at least 1.
       gumbel_scale: of the noise in the root's logits.
       maxvisit_init: of the completed Q; see `azjax.search.gumbel_policy`.
@@ -95,15 +119,15 @@ def gumbel_muzero_policy(
       rescale_values: likewise.
 
     Raises:
-      ValueError: an argument out of its range, or an array of another shape.
+      InputError: an argument out of its range, or an array of another shape.
     """
     loop_key, noise_key = jax.random.split(rng_key)  # as in mctx, so that the noise is the same
     start = root_of(root, invalid_actions)
     # Drawn along one axis: XLA compiles a draw of two for a second.
     draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
     noise = jnp.asarray(gumbel_scale, jnp.float32) * draws
-    found = search_from(
-        RecurrentDynamics.of(recurrent_fn, start, num_simulations, max_depth),
+    searched = gumbel_search(
+        RecurrentDynamics.create(recurrent_fn, start, num_simulations, max_depth),
         params,
         loop_key,
         start,
@@ -114,23 +138,23 @@ def gumbel_muzero_policy(
         value_scale=value_scale,
         rescale_values=rescale_values,
     )
-    return _output(found.tree, found.winner, found.improved)
+    return _output(searched.tree, searched.winner, searched.improved_policy)
 
 
 def muzero_policy(
-    params: Any,
-    rng_key: chex.PRNGKey,
-    root: Any,
+    params: PyTree,
+    rng_key: PRNGKeyArray,
+    root: RecurrentRoot,
     recurrent_fn: RecurrentFn,
     num_simulations: int,
-    invalid_actions: chex.Array | None = None,
+    invalid_actions: Shaped[ArrayLike, "..."] | None = None,
     max_depth: None = None,
     *,
-    dirichlet_fraction: chex.Numeric = 0.25,
-    dirichlet_alpha: chex.Numeric = 0.3,
-    pb_c_init: chex.Numeric = 1.25,
-    pb_c_base: chex.Numeric = 19652.0,
-    temperature: chex.Numeric = 1.0,
+    dirichlet_fraction: Real[ArrayLike, ""] = 0.25,
+    dirichlet_alpha: Real[ArrayLike, ""] = 0.3,
+    pb_c_init: Real[ArrayLike, ""] = 1.25,
+    pb_c_base: Real[ArrayLike, ""] = 19652.0,
+    temperature: Real[ArrayLike, ""] = 1.0,
 ) -> PolicyOutput:
     """MuZero's search (Schrittwieser et al. 2020), as `mctx.muzero_policy`; see `MinMaxPuct`.
 
@@ -143,8 +167,8 @@ def muzero_policy(
       root: see `gumbel_muzero_policy`.
       recurrent_fn: see `gumbel_muzero_policy`.
       num_simulations: in each tree, at least 1.
-      invalid_actions: [B, A]; nonzero for actions that the root may not choose.
-      max_depth: None alone, which is mctx's default.
+      invalid_actions: [B, A]; nonzero for actions that are illegal at the root.
+      max_depth: must be None, which is mctx's default.
       dirichlet_fraction: share of the noise in the root's priors, 0..1.
       dirichlet_alpha: concentration of the noise.
       pb_c_init: c_1 of the paper.
@@ -152,7 +176,7 @@ def muzero_policy(
       temperature: the action is drawn from visits^(1 / temperature); 0 takes the most visited.
 
     Raises:
-      ValueError: see `gumbel_muzero_policy`.
+      InputError: see `gumbel_muzero_policy`.
     """
     check_num_simulations(num_simulations)
     start_key, loop_key = jax.random.split(rng_key)
@@ -164,21 +188,21 @@ def muzero_policy(
         pb_c_init=jnp.asarray(pb_c_init, jnp.float32),
         pb_c_base=jnp.asarray(pb_c_base, jnp.float32),
     )
-    dynamics = RecurrentDynamics.of(recurrent_fn, start, num_simulations, max_depth)
+    dynamics = RecurrentDynamics.create(recurrent_fn, start, num_simulations, max_depth)
     tree = search_with_values(dynamics, params, loop_key, start, rule, num_simulations)
     visits, _ = root_statistics(tree)
     weights = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
     return _output(tree, sample_by_visits(action_keys, visits, start.prior >= 0, temperature), weights)
 
 
-def _output(tree: Tree, action: chex.Array, action_weights: chex.Array) -> PolicyOutput:
+def _output(tree: Tree, action: Int32[Array, "B"], action_weights: Float32[Array, "B A"]) -> PolicyOutput:
     visits, q_values = root_statistics(tree)
     value = tree.sums[ROOT, :, RETURNS] / tree.sums[ROOT, :, VISITS]
     return PolicyOutput(action, action_weights, value, visits, q_values, tree)
 
 
-def root_of(root: Any, invalid_actions: chex.Array | None) -> Root:
-    """The roots of a search, from mctx's `root`. A row without a valid action is over."""
+def root_of(root: RecurrentRoot, invalid_actions: Shaped[ArrayLike, "..."] | None) -> Root:
+    """The roots of a search, from mctx's `root`. A row without a valid action counts as terminated."""
     prior_logits = jnp.asarray(root.prior_logits, jnp.float32)
     value = jnp.asarray(root.value, jnp.float32)
     if prior_logits.ndim != 2:
@@ -196,30 +220,34 @@ def root_of(root: Any, invalid_actions: chex.Array | None) -> Root:
         positions=jax.tree.map(jnp.asarray, root.embedding),
         terminated=~jnp.any(valid, axis=1),
         prior=legal_softmax(logits).T,
-        judgement=Judgement(None, logits, value),
+        evaluation=Evaluation(None, logits, value),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentDynamics:
-    """`recurrent_fn` as a simulation asks it; see `azjax.search.dynamics.Dynamics`. Hashable by value."""
+    """`recurrent_fn` as `azjax.search.dynamics.Dynamics`. Hashable by value."""
 
     recurrent_fn: RecurrentFn
     num_actions: int
     max_depth: int
 
     @classmethod
-    def of(cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: None) -> "RecurrentDynamics":
-        """Of a search from `root`."""
+    def create(
+        cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: None
+    ) -> "RecurrentDynamics":
+        """For a search from `root`."""
         if max_depth is not None:
             raise InputError(f"max_depth must be None, got {max_depth!r}: a search is as deep as its simulations go")
         return cls(recurrent_fn, root.prior.shape[1], num_simulations)
 
-    def step(self, params: Any, key: chex.PRNGKey, states: Any, action: chex.Array, occurred: Occurred | None) -> Step:
-        """Takes `action` [B] at embeddings, every leaf [B, ...]."""
+    def step(
+        self, params: PyTree, key: PRNGKeyArray, states: PyTree, action: Int32[Array, "B"], occurred: Occurred | None
+    ) -> Step:
+        """Takes `action` at the embeddings `states`."""
         del occurred
         output, following = self.recurrent_fn(params, key, action, states)
-        # A tree stores them as it stores the root's.
+        # A tree stores embeddings in the types of the root's.
         following = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), following, states)
         reward, discount, value = (
             jnp.asarray(number, jnp.float32) for number in (output.reward, output.discount, output.value)
@@ -228,10 +256,10 @@ class RecurrentDynamics:
         chex.assert_shape([reward, discount, value], action.shape)
         chex.assert_shape(prior_logits, (*action.shape, self.num_actions))
         logits = legal_logits(prior_logits.T, jnp.bool_(True))
-        return Step(following, reward, discount, Judgement(None, logits, value))
+        return Step(following, reward, discount, Evaluation(None, logits, value))
 
-    def judge(self, params: Any, key: chex.PRNGKey, states: Any, output: Judgement) -> Judgement:
-        """What came with the step."""
+    def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: Evaluation) -> Evaluation:
+        """The evaluation that came with the step."""
         del params, key, states
         return output
 
@@ -241,30 +269,30 @@ class MinMaxPuct:
     """Q + P sqrt(N) / (1 + n) (c_1 + log((1 + N + c_2) / c_2)), Schrittwieser et al. 2020, appendix B.
 
     N are the visits of the node, its own evaluation included, and n those of the child. Q is stretched to 0..1 between
-    the lowest and the highest of the node's value and its children's Qs, as mctx does; an unvisited child has 0.
+    the lowest and the highest of the node's mean value and its children's Qs, as in mctx; an unvisited child has 0.
     Features are Q, P / (1 + n) and n.
 
-    values: float32 [N * B]; what the model said of each node.
-    pb_c_init, pb_c_base: float32 []; c_1 and c_2.
+    values: the model's value of each node.
+    pb_c_init, pb_c_base: c_1 and c_2.
     """
 
-    values: chex.Array
-    pb_c_init: chex.Array
-    pb_c_base: chex.Array
+    values: Float32[Array, "NB"]
+    pb_c_init: Float32[Array, ""]
+    pb_c_base: Float32[Array, ""]
 
     @property
     def folds(self) -> bool:
         return True
 
-    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
         return value, prior / (1 + visits), visits
 
-    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+    def untried_features(self, prior: Numbers) -> Features:
         return jnp.zeros_like(prior), prior, jnp.zeros_like(prior)
 
-    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> tuple[chex.Array, ...]:
-        def see(carry: tuple, lanes: tuple[chex.Array, ...]) -> tuple:
-            total, lowest, highest = carry
+    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> tuple[Array, Array, Array]:
+        def add_lanes(totals: tuple[Array, Array, Array], lanes: Features) -> tuple[Array, Array, Array]:
+            total, lowest, highest = totals
             q, _, lane_visits = lanes
             tried = lane_visits > 0
             return (
@@ -274,13 +302,13 @@ class MinMaxPuct:
             )
 
         zeros = jnp.zeros_like(visits)
-        total, lowest, highest = fold(see, (zeros, zeros + jnp.inf, zeros - jnp.inf))
-        mean = (read(self.values, place) + total) / visits
+        total, lowest, highest = fold(add_lanes, (zeros, zeros + jnp.inf, zeros - jnp.inf))
+        mean = (read(self.values, index) + total) / visits
         lowest, highest = jnp.minimum(lowest, mean), jnp.maximum(highest, mean)
         exploration = self.pb_c_init + jnp.log((visits + self.pb_c_base + 1) / self.pb_c_base)
         return lowest, 1 / jnp.maximum(highest - lowest, _SMALLEST_SPREAD), exploration * jnp.sqrt(visits)
 
-    def score(self, terms: tuple[chex.Array, ...], features: tuple[chex.Array, ...]) -> chex.Array:
+    def score(self, terms: tuple[Array, Array, Array], features: Features) -> Float32[Array, "..."]:
         lowest, scale, exploration = terms
         q, weight, visits = features
         return jnp.where(visits > 0, (q - lowest) * scale, q) + exploration * weight

@@ -1,29 +1,46 @@
-"""Subtree reuse: the tree below the move that was played goes on as the next tree. Axis letters: see `tree.py`."""
+"""Trees that are kept from move to move. Axis letters: see `tree.py`."""
 
 import dataclasses
+from typing import TypeAlias, cast
 
-import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float32, Int, Int32, PyTree, Real, Shaped
 
 from azjax.core.errors import InputError
-from azjax.search.blocked import Chain
-from azjax.search.dense import Table
-from azjax.search.edges import Edges
-from azjax.search.lanes import NO_CHILD, best_untried
+from azjax.games.game import AnyGame, State
+from azjax.search.dynamics import Evaluator, GameDynamics, evaluate_root
+from azjax.search.edges import take_rows
+from azjax.search.forced_playouts import puct
 from azjax.search.selection import Selection
-from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS, Tree, root_statistics
+from azjax.search.tree import (
+    DISCOUNT,
+    PARENT,
+    PRIOR,
+    RETURNS,
+    REWARD,
+    ROOT,
+    SLOT,
+    VISITS,
+    Tree,
+    new_tree,
+    root_statistics,
+)
+
+_Numbers: TypeAlias = tuple[Int32[Array, "N B"], Int32[Array, "N B"], Int32[Array, "B"]]
+"""source, number, count: the old number of each new node, the new number of each old node (-1 where it is dropped), and
+how many nodes remain."""
 
 
 @jax.jit
-def advance(tree: Tree, action: chex.Array) -> Tree:
-    """The trees below `action` int32 [B], with room for as many nodes; empty where the search never tried it.
+def advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
+    """The trees below `action`, with the same capacity; empty where the search never tried it.
 
-    Hand them to a policy with the states after the action. Nodes keep their order, so that one pass over them finds
-    which of them stay.
+    Hand them to a policy with the states after the action.
     """
-    tree = _renumbered(tree, *_renumber(tree, _child_of_root(tree, action)))
-    # The root is seen by its own player, and nothing led to it.
+    tree = _renumber(tree, *_numbers_below(tree, _child_of_root(tree, action)))
+    # The root is seen by its own player, and nothing leads to it.
     visits, returns = tree.sums[ROOT, :, VISITS], tree.sums[ROOT, :, RETURNS]
     reward, discount = tree.facts[ROOT, :, REWARD], tree.facts[ROOT, :, DISCOUNT]
     facts = tree.facts.at[ROOT, :, REWARD].set(0.0).at[ROOT, :, DISCOUNT].set(jnp.abs(discount))
@@ -36,24 +53,92 @@ def advance(tree: Tree, action: chex.Array) -> Tree:
 
 @jax.jit
 def compact(tree: Tree) -> Tree:
-    """The same trees with their nodes in a row.
+    """The same trees without unused rows between their nodes.
 
-    Simulations make their nodes in all trees at once, so that a tree which begins in the middle of others, or whose
-    simulations end at finished games, has rows that hold nothing. Without them there is room again.
+    Simulations make their nodes in all trees at once. So a tree has unused rows if it was begun after others or its
+    simulations ended at finished games; without them it has capacity again.
     """
     made = tree.visits > 0
     nodes = jnp.broadcast_to(jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None], made.shape)
     number = jnp.where(made, jnp.cumsum(made, axis=0, dtype=jnp.int32) - 1, -1)
-    place, columns = jnp.where(made, number, tree.num_nodes), jnp.arange(tree.batch, dtype=jnp.int32)[None]
-    source = jnp.full_like(nodes, -1).at[place, columns].set(nodes, mode="drop")
-    return _renumbered(tree, source, number, jnp.sum(made, axis=0, dtype=jnp.int32))
+    row, columns = jnp.where(made, number, tree.num_nodes), jnp.arange(tree.batch, dtype=jnp.int32)[None]
+    source = jnp.full_like(nodes, -1).at[row, columns].set(nodes, mode="drop")
+    return _renumber(tree, source, number, jnp.sum(made, axis=0, dtype=jnp.int32))
 
 
-def _renumbered(tree: Tree, source: chex.Array, number: chex.Array, count: chex.Array) -> Tree:
-    """The trees with other numbers for their nodes; see `_renumber`."""
+def continue_tree(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
+    """`tree` with the root priors of `fresh`, and `fresh` itself where the root is another position.
 
-    def moved(rows: chex.Array) -> chex.Array:
-        return _moved(rows, source)
+    Raises:
+      InputError: trees of different shapes.
+    """
+    shapes = [jax.tree.map(lambda array: array.shape, dataclasses.replace(t, histories=None)) for t in (tree, fresh)]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "
+            f"the search needs {fresh.max_nodes} for {fresh.batch} of {fresh.num_slots}, with the same options"
+        )
+    restarts = jnp.any(tree.positions[ROOT] != fresh.positions[ROOT], axis=1) | (tree.sums[ROOT, :, VISITS] == 0)
+
+    def row(new: Shaped[Array, "..."], old: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        if not new.ndim:  # `num_made`
+            return new
+        axis = min(new.ndim - 1, 1)  # B; `num_blocks` has no other axis
+        return jnp.where(restarts.reshape(*[1] * axis, -1, *[1] * (new.ndim - axis - 1)), new, old)
+
+    num_made = jnp.max(jnp.where(restarts, 1, tree.num_made))
+    fresh_rows, rows = (dataclasses.replace(t, histories=None, num_made=num_made) for t in (fresh, tree))
+    # Trees are large: they are read as a whole only if one of them restarts.
+    rows = jax.lax.cond(jnp.any(restarts), lambda: jax.tree.map(row, fresh_rows, rows), lambda: rows)
+    merged = dataclasses.replace(rows, histories=fresh.histories, num_made=num_made)
+    return _with_root_prior(merged, fresh.prior[ROOT], selection)
+
+
+def _with_root_prior(tree: Tree, prior: Float32[Array, "B K"], selection: Selection) -> Tree:
+    slot = tree.links[..., SLOT]
+    nodes = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None]
+    below_root = (tree.visits > 0) & (nodes > ROOT) & (tree.links[..., PARENT] == ROOT)
+    own = jnp.take_along_axis(prior, slot.T, axis=1).T
+    facts = tree.facts.at[..., PRIOR].set(jnp.where(below_root, own, tree.facts[..., PRIOR]))
+    visits, q = root_statistics(tree)
+    edges, row = tree.edges.with_root_prior(selection, prior, visits, q, slot, tree.sums)
+    return dataclasses.replace(tree, facts=facts, prior=tree.prior.at[ROOT].set(row), edges=edges)
+
+
+def _child_of_root(tree: Tree, action: Int[Array, "B"]) -> Int32[Array, "B"]:
+    """The roots' children behind `action`; `ROOT` where there is none."""
+    if tree.actions is None:
+        taken = tree.links[..., SLOT]
+    else:
+        taken = jnp.take_along_axis(tree.actions[ROOT], tree.links[..., SLOT].T, axis=1).T
+    nodes = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None]
+    matches = (tree.visits > 0) & (nodes > ROOT) & (tree.links[..., PARENT] == ROOT) & (taken == action[None])
+    return jnp.max(jnp.where(matches, nodes, ROOT), axis=0)
+
+
+def _numbers_below(tree: Tree, root: Int32[Array, "B"]) -> _Numbers:
+    """Numbers for the nodes from `root` down. Nodes keep their order, so that one pass over them suffices."""
+    batch = jnp.arange(tree.batch, dtype=jnp.int32)
+    parents, made = tree.links[..., PARENT], tree.visits > 0
+
+    def number_node(node: Int32[Array, ""], carry: _Numbers) -> _Numbers:
+        source, number, count = carry
+        is_root = (node == root) & (root > ROOT)
+        stays = is_root | (made[node] & (number[parents[node], batch] >= 0))
+        new = jnp.where(stays, count, -1)
+        source = source.at[jnp.where(stays, count, tree.num_nodes), batch].set(node, mode="drop")
+        return source, number.at[node].set(new), count + stays
+
+    dropped = jnp.full((tree.num_nodes, tree.batch), -1, jnp.int32)
+    begin = jnp.zeros_like(dropped), dropped, jnp.zeros(tree.batch, jnp.int32)
+    return cast(_Numbers, jax.lax.fori_loop(1, tree.num_nodes, number_node, begin))
+
+
+def _renumber(tree: Tree, source: Int32[Array, "N B"], number: Int32[Array, "N B"], count: Int32[Array, "B"]) -> Tree:
+    """The trees with other numbers for their nodes; see `_Numbers`."""
+
+    def moved(rows: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        return take_rows(rows, source)
 
     made = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None] < count[None]
     links = moved(tree.links)
@@ -67,147 +152,66 @@ def _renumbered(tree: Tree, source: chex.Array, number: chex.Array, count: chex.
         links=links.at[..., PARENT].set(parent).at[ROOT].set(0),
         prior=moved(tree.prior),
         actions=None if tree.actions is None else moved(tree.actions),
-        edges=_move_edges(tree.edges, source, number, made),
+        edges=tree.edges.renumber(source, number, made),
         decided=None if tree.decided is None else jnp.where(made, moved(tree.decided), 0.0),
         bounds=None if tree.bounds is None else moved(tree.bounds),
         num_made=jnp.max(count),
     )
 
 
-def _child_of_root(tree: Tree, action: chex.Array) -> chex.Array:
-    """int32 [B]: the roots' children behind `action` [B]; `ROOT` where there is none."""
-    if tree.actions is None:
-        taken = tree.links[..., SLOT]
-    else:
-        taken = jnp.take_along_axis(tree.actions[ROOT], tree.links[..., SLOT].T, axis=1).T
-    nodes = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None]
-    found = (tree.visits > 0) & (nodes > ROOT) & (tree.links[..., PARENT] == ROOT) & (taken == action[None])
-    return jnp.max(jnp.where(found, nodes, ROOT), axis=0)
+# Trees that a player or self-play keeps for each of its games.
 
 
-def _renumber(tree: Tree, root: chex.Array) -> tuple[chex.Array, chex.Array, chex.Array]:
-    """Of the trees below the nodes `root` [B].
+def max_nodes(num_simulations: int) -> int:
+    """Capacity of a tree that is kept: for the next search, and twice as much for what remains of earlier ones."""
+    return 3 * num_simulations + 1
 
-    Returns:
-      source: int32 [N, B]; the old number of each new node, 0 where there is none.
-      number: int32 [N, B]; the new number of each old node, -1 where it goes.
-      count: int32 [B]; the nodes that stay.
+
+def empty_tree(
+    game: AnyGame,
+    evaluator: Evaluator,
+    params: PyTree,
+    states: State,
+    *,
+    num_simulations: int,
+    leaves_per_step: int = 1,
+    solver: bool = False,
+    forced_playouts: Real[ArrayLike, ""] | None = None,
+) -> Tree:
+    """Trees for `alphazero_policy` without any node, so that its search of the states [B, ...] starts new ones."""
+
+    def begin() -> Tree:
+        root = evaluate_root(GameDynamics(game, evaluator), params, jax.random.key(0), states)
+        rule, capacity = puct(0.0, forced_playouts=forced_playouts), max_nodes(num_simulations)
+        tree = new_tree(root, rule, capacity, leaves_per_step=leaves_per_step, solver=solver)
+        return dataclasses.replace(tree, histories=None)
+
+    return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(begin)))
+
+
+def follow(tree: Tree, action: Int[Array | np.ndarray, "B"], num_simulations: int) -> Tree:
+    """The trees below `action`, empty where their capacity does not suffice for the next search.
+
+    Simulations make their nodes in all trees at once, so one tree that is nearly full would stop the others too.
     """
-    batch = jnp.arange(tree.batch, dtype=jnp.int32)
-    parents, made = tree.links[..., PARENT], tree.visits > 0
-
-    def number_one(node: chex.Array, carry: tuple) -> tuple:
-        source, number, count = carry
-        is_root = (node == root) & (root > ROOT)
-        stays = is_root | (made[node] & (number[parents[node], batch] >= 0))
-        new = jnp.where(stays, count, -1)
-        source = source.at[jnp.where(stays, count, tree.num_nodes), batch].set(node, mode="drop")
-        return source, number.at[node].set(new), count + stays
-
-    nobody = jnp.full((tree.num_nodes, tree.batch), -1, jnp.int32)
-    begin = jnp.zeros_like(nobody), nobody, jnp.zeros(tree.batch, jnp.int32)
-    return jax.lax.fori_loop(1, tree.num_nodes, number_one, begin)
-
-
-def _moved(rows: chex.Array, source: chex.Array) -> chex.Array:
-    """Rows [N, B, ...] by their new numbers."""
-    return jnp.take_along_axis(rows, source.reshape(*source.shape, *[1] * (rows.ndim - 2)), axis=0)
-
-
-def _move_edges(edges: Edges, source: chex.Array, number: chex.Array, made: chex.Array) -> Edges:
-    """Edges for the new numbers; see `_renumber`."""
-    # Lanes before trees, so that numbers are looked up by tree; a child that goes has -1.
-    by_lane = jnp.moveaxis(edges.child, 2, 1)
-    new = jnp.take_along_axis(number, jnp.abs(by_lane).reshape(-1, number.shape[1]), axis=0).reshape(by_lane.shape)
-    child = jnp.moveaxis(jnp.sign(by_lane) * new, 1, 2)
-    if isinstance(edges, Table):
-        return Table(
-            child=jnp.where(made[..., None], _moved(child, source), NO_CHILD),
-            features=tuple(_moved(feature, source) for feature in edges.features),
-            upper=None if edges.upper is None else _moved(edges.upper, source),
-        )
-
-    # A block beyond the first of its node stays where the first child in it does.
-    num_nodes, batch = source.shape
-    stays = new[num_nodes:, 0] > ROOT
-    place = jnp.where(stays, jnp.cumsum(stays, axis=0) - 1, len(stays))
-    others = jnp.broadcast_to(jnp.arange(len(stays), dtype=jnp.int32)[:, None], stays.shape)
-    columns = jnp.broadcast_to(jnp.arange(batch, dtype=jnp.int32), stays.shape)
-    other_source = jnp.zeros_like(others).at[place, columns].set(others, mode="drop")
-    num_others = jnp.sum(stays, axis=0, dtype=jnp.int32)
-    used = jnp.concatenate([made, others < num_others[None]])
-
-    def blocks(rows: chex.Array, empty: float) -> chex.Array:
-        moved = jnp.concatenate([_moved(rows[:num_nodes], source), _moved(rows[num_nodes:], other_source)])
-        return jnp.where(used.reshape(*used.shape, *[1] * (rows.ndim - 2)), moved, jnp.asarray(empty, rows.dtype))
-
-    def renumbered(block: chex.Array) -> chex.Array:
-        new_block = num_nodes + jnp.take_along_axis(place, jnp.maximum(block - num_nodes, 0), axis=0)
-        return jnp.where(block == 0, 0, new_block)
-
-    first, *rest = edges.features
-    return Chain(
-        child=blocks(child, NO_CHILD),
-        features=(blocks(first, -jnp.inf), *(blocks(feature, 0) for feature in rest)),
-        upper=None if edges.upper is None else blocks(edges.upper, -1),
-        next_block=blocks(renumbered(edges.next_block), 0),
-        last_block=_moved(renumbered(edges.last_block), source),
-        num_blocks=num_nodes + num_others,
-        num_children=jnp.where(made, _moved(edges.num_children, source), 0),
-        untried_slot=_moved(edges.untried_slot, source),
-        untried_prior=_moved(edges.untried_prior, source),
-        untried_mass=None if edges.untried_mass is None else _moved(edges.untried_mass, source),
+    tree = cast(Tree, advance(tree, action))
+    num_made = jnp.sum(tree.visits > 0, axis=0)
+    kept = num_made + num_simulations <= tree.max_nodes
+    return dataclasses.replace(
+        tree,
+        histories=None,  # the next states bring theirs
+        sums=jnp.where(kept[:, None], tree.sums, 0.0),
+        num_made=jnp.max(jnp.where(kept, num_made, 0)),
     )
 
 
-def go_on(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
-    """`tree` with the root priors of `fresh`, and `fresh` itself where the root is another position.
-
-    Raises:
-      ValueError: trees of different shapes.
-    """
-    shapes = [jax.tree.map(lambda array: array.shape, dataclasses.replace(t, histories=None)) for t in (tree, fresh)]
-    if shapes[0] != shapes[1]:
-        raise InputError(
-            f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "
-            f"the search needs {fresh.max_nodes} for {fresh.batch} of {fresh.num_slots}, with the same options"
-        )
-    again = jnp.any(tree.positions[ROOT] != fresh.positions[ROOT], axis=1) | (tree.sums[ROOT, :, VISITS] == 0)
-
-    def row(new: chex.Array, old: chex.Array) -> chex.Array:
-        if not new.ndim:  # `num_made`, of all
-            return new
-        axis = min(new.ndim - 1, 1)  # of the trees; a count of blocks has no other
-        return jnp.where(again.reshape(*[1] * axis, -1, *[1] * (new.ndim - axis - 1)), new, old)
-
-    num_made = jnp.max(jnp.where(again, 1, tree.num_made))
-    fresh_rows, rows = (dataclasses.replace(t, histories=None, num_made=num_made) for t in (fresh, tree))
-    # Trees are large: they are read as a whole only where one begins anew.
-    rows = jax.lax.cond(jnp.any(again), lambda: jax.tree.map(row, fresh_rows, rows), lambda: rows)
-    merged = dataclasses.replace(rows, histories=fresh.histories, num_made=num_made)
-    return _with_root_prior(merged, fresh.prior[ROOT], selection)
+def by_game(tree: Tree) -> Tree:
+    """The trees with every leaf [B, ...], so that games can be taken and put by their number."""
+    leaves: Tree = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0) if leaf.ndim > 1 else leaf, tree)
+    return dataclasses.replace(leaves, num_made=jnp.broadcast_to(tree.num_made, tree.batch), batch=1)
 
 
-def _with_root_prior(tree: Tree, prior: chex.Array, selection: Selection) -> Tree:
-    """The trees with `prior` [B, K] at their roots."""
-    slot = tree.links[..., SLOT]
-    nodes = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None]
-    below_root = (tree.visits > 0) & (nodes > ROOT) & (tree.links[..., PARENT] == ROOT)
-    own = jnp.take_along_axis(prior, slot.T, axis=1).T
-    facts = tree.facts.at[..., PRIOR].set(jnp.where(below_root, own, tree.facts[..., PRIOR]))
-    visits, q = root_statistics(tree)
-    edges: Edges
-    if isinstance(tree.edges, Table):
-        untried = prior
-        edges = tree.edges.with_root_prior(selection, prior, visits.astype(jnp.float32), q)
-    else:
-        untried = jnp.where(visits > 0, -1.0, prior)
-        best_slot, best_prior = best_untried(untried.T)
-        mass = tree.edges.untried_mass
-        edges = dataclasses.replace(
-            tree.edges.with_root_prior(selection, prior, slot, tree.sums),
-            untried_slot=tree.edges.untried_slot.at[ROOT].set(best_slot),
-            untried_prior=tree.edges.untried_prior.at[ROOT].set(best_prior),
-            untried_mass=None if mass is None else mass.at[ROOT].set(jnp.sum(jnp.maximum(untried, 0), axis=1)),
-        )
-    return dataclasses.replace(tree, facts=facts, prior=tree.prior.at[ROOT].set(untried), edges=edges)
+def by_node(trees: Tree) -> Tree:
+    """The inverse of `by_game`, for any games side by side."""
+    leaves: Tree = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1) if leaf.ndim > 1 else leaf, trees)
+    return dataclasses.replace(leaves, num_made=jnp.max(trees.num_made), batch=len(trees.num_made))

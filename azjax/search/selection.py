@@ -1,100 +1,116 @@
-"""Which way selection goes from a node. Axis letters: see `tree.py`; `R` any number of places."""
+"""Rules of selection: which edge a simulation follows from a node. Axis letters: see `tree.py`; `R` nodes or edges."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
-import chex
 import jax.numpy as jnp
+from jaxtyping import Array, Float32, Int32, PyTree
 
 from azjax.core.pytree import pytree_dataclass
 
-Fold = Callable[[Callable[[Any, tuple[chex.Array, ...]], Any], Any], Any]
-"""`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R], which come in any number of
-rows, as features [L, R]; the first of them is -inf where there is no edge. Untried edges come one by one, or as one
-whose prior is the sum of theirs."""
+_C = TypeVar("_C")
+
+Numbers: TypeAlias = Float32[Array, "*R"]
+
+Features: TypeAlias = tuple[Float32[Array, "..."], ...]
+"""F arrays of one shape: what a rule of selection stores of edges in order to score them."""
+
+
+@runtime_checkable
+class Fold(Protocol):
+    """`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R].
+
+    Features come as arrays [L, R] of any number L of edges; the first feature is -inf where there is no edge. Edges
+    without a child come one by one, or as one edge whose prior is the sum of theirs.
+    """
+
+    def __call__(self, function: Callable[[_C, Features], _C], start: _C) -> _C: ...
 
 
 @runtime_checkable
 class Selection(Protocol):
-    """A rule of selection: a simulation goes the way of the highest score.
+    """A rule of selection: a simulation follows the edge of the highest score.
 
-    On ties it takes the first of the edges, and one that is yet to be made last.
+    Ties go to the first edge in the store, and to an edge with a child before one without.
     """
 
     @property
     def folds(self) -> bool:
         """Whether `terms` folds over the edges of a node."""
+        ...
 
-    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
-        """F times float32 [R]: what the scores of edges need of them; all that can be worked out ahead."""
+    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
+        """The features of edges with this mean return, prior and visits: all of a score that can be computed ahead."""
+        ...
 
-    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> Any:
-        """What the scores of the edges of a node have in common, of its visits [R] and place [R]: any pytree of [R]."""
+    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> PyTree:
+        """What the edges of a node share in their scores, from its visits and its flat index; every leaf [R]."""
+        ...
 
-    def score(self, terms: Any, features: tuple[chex.Array, ...]) -> chex.Array:
-        """float32 [R]: of one edge of each node, elementwise."""
+    def score(self, terms: PyTree, features: Features) -> Float32[Array, "..."]:
+        """The score of one edge of each node, elementwise."""
+        ...
 
-    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+    def untried_features(self, prior: Numbers) -> Features:
         """The features of edges without a child."""
+        ...
 
 
 @pytree_dataclass
 class Puct:
     """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
 
-    The maximum makes the first simulation of a node follow its priors. An unvisited child has Q = first_play_urgency.
-
-    c_puct: float32 [], or [B]; of each tree.
-    first_play_urgency: float32 [].
+    The maximum makes the first simulation of a node follow its priors. An edge without a child has
+    Q = first_play_urgency.
     """
 
-    c_puct: chex.Array
-    first_play_urgency: chex.Array
+    c_puct: Float32[Array, ""] | Float32[Array, "B"]
+    first_play_urgency: Float32[Array, ""]
 
     @property
     def folds(self) -> bool:
         return False
 
-    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
         return value, prior / (1 + visits)
 
-    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> chex.Array:
-        del place, fold
+    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> Float32[Array, "R"]:
+        del index, fold
         c_puct = self.c_puct if self.c_puct.ndim == 0 else jnp.tile(self.c_puct, len(visits) // len(self.c_puct))
         return c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
 
-    def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
+    def score(self, terms: Float32[Array, "..."], features: Features) -> Float32[Array, "..."]:
         value, weight = features
         return value + terms * weight
 
-    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+    def untried_features(self, prior: Numbers) -> Features:
         return jnp.broadcast_to(self.first_play_urgency, prior.shape), prior
 
 
 @pytree_dataclass
 class Ucb1:
-    """Mean return + c sqrt(ln N / n), Auer et al. 2002, as UCT has it (Kocsis and Szepesvari 2006).
+    """Mean return + c sqrt(ln N / n), Auer et al. 2002, as in UCT (Kocsis and Szepesvari 2006).
 
-    Every action is tried once before one is tried again.
+    Every action is tried once before any is tried again.
     """
 
-    exploration: chex.Array
+    exploration: Float32[Array, ""]
 
     @property
     def folds(self) -> bool:
         return False
 
-    def features(self, value: chex.Array, prior: chex.Array, visits: chex.Array) -> tuple[chex.Array, ...]:
+    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
         del prior
         return value, 1 / jnp.sqrt(visits)
 
-    def terms(self, visits: chex.Array, place: chex.Array, fold: Fold) -> chex.Array:
-        del place, fold
+    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> Float32[Array, "R"]:
+        del index, fold
         return self.exploration * jnp.sqrt(jnp.log(jnp.maximum(visits, 1)))
 
-    def score(self, terms: chex.Array, features: tuple[chex.Array, ...]) -> chex.Array:
+    def score(self, terms: Float32[Array, "..."], features: Features) -> Float32[Array, "..."]:
         value, weight = features
         return value + terms * weight
 
-    def untried_features(self, prior: chex.Array) -> tuple[chex.Array, ...]:
+    def untried_features(self, prior: Numbers) -> Features:
         return jnp.full_like(prior, jnp.inf), jnp.zeros_like(prior)

@@ -1,148 +1,233 @@
-"""Simulations in every tree of a batch: descend, expand and evaluate, back up. Axis letters: see `tree.py`; `W`
-leaves of a step, `R` = W * B lanes, of which lane w * B + b is leaf w of tree b.
+"""Simulations in every tree of a batch: descend, expand and evaluate, backward.
+
+Axis letters: see `tree.py`; `D` depth, `R` leaves of a step, B for each of its `leaves_per_step`, of which leaf r is in
+tree r modulo B.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree
 
-from azjax.core.arrays import apart, put, read, tree_of, write_rows
+from azjax.core.arrays import put, read, tree_of, write_rows
+from azjax.core.xla import materialize_result
 from azjax.search.backward import Phase, backward
 from azjax.search.descend import FirstStep, Leaf, Path, descend
-from azjax.search.dynamics import Dynamics
-from azjax.search.expand import attach, entry_of, expand, fill, step_from
+from azjax.search.dynamics import Dynamics, Root
+from azjax.search.expand import attach, expand, new_edge, step_from_leaves, write_nodes
 from azjax.search.selection import Selection
-from azjax.search.tree import Tree
+from azjax.search.tree import ROOT, Tree, new_tree
+
+_Steps = TypeVar("_Steps", bound="RootSteps")
 
 
 def search(
     dynamics: Dynamics,
-    params: Any,
-    key: chex.PRNGKey,
+    params: PyTree,
+    key: PRNGKeyArray,
     tree: Tree,
     selection: Selection,
     num_simulations: int,
     leaves_per_step: int = 1,
 ) -> Tree:
-    """The trees after so many more simulations, a multiple of `leaves_per_step`; `key` is consumed by the evaluator.
+    """The trees after `num_simulations` more simulations, a multiple of `leaves_per_step`.
 
-    A tree without room for a node goes on without making any.
+    The evaluator consumes `key`. A full tree goes on without making nodes.
     """
 
-    def one_step(step: chex.Array, carry: tuple[Tree, Path]) -> tuple[Tree, Path]:
+    def one_step(step: Int32[Array, ""], carry: tuple[Tree, Path]) -> tuple[Tree, Path]:
         evaluator_key = jax.random.fold_in(key, step)
         if leaves_per_step == 1:
             return simulate(dynamics, params, evaluator_key, *carry, selection)[:2]
-        return simulate_together(dynamics, params, evaluator_key, *carry, selection, leaves_per_step)
+        return simulate_with_virtual_loss(dynamics, params, evaluator_key, *carry, selection, leaves_per_step)
 
-    start = tree.as_runs(), Path.room(tree, dynamics.max_depth)
-    runs, _ = jax.lax.fori_loop(0, num_simulations // leaves_per_step, one_step, start)
-    return runs.shaped_as(tree)
+    start = tree.flatten(), Path.allocate(tree, dynamics.max_depth)
+    flat: Tree
+    flat, _ = jax.lax.fori_loop(0, num_simulations // leaves_per_step, one_step, start)
+    return flat.unflatten_like(tree)
 
 
 def simulate(
     dynamics: Dynamics,
-    params: Any,
-    key: chex.PRNGKey,
+    params: PyTree,
+    key: PRNGKeyArray,
     tree: Tree,
-    room: Path,
+    scratch: Path,
     selection: Selection,
     first: FirstStep | None = None,
-) -> tuple[Tree, Path, chex.Array, chex.Array]:
-    """One simulation in every tree; the nodes that it makes have the same number in all of them.
+) -> tuple[Tree, Path, Int32[Array, "B"], Float32[Array, "B"]]:
+    """One simulation in every tree. The nodes that it makes have the same number in all of them.
 
     Args:
-      room: for paths.
+      dynamics: what lies behind an edge.
+      params: what the evaluator reads.
+      key: consumed by the evaluator.
+      tree: the trees, flat.
+      scratch: see `descend`.
+      selection: the rule of selection.
       first: see `descend`.
 
     Returns:
-      the trees; the paths; the edges [B] to the new nodes; and what the ends of the paths are worth to their players
-      to move, float32 [B].
+      the trees; the paths; the edges to the new nodes; and the values of the ends of the paths, seen by their players
+      to move.
     """
-    # A full tree writes to a spare row, which nothing leads to.
+    # A full tree writes to a spare row, to which nothing leads.
     node = jnp.minimum(tree.num_made, tree.max_nodes)
-    path, leaf = descend(tree, selection, room, node, first)
+    path, leaf = descend(tree, selection, scratch, node, first)
     tree, edge, made, value = expand(dynamics, params, key, tree, selection, path, leaf, node, first)
     tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
     return backward(tree, selection, path, leaf, edge, made, value), path, edge, value
 
 
-class Claim(NamedTuple):
-    """Where simulations go whose leaves wait to be judged; [B] of one leaf a tree, [R] of all of a step.
+class PendingLeaf(NamedTuple):
+    """A leaf that waits for its evaluation, of each tree.
 
-    path: see `Path`.
-    leaf: see `Leaf`.
-    made: int32; the node that is made below the leaf, N where none is.
-    slot: int32; of the edge to it, with the edge and its prior, float32, after it.
+    made: the node that is made below the leaf, N where none is.
+    slot, edge, prior: of the edge to that node.
     """
 
     path: Path
     leaf: Leaf
-    made: chex.Array
-    slot: chex.Array
-    edge: chex.Array
-    prior: chex.Array
+    made: Int32[Array, "B"]
+    slot: Int32[Array, "B"]
+    edge: Int32[Array, "B"]
+    prior: Float32[Array, "B"]
 
 
-def simulate_together(
+def simulate_with_virtual_loss(
     dynamics: Dynamics,
-    params: Any,
-    key: chex.PRNGKey,
+    params: PyTree,
+    key: PRNGKeyArray,
     tree: Tree,
-    room: Path,
+    scratch: Path,
     selection: Selection,
     leaves_per_step: int,
 ) -> tuple[Tree, Path]:
-    """As many simulations in every tree, whose leaves are judged together.
+    """`leaves_per_step` simulations in every tree, whose leaves are evaluated together.
 
-    Until they are, each path counts as lost for everybody on it, so that the next goes another way (virtual loss,
-    Chaslot et al. 2008, "Parallel Monte-Carlo Tree Search"). A path that ends at a node which waits shares its value.
+    Until then each path counts as lost for both players, so that the next simulation takes another one (virtual loss,
+    Chaslot et al. 2008, "Parallel Monte-Carlo Tree Search"). A path that ends at a pending node shares its value.
     """
     num_nodes, batch, width = tree.num_nodes, tree.batch, leaves_per_step
-    has_room = tree.num_made + width <= tree.max_nodes
-    begin = jnp.where(has_room, tree.num_made, tree.max_nodes)
+    has_capacity = tree.num_made + width <= tree.max_nodes
+    begin = jnp.where(has_capacity, tree.num_made, tree.max_nodes)
 
-    def claim(carry: tuple[Tree, Path], number: chex.Array) -> tuple[tuple[Tree, Path], Claim]:
-        tree, room = carry
+    def select_leaf(carry: tuple[Tree, Path], number: Int32[Array, ""]) -> tuple[tuple[Tree, Path], PendingLeaf]:
+        tree, scratch = carry
         node = begin + number
-        path, leaf = descend(tree, selection, room, node)
-        new = entry_of(tree, leaf)
-        new, rest = apart(lambda new: (new, tree.edges.rest(new)), new, node)
-        made = jnp.where(leaf.expand & has_room, node, num_nodes)
-        # Negative, as where nothing follows: no path goes on from a node that waits.
-        tree, edge = attach(tree, leaf, new, rest, made < num_nodes, jnp.full(batch, -node))
-        unknown = jnp.zeros(batch, jnp.float32)
-        row = jnp.stack([unknown, unknown, new.prior], axis=1)
+        path, leaf = descend(tree, selection, scratch, node)
+        new = new_edge(tree, leaf)
+        new, untried = materialize_result(lambda new: (new, tree.edges.untried_without(new)), new, node)
+        made = jnp.where(leaf.expand & has_capacity, node, num_nodes)
+        # The negative number ends a path: none goes on from a pending node.
+        tree, edge = attach(tree, leaf, new, untried, made < num_nodes, jnp.full(batch, -node))
+        zeros = jnp.zeros(batch, jnp.float32)
+        row = jnp.stack([zeros, zeros, new.prior], axis=1)
         tree = dataclasses.replace(tree, facts=write_rows(tree.facts, row, node))
-        tree = backward(tree, selection, path, leaf, edge, made, unknown, Phase.CLAIM)
-        return (tree, path), Claim(path, leaf, made, new.slot, edge, new.prior)
+        tree = backward(tree, selection, path, leaf, edge, made, zeros, Phase.VIRTUAL_LOSS)
+        return (tree, path), PendingLeaf(path, leaf, made, new.slot, edge, new.prior)
 
-    (tree, room), claims = jax.lax.scan(claim, (tree, room), jnp.arange(width, dtype=jnp.int32))
+    (tree, scratch), pending = jax.lax.scan(select_leaf, (tree, scratch), jnp.arange(width, dtype=jnp.int32))
 
-    def by_depth(rows: chex.Array) -> chex.Array:
+    def by_depth(rows: Int32[Array, "width DB"]) -> Int32[Array, "D width B"]:
         return jnp.swapaxes(rows.reshape(width, -1, batch), 0, 1)
 
-    nodes, edges = by_depth(claims.path.nodes), by_depth(claims.path.edges)
-    # What stands beyond the end of a path is of an earlier one.
-    on = jnp.arange(len(nodes), dtype=jnp.int32)[:, None, None] < claims.path.longest[None, :, None]
+    nodes, edges = by_depth(pending.path.nodes), by_depth(pending.path.edges)
+    # Beyond the end of a path are remains of an earlier one.
+    on = jnp.arange(len(nodes), dtype=jnp.int32)[:, None, None] < pending.path.longest[None, :, None]
     nodes = jnp.where(on, nodes, num_nodes)
-    path = Path(nodes.reshape(-1), edges.reshape(-1), jnp.max(claims.path.longest))
-    leaf, made, slot, edge, prior = jax.tree.map(lambda rows: rows.reshape(-1), claims[1:])
-    step = apart(lambda step: step, step_from(dynamics, params, key, tree, path, leaf, slot), begin)
-    judgement = dynamics.judge(params, key, step.states, step.output)
-    judged = apart(tree.edges.judge, judgement.logits, begin)
-    tree = fill(tree, selection, leaf, slot, prior, step, judgement.actions, judged, begin, width)
-    value = jnp.where(step.discount != 0, judgement.value, 0.0)
+    path = Path(nodes.reshape(-1), edges.reshape(-1), jnp.max(pending.path.longest))
+    leaf, made, slot, edge, prior = jax.tree.map(lambda rows: rows.reshape(-1), pending[1:])
+    step = step_from_leaves(dynamics, params, key, tree, path, leaf, slot)
+    step = materialize_result(lambda step: step, step, begin)
+    evaluation = dynamics.evaluate(params, key, step.states, step.output)
+    priors = materialize_result(tree.edges.priors, evaluation.logits, begin)
+    tree = write_nodes(tree, selection, leaf, slot, prior, step, evaluation, priors, begin, width)
+    value = jnp.where(step.discount != 0, evaluation.value, 0.0)
 
     child = jnp.abs(read(tree.edges.child, leaf.edge))
     lane = (child - begin) * batch + tree_of(jnp.arange(width * batch, dtype=jnp.int32), batch)
     shared = jnp.where(child >= begin, read(value, jnp.clip(lane, 0, width * batch - 1)), 0.0)
-    of_leaf = jnp.where(leaf.expand, step.reward + step.discount * value, shared)
-    goes_on = jnp.where((made < num_nodes) & (step.discount != 0), edge, tree.edges.child.size)
-    opened = dataclasses.replace(tree.edges, child=put(tree.edges.child, goes_on, made))
-    tree = dataclasses.replace(tree, edges=opened, num_made=jnp.where(has_room, begin + width, tree.num_made))
-    value = jnp.where(made < num_nodes, value, of_leaf)
-    return backward(tree, selection, path, leaf, edge, made, value, Phase.SETTLE), room
+    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, shared)
+    expandable = jnp.where((made < num_nodes) & (step.discount != 0), edge, tree.edges.child.size)
+    opened = dataclasses.replace(tree.edges, child=put(tree.edges.child, expandable, made))
+    tree = dataclasses.replace(tree, edges=opened, num_made=jnp.where(has_capacity, begin + width, tree.num_made))
+    value = jnp.where(made < num_nodes, value, leaf_value)
+    return backward(tree, selection, path, leaf, edge, made, value, Phase.CORRECTION), scratch
+
+
+# Searches whose rule of selection reads the evaluation of each node.
+
+
+@runtime_checkable
+class ValueSelection(Selection, Protocol):
+    """A `Selection` dataclass with the evaluations of all nodes, flat."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def values(self) -> Float32[Array, "NB"]: ...
+
+
+@runtime_checkable
+class RootSteps(Protocol):
+    """Chooses the steps from the roots; see `SequentialHalving`."""
+
+    def first_step(self, tree: Tree, rule: Any, simulation: Int32[Array, ""]) -> FirstStep:
+        """The step of simulation number `simulation`."""
+        ...
+
+    def with_edge(self: _Steps, edge: Int32[Array, "B"], simulation: Int32[Array, ""]) -> _Steps:
+        """Takes in the edges to the nodes that the simulation made."""
+        ...
+
+
+_Carry: TypeAlias = tuple[Tree, Path, Float32[Array, "NB"], RootSteps | None]
+"""The trees, scratch, the values of the nodes, and the rule of the roots' steps."""
+
+
+def root_values(root: Root, num_simulations: int) -> Float32[Array, "NB"]:
+    """The evaluations of the roots, and zeros for `num_simulations` more nodes and a spare row."""
+    values = jnp.zeros((num_simulations + 2, len(root.terminated)), jnp.float32)
+    return values.at[ROOT].set(jnp.where(root.terminated, 0.0, root.evaluation.value)).reshape(-1)
+
+
+def search_with_values(
+    dynamics: Dynamics,
+    params: PyTree,
+    key: PRNGKeyArray,
+    root: Root,
+    rule: ValueSelection,
+    num_simulations: int,
+    root_steps: RootSteps | None = None,
+    solver: bool = False,
+) -> Tree:
+    """The trees of `num_simulations` simulations by a rule of selection that reads the evaluation of each node.
+
+    Args:
+      dynamics: what lies behind an edge.
+      params: what the evaluator reads.
+      key: consumed by the evaluator.
+      root: where the search starts.
+      rule: with `root_values` as its `values`.
+      num_simulations: in each tree.
+      root_steps: chooses the roots' steps; `rule` does where it is None.
+      solver: keep `Tree.bounds`.
+    """
+    tree = new_tree(root, rule, num_simulations + 1, solver=solver)
+
+    def one_simulation(simulation: Int32[Array, ""], carry: _Carry) -> _Carry:
+        flat, scratch, values, root_steps = carry
+        node, selection = flat.num_made, dataclasses.replace(rule, values=values)
+        first = None if root_steps is None else root_steps.first_step(flat, selection, simulation)
+        evaluator_key = jax.random.fold_in(key, simulation)
+        flat, path, edge, value = simulate(dynamics, params, evaluator_key, flat, scratch, selection, first)
+        root_steps = None if root_steps is None else root_steps.with_edge(edge, simulation)
+        return flat, path, write_rows(values, value, node), root_steps
+
+    start = tree.flatten(), Path.allocate(tree, dynamics.max_depth), rule.values, root_steps
+    flat: Tree
+    flat, *_ = jax.lax.fori_loop(0, num_simulations, one_simulation, start)
+    return flat.unflatten_like(tree)

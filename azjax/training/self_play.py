@@ -22,7 +22,7 @@ from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
 from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
 from azjax.search.dynamics import legal_slots, to_slots
-from azjax.search.tree_memory import empty_tree, follow
+from azjax.search.reuse import empty_tree, follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 

@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
-from oracles import puct
-from oracles.mnk import MnkRules
-from oracles.table_game import TableGame, node_of, plain_search
+from results import without_tree
 
 import azjax.games
 from azjax.games.mnk import Mnk
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.draws import log_gamma_draws
+from benchmarks.rules.mnk import MnkRules
+from benchmarks.rules.table_game import TableGame, node_of, plain_search
+from benchmarks.searches import puct
 
 KEY_SEED = 0
 NUM_ROWS = 97  # of the table that judges m,n,k positions
@@ -37,7 +38,7 @@ def search(params, states, *, game, evaluator, num_simulations, key_seed=KEY_SEE
     for leaf in jax.tree.leaves(result):
         if jnp.issubdtype(leaf.dtype, jnp.floating):
             assert not np.isnan(leaf).any()
-    return jax.device_get(dataclasses.replace(result, tree=None))
+    return without_tree(result)
 
 
 def assert_equal_rows(left, right):

@@ -1,10 +1,9 @@
 """What a search draws depends on the key of each state alone."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
+from results import without_tree
 
 from azjax.games.registry import make
 from azjax.search import alphazero_policy, evaluators, gumbel_policy
@@ -21,7 +20,7 @@ def _search(name, key, count):
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), count))
     evaluator = evaluators.uniform(GAME)
     result = policy(None, key, states, game=GAME, evaluator=evaluator, num_simulations=16, **options)
-    return jax.device_get(dataclasses.replace(result, tree=None))
+    return without_tree(result)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -68,7 +67,7 @@ def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
             forced_playouts=forced_playouts,
             **options,
         )
-        return jax.device_get(dataclasses.replace(result, tree=None))
+        return without_tree(result)
 
     whole = found(slice(None), options)
     assert len(np.unique(whole.visits, axis=0)) == 4

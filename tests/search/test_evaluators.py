@@ -74,14 +74,14 @@ def test_a_table_is_read_at_the_row_of_the_position():
 
 
 def test_a_network_judges_as_it_does_alone():
-    network = Mlp(8, 1)
+    network = Mlp(GAME.observation_shape, GAME.num_actions, 8, 1)
     variables = network.init(jax.random.key(0), GAME)
     states = _states("X________", "_________")
     logits, value = _ask(evaluators.network(network, GAME), states, variables)
     observations = jax.vmap(GAME.observe)(states)
-    expected_logits, expected_value, _ = network.apply(variables, observations, train=False)
-    np.testing.assert_allclose(logits, expected_logits, atol=1e-6)
-    np.testing.assert_allclose(value, expected_value, atol=1e-6)
+    expected, _ = network.apply(variables, observations, train=False)
+    np.testing.assert_allclose(logits, expected.prior_logits, atol=1e-6)
+    np.testing.assert_allclose(value, expected.value, atol=1e-6)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

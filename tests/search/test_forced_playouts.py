@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.forced_playouts import puct, without_forced
+from azjax.search.forced_playouts import puct, prune_forced
 from benchmarks.rules.layered_game import LayeredGame
 
 ACTIONS, TREES = 9, 8
@@ -65,7 +65,7 @@ def test_the_policy_is_what_is_left_of_the_visits():
     visits = jnp.array([[60, 30, 8, 1]])
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
-    kept = without_forced(puct(C_PUCT, 0.0, FORCED), prior, visits, q)
+    kept = prune_forced(puct(C_PUCT, 0.0, FORCED), prior, visits, q)
     np.testing.assert_array_equal(kept, [[60, 23, 8, 0]])
 
 
@@ -73,7 +73,7 @@ def test_without_forcing_nothing_is_taken_out_but_single_visits():
     visits = jnp.array([[60, 30, 8, 1]])
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
-    np.testing.assert_array_equal(without_forced(puct(C_PUCT, 0.0, 0.0), prior, visits, q), [[60, 30, 8, 0]])
+    np.testing.assert_array_equal(prune_forced(puct(C_PUCT, 0.0, 0.0), prior, visits, q), [[60, 30, 8, 0]])
 
 
 def test_the_target_sums_to_one_and_is_no_less_sharp_than_the_visits():

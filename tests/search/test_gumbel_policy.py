@@ -1,19 +1,18 @@
 """`gumbel_policy` against a plain-Python search, against mctx, and against facts known by hand."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
-from oracles import gumbel
-from oracles.table_game import TableGame, TableRules, node_of, slot_priors
+from results import without_tree
 
 import azjax.games
 from azjax.search import evaluators, gumbel_policy
 from azjax.search.draws import gumbel_noise, keys_of_states
 from azjax.search.gumbel import considered_visits
+from benchmarks.rules.table_game import TableGame, TableRules, node_of, slot_priors
+from benchmarks.searches import gumbel
 
 KEY = jax.random.key(0)
 SOME_SLOTS = TableGame(seed=1, width=128, depth=8, actions=11, slots=6, real=True)
@@ -47,7 +46,7 @@ def search_table_game(
         value_scale=value_scale,
         rescale_values=rescale_values,
     )
-    result = jax.device_get(dataclasses.replace(result, tree=None))
+    result = without_tree(result)
     for leaf in jax.tree.leaves(result):
         assert not np.isnan(leaf).any()
     return result
@@ -211,7 +210,7 @@ def search_tictactoe(text, num_simulations, **options):
         gumbel_scale=0.0,
         **options,
     )
-    return jax.device_get(dataclasses.replace(result, tree=None))
+    return without_tree(result)
 
 
 def test_two_simulations_try_two_considered_actions_once_and_the_one_that_wins_is_played():

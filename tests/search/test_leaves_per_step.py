@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles import puct
-from oracles.table_game import TableGame, node_of, plain_search
+from benchmarks.searches import puct
+from benchmarks.rules.table_game import TableGame, node_of, plain_search
 
 import azjax
 from azjax.evaluation import solve

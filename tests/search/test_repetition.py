@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles import puct
-from oracles.one_state import assert_search_equals_the_plain_one
+from benchmarks.searches import puct
+from benchmarks.rules.one_state import assert_search_equals_the_plain_one
 
 import azjax
 from azjax.core.pytree import pytree_dataclass

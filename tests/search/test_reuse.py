@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles.table_game import TableGame, node_of
+from benchmarks.rules.table_game import TableGame, node_of
 
 from azjax.search import advance, alphazero_policy, evaluators
 from azjax.search.reuse import compact

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles import puct, uct
-from oracles.one_state import HashedPosition, OneStateRules, batch_of
+from benchmarks.searches import puct, uct
+from benchmarks.rules.one_state import HashedPosition, OneStateRules, batch_of
 
 import azjax
 from azjax.search import evaluators, uct_policy
