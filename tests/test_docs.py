@@ -11,7 +11,8 @@ from studies import load_hooks, load_study, result_of
 
 import azjax
 from azjax.evaluation import solve
-from azjax.games import game as game_module
+from azjax.games import registry
+from azjax.games.protocols import legal_texts
 from azjax.packaged import packaged
 from azjax.training import Config, init, make_iteration
 
@@ -23,22 +24,39 @@ def page(name):
     return (DOCS / f"{name}.md").read_text()
 
 
-def code(name):
-    """The first block of Python of a page."""
-    return re.search(r"^```python\n(.*?)^```", page(name), re.M | re.S)[1]
+def code(name, block=0):
+    """A block of Python of a page, the first by default."""
+    return re.findall(r"^```python\n(.*?)^```", page(name), re.M | re.S)[block]
 
 
 @pytest.fixture
-def nim(monkeypatch):
-    """The example game, registered for one test."""
+def example(monkeypatch):
+    """The names of the example of a game, which is registered for one test."""
     azjax.available()
-    monkeypatch.setattr(game_module, "_FACTORIES", dict(game_module._FACTORIES))
-    exec(compile(code("adding_a_game"), "adding_a_game.md", "exec"), {"__name__": "nim_example"})
-    return azjax.make("nim", heap=13)
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    names = {"__name__": "nim_example"}
+    exec(compile(code("adding_a_game"), "adding_a_game.md", "exec"), names)
+    return names
 
 
-def test_the_example_game_keeps_every_law(nim):
-    azjax.games.check_game(nim)
+@pytest.fixture
+def nim(example):
+    return example["Nim"](heap=13)
+
+
+def test_the_example_game_keeps_every_law(example):
+    assert azjax.make("nim", heap=13) == example["Nim"](13)
+    exec(compile(code("adding_a_game", 1), "adding_a_game.md", "exec"), {})
+
+
+def test_the_example_game_with_a_notation_keeps_every_law(example):
+    exec(compile(code("adding_a_game", 2), "adding_a_game.md", "exec"), example)
+    game = example["WrittenNim"](13)
+    assert isinstance(game, azjax.games.TextGame)
+    azjax.games.check_game(game)
+    assert legal_texts(game, game.from_text("2 1")) == ["take 1", "take 2"]
+    with pytest.raises(ValueError, match="nim: a position is 0..13 stones and player 0 or 1, as in '12 0'; got '14 0'"):
+        game.from_text("14 0")
 
 
 def test_the_example_game_is_lost_at_multiples_of_four(nim):
@@ -152,11 +170,11 @@ def test_what_helps_learning_is_what_the_committed_file_says():
     base = mean["PUCT, 16 simulations"]
     assert f"PUCT with as many at {mean['PUCT, 4 simulations']} of them" in text
     assert f"with 16 it is {mean['Gumbel, 16 simulations']} and {base}, with 64 no difference" in text
-    assert mean["Gumbel, 4 simulations"] == mean["64 optimiser steps"] == 0
+    assert mean["Gumbel, 4 simulations"] == mean["64 optimizer steps"] == 0
     assert mean["Gumbel, 64 simulations"] == mean["PUCT, 64 simulations"]
-    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimiser steps']};" in text
+    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimizer steps']};" in text
     seconds = {row["name"]: round(row["seconds_a_seed"]) for row in results["rows"]}
-    steps = [seconds[name] for name in ("64 optimiser steps", "PUCT, 16 simulations", "4 optimiser steps")]
+    steps = [seconds[name] for name in ("64 optimizer steps", "PUCT, 16 simulations", "4 optimizer steps")]
     assert "a seed takes {}, {} and {} seconds".format(*steps) in text
     told = [mean[name] for name in ("playout cap 32 / 8", "forced playouts", "half root value", "reused tree")]
     assert re.search(r"cap ends at (\d+), .*? at (\d+), .*? at (\d+), .*? at (\d+) instead", text).groups() == tuple(
@@ -267,14 +285,14 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
 
     puct, eight, base = "PUCT, {} simulations", "8 simulations", "base"
     often, start = "learned from 16 times", "from the start alone"
-    shares = [f"{found['base']['time'][part]:.0%}" for part in ("network", "optimiser steps", "tree and rules")]
+    shares = [f"{found['base']['time'][part]:.0%}" for part in ("network", "optimizer steps", "tree and rules")]
     by_ply = {whose: found[whose]["by_ply"] for whose in ("base", "agent")}
     errors = [np.mean(by_ply[whose]["value_error"][:plies]) for whose in by_ply for plies in (None, 10)]
     entropies = [np.mean(by_ply[whose]["policy_entropy"]) for whose in by_ply]
     sets = result_of("connect_four")["sets"]
     gain = 100 * (rows["float32"]["network"]["mistakes"] - rows["base"]["network"]["mistakes"])
     for told in (
-        "self-play takes {}, optimiser steps {}, and the tree and the rules together {}.".format(*shares),
+        "self-play takes {}, optimizer steps {}, and the tree and the rules together {}.".format(*shares),
         f"for {positions('float32')} positions, in bfloat16, which the processor's matrix units take, for "
         f"{positions('base')}, which is worth {gain:.1f} points",
         f"{positions(eight)} positions and end at {alone(eight)} mistakes, with 16 at {alone(base)}, with 32 at "

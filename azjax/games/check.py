@@ -354,7 +354,8 @@ def _at(states: _T, index: SupportsIndex) -> _T:
 
 def _hold(law_holds: bool | np.bool_, law: str, shown: Any = None) -> None:
     if not law_holds:
-        raise AssertionError(f"broken law: {law}" + ("" if shown is None else f"; at {shown}"))
+        with np.printoptions(threshold=64, edgeitems=2):  # histories are long
+            raise AssertionError(f"broken law: {law}" + ("" if shown is None else f"; at {shown}"))
 
 
 def _hold_each(holds: Any, law: str, states: State) -> None:

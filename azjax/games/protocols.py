@@ -204,17 +204,6 @@ def player_names(game: AnyGame) -> tuple[str, str]:
     return game.player_names if isinstance(game, TextGame) else TextGame.player_names
 
 
-def text_game(game: Game[S]) -> TextGame[S]:
-    """`game`, which must have a notation.
-
-    Raises:
-      InputError: it has none.
-    """
-    if not isinstance(game, TextGame):
-        raise InputError(f"{game.name} has no text notation: it is no azjax.games.TextGame")
-    return game
-
-
 def legal_actions(game: Game[S], state: S) -> list[int]:
     """The legal actions of one state, ascending; on the host."""
     actions: list[int] = np.flatnonzero(game.legal_action_mask(state)).tolist()

@@ -237,7 +237,7 @@ class Santorini(
 
     def _boards(self, setup: Setup) -> UInt32[np.ndarray, "6"]:
         """The sets of squares in the order of the state's fields."""
-        levels = [self.grid.word(np.flatnonzero(setup.heights >= floor)) for floor in range(1, DOME + 1)]
+        levels = [self.grid.word(np.flatnonzero(setup.heights >= floor).tolist()) for floor in range(1, DOME + 1)]
         return np.array([*levels, self.grid.word(setup.own), self.grid.word(setup.other)], np.uint32)
 
     def owners(self, state: SantoriniState) -> Int[np.ndarray, "squares"]:

@@ -122,7 +122,7 @@ class PlainSantorini(Game[SantoriniState]):
         own, other = (none, none) if self.placement else self._start
         return self._position((none, none, none, none, own, other), jnp.int32(0))
 
-    def _position(self, boards: Iterable[ArrayLike], player: Int32[Array, "*B"]) -> SantoriniState:
+    def _position(self, boards: Iterable[ArrayLike], player: Int32[Array, ""]) -> SantoriniState:
         """An unfinished position: four levels and the workers of both sides, in the order of the state's fields."""
         at_least_1, at_least_2, at_least_3, domes, own, other = (jnp.asarray(board, jnp.uint32) for board in boards)
         return SantoriniState(
@@ -251,10 +251,12 @@ class PlainSantorini(Game[SantoriniState]):
             return jnp.sum(self.grid.unpack(words)[:, None] << turned_bits[None], axis=-1, dtype=jnp.uint32)
 
         boards = (state.at_least_1, state.at_least_2, state.at_least_3, state.domes, state.own, state.other)
-        states = dataclasses.replace(
-            self._position(turn(jnp.stack(boards)), jnp.broadcast_to(state.current_player, num_symmetries)),
+        states = SantoriniState(
+            *turn(jnp.stack(boards)),
+            current_player=jnp.broadcast_to(state.current_player, num_symmetries),
             terminated=jnp.broadcast_to(state.terminated, num_symmetries),
             rewards=jnp.broadcast_to(state.rewards, (num_symmetries, 2)),
+            game=self,
         )
         if self.workers == 1:
             return states, jnp.asarray(permutation)
@@ -329,7 +331,7 @@ def _sum(numbers: list[Int32[Array, ""]]) -> Int32[Array, ""]:
 
 
 def _find_interval(
-    lengths: list[Int32[Array, ""]], index: Int32[Array, "*R"]
+    lengths: list[Int32[Array, "..."]], index: Int32[Array, "*R"]
 ) -> tuple[Int32[Array, "*R"], Int32[Array, "*R"]]:
     """Which of the intervals laid end to end contains `index`, and its index in that interval."""
     interval, offset = jnp.int32(0), index

@@ -164,7 +164,7 @@ class TextForgetsTheWinner(Mnk):
 class RewardsChangeTheirType(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
-        return dataclasses.replace(following, rewards=following.rewards.astype(jnp.int32))
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.int32) if leaf.dtype == jnp.float32 else leaf, following)
 
 
 class SquaresAreOffTheBoard(Mnk):
@@ -231,7 +231,8 @@ class PositionNumbersAreShifted(Santorini):
 class EveryPositionHasOccurred(Tafl):
     def step(self, state, action):
         following = super().step(state, action)
-        return dataclasses.replace(following, terminated=following.terminated | (following.past is not None))
+        repeated = (following.ply > state.ply) & (following.past is not None)
+        return dataclasses.replace(following, terminated=following.terminated | repeated)
 
 
 class KeyDependsOnTheHistory(Tafl):

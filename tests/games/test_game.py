@@ -10,7 +10,7 @@ import azjax.games
 from azjax.core.pytree import pytree_dataclass, select_rows
 from azjax.games import Game, random_legal_action
 from azjax.games.game import reward_of_mover
-from azjax.games.protocols import action_from_text, action_to_text, legal_texts, text_game
+from azjax.games.protocols import action_from_text, action_to_text, legal_texts
 from azjax.games.registry import options_of
 
 NUM_ACTIONS = 12
@@ -195,12 +195,6 @@ def test_without_a_notation_moves_are_plain_numbers():
     assert legal_texts(game, state) == ["1", "11"]
     with pytest.raises(ValueError, match="'2' is not a legal move here; legal: 1, 11"):
         action_from_text(game, state, "2")
-
-
-def test_without_a_notation_a_text_is_refused_with_the_name_of_the_game():
-    with pytest.raises(ValueError, match="mask has no text notation"):
-        text_game(MaskGame(5))
-    assert text_game(azjax.games.make("tictactoe")) == azjax.games.make("tictactoe")
 
 
 def test_rows_are_selected_in_every_leaf():
