@@ -23,7 +23,7 @@ from azjax.games.game import Game
 from azjax.games.protocols import action_from_text
 from azjax.render.animation import animate
 from azjax.render.picture import svg
-from azjax.render.tree_text import NodeView, made_nodes
+from azjax.render.tree_nodes import NodeSummary, node_summaries
 
 PICTURES = DOCS / "pictures"
 NUM_SIMULATIONS = 1000
@@ -98,7 +98,7 @@ def draw_arrays(path: Path, num_simulations: int = 12) -> None:
         evaluator=azjax.evaluators.rollout(game),
         num_simulations=num_simulations,
     )
-    nodes = made_nodes(found.tree)
+    nodes = node_summaries(found.tree)
     figure, (left, right) = wide_figure(2, height=4.4)
     places = places_of(nodes)
     for node in nodes.values():
@@ -137,12 +137,12 @@ def draw_arrays(path: Path, num_simulations: int = 12) -> None:
     save_figure(figure, path)
 
 
-def places_of(nodes: dict[int, NodeView]) -> dict[int, tuple[float, float]]:
+def places_of(nodes: dict[int, NodeSummary]) -> dict[int, tuple[float, float]]:
     """Where each node is drawn: above the middle of those below it."""
     places: dict[int, tuple[float, float]] = {}
     leaves = 0
 
-    def place(node: NodeView) -> float:
+    def place(node: NodeSummary) -> float:
         nonlocal leaves
         below = [place(nodes[child]) for child in sorted(node.children)]
         if not below:

@@ -28,6 +28,7 @@ from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write
 
 import azjax
 from azjax.evaluation import MatchResult, optimal_player, play_match, random_player, solve, uct_player
+from azjax.render import to_text
 
 GAME = azjax.make("tictactoe")
 NOTEBOOK = {"simulations": 1000, "simulations_per_second": 3500}  # one search at a time, on such a machine
@@ -75,9 +76,9 @@ def show_search(console: Console, nodes: int, seed: int) -> None:
     states = jax.tree.map(lambda leaf: leaf[None], GAME.init(jax.random.key(seed)))
     found = azjax.uct_policy(None, jax.random.key(seed), states, game=GAME, num_simulations=1000)
     console.print("nodes in the order in which they were added, and what their rollouts came to")
-    console.print(found.tree.to_text(game=GAME, max_nodes=nodes, order="made", trace=True), soft_wrap=True)
+    console.print(to_text(found.tree, GAME, max_nodes=nodes, order="made", trace=True), soft_wrap=True)
     console.print("the most visited nodes")
-    console.print(found.tree.to_text(game=GAME, max_nodes=nodes, order="visits"), soft_wrap=True)
+    console.print(to_text(found.tree, GAME, max_nodes=nodes, order="visits"), soft_wrap=True)
     console.print(f"the move: {GAME.action_to_text(GAME.init(jax.random.key(seed)), int(found.action[0]))}")
 
 

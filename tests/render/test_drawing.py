@@ -1,12 +1,15 @@
 import functools
 import re
+import types
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from random_play import OPTIONS, random_game
+from rules_alone import RulesAlone
 
 import azjax.games
 from azjax.games.protocols import action_from_text
@@ -172,3 +175,20 @@ def test_santorini_draws_the_policy_of_placements():
     picture = svg(game, state, policy=policy, last_action=first)
     assert "Last move c3. Likely moves b2 100%" in label(picture)
     assert "100%" in texts(picture)
+
+
+def test_the_game_of_the_reference_page_draws_itself():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "render.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
+    game = type("Pebbles", (RulesAlone, names["Pebbles"]), {})()
+    state = types.SimpleNamespace(
+        cells=np.array([0, 1, 2, 0, 0, 0, 0, 0]),
+        current_player=np.int32(0),
+        terminated=np.bool_(False),
+        rewards=np.zeros(2),
+    )
+    picture = svg(game, state, policy=np.eye(9)[3])
+    assert label(picture) == "bare: The first player to move. Likely moves 3 100%"
+    assert len(pieces(picture)) == 2
+    assert len(texts(picture)) == 8 + 1 + 2  # the columns, the policy, and the caption with its legend

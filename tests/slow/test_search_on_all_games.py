@@ -5,11 +5,12 @@ import xml.etree.ElementTree as ElementTree
 import jax
 import numpy as np
 import pytest
-from oracles.one_state import assert_search_equals_the_plain_one
 
 import azjax
 from azjax.games.registry import available
+from azjax.render import to_graphviz, to_svg, to_text
 from azjax.search import alphazero_policy, evaluators
+from benchmarks.rules.one_state import assert_search_equals_the_plain_one
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,6 @@ def test_the_tree_of_every_game_can_be_seen(name):
     states = jax.tree.map(lambda leaf: leaf[None], game.init(jax.random.key(0)))
     evaluator = evaluators.uniform(game)
     tree = alphazero_policy(None, jax.random.key(0), states, game=game, evaluator=evaluator, num_simulations=3).tree
-    assert len(ElementTree.fromstring(tree.to_svg(game)).findall("{http://www.w3.org/2000/svg}svg")) == 4
-    assert tree.to_graphviz(game).count("->") == 3
-    assert game.to_text(jax.tree.map(lambda leaf: leaf[0], states)) in tree.to_text(game)
+    assert len(ElementTree.fromstring(to_svg(tree, game)).findall("{http://www.w3.org/2000/svg}svg")) == 4
+    assert to_graphviz(tree, game).count("->") == 3
+    assert game.to_text(jax.tree.map(lambda leaf: leaf[0], states)) in to_text(tree, game)
