@@ -206,7 +206,7 @@ def _agent(spec: str) -> Agent:
         return load_agent(spec)
     folder, step = _split(spec)
     game, config = load_run(folder)
-    return Agent(game, config.make_network(), load_variables(folder, step)[1], config.hyper.c_puct)
+    return Agent(game, config.make_network(game), load_variables(folder, step)[1], config.hyper.c_puct)
 
 
 def _split(spec: str) -> tuple[str, int | None]:

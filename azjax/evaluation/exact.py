@@ -105,7 +105,7 @@ def _measure(solution: Solution, table: PlayerTable, progress: Progress) -> tupl
 
 def reachable_by(solution: Solution, table: PlayerTable, seat: int) -> Bool[np.ndarray, "R"]:
     """The unfinished positions that can occur when `seat` (0 or 1) plays by the table, against any moves."""
-    reached = _starts(solution, 1)[0]
+    reached: np.ndarray = _starts(solution, 1)[0]
     for _, block in solution.blocks():
         _reach(reached, block, table(block)[0], seat)
     return reached

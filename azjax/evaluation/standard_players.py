@@ -5,6 +5,7 @@ Axis letters: `B` batch, `A` actions.
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,12 +19,16 @@ from azjax.evaluation.solver import solve
 from azjax.games.game import AnyGame, State
 from azjax.networks import Network, Variables
 from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, evaluators, search_within, uct_policy
-from azjax.search.tree_memory import by_game, by_node, empty_tree, follow
+from azjax.search.reuse import by_game, by_node, empty_tree, follow
 
 _CHUNK = 16  # simulations between two looks at the clock
 _MAX_NODES = 1 << 14  # of a search for a time
 
-_EVALUATORS = {"uniform": evaluators.uniform, "rollout": evaluators.rollout, "random": evaluators.random}
+_EVALUATORS: dict[str, Callable[[AnyGame], Evaluator]] = {
+    "uniform": evaluators.uniform,
+    "rollout": evaluators.rollout,
+    "random": evaluators.random,
+}
 _SEARCHES = ("uct", *_EVALUATORS)
 PLAYER_NAMES = ("random", "optimal", *(f"{name}:SIMULATIONS" for name in _SEARCHES))
 """The forms of the names that `named_player` takes."""
@@ -38,7 +43,7 @@ def random_player(game: AnyGame) -> Player:
 class _Random:
     game: AnyGame
 
-    def __call__(self, params: None, key: PRNGKeyArray, states: State) -> MoveChoice:
+    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> MoveChoice:
         del params, key
         uniform = _uniform(jax.vmap(self.game.legal_action_mask)(states))
         return MoveChoice(uniform, jnp.full(states.terminated.shape, jnp.nan), uniform)
@@ -168,8 +173,9 @@ class _Search(abc.ABC):
 class _Uct(_Search):
     def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: None = None) -> SearchResult:
         del memory
-        simulations = self.num_simulations
-        return uct_policy(params, key, states, game=self.game, num_simulations=simulations, solver=self.solver)
+        options: dict[str, Any] = {"num_simulations": self.num_simulations, "solver": self.solver}
+        result: SearchResult = uct_policy(params, key, states, game=self.game, **options)
+        return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,8 +186,9 @@ class _AlphaZero(_Search):
 
     def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree | None = None) -> SearchResult:
         tree = None if memory is None else by_node(memory)
-        simulations = self.num_simulations
-        return alphazero_policy(params, key, states, num_simulations=simulations, tree=tree, **self._options())
+        options = self._options() | {"num_simulations": self.num_simulations, "tree": tree}
+        result: SearchResult = alphazero_policy(params, key, states, **options)
+        return result
 
     def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
         chunk = _CHUNK * self.leaves_per_step

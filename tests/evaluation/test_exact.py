@@ -158,7 +158,7 @@ def test_moving_second_is_seen_by_the_player_itself(solution_of):
     solution = solution_of("connect2")
     results = versus(solution, optimal_table, random_table)
     # A middle stone first always wins.
-    assert results.moving_first == Outcome(1, 0, 0)
+    assert results.moving_first == Outcome(1.0, 0.0, 0.0)
     mirrored = expected_outcome(solution, random_table, optimal_table)
     assert results.moving_second.win == mirrored.loss
     assert results.moving_second.loss == mirrored.win
@@ -175,7 +175,7 @@ def test_an_opponent_who_errs_now_and_then_gives_away_what_it_does_by_hand(solut
     """
     solution = solution_of("connect2")
     found = versus(solution, optimal_table, epsilon_optimal_table(0.3))
-    assert found.moving_first == Outcome(1, 0, 0)
+    assert found.moving_first == Outcome(1.0, 0.0, 0.0)
     second = found.moving_second
     expected = (0.15 * 0.15, 1 - 0.15 * 0.15 - 0.85 * 0.9, 0.85 * 0.9)
     assert (second.win, second.draw, second.loss) == pytest.approx(expected)
@@ -183,7 +183,7 @@ def test_an_opponent_who_errs_now_and_then_gives_away_what_it_does_by_hand(solut
 
 def test_epsilon_goes_from_best_to_random_play(solution_of):
     block = in_one_block(solution_of("tictactoe"))
-    for epsilon, table in ((0, optimal_table), (1, random_table)):
+    for epsilon, table in ((0.0, optimal_table), (1.0, random_table)):
         np.testing.assert_allclose(epsilon_optimal_table(epsilon)(block)[0], table(block)[0])
     with pytest.raises(ValueError, match=r"epsilon must be 0\.\.1, got 1\.5"):
         epsilon_optimal_table(1.5)

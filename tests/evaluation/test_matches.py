@@ -164,11 +164,11 @@ def test_games_side_by_side_are_those_played_one_at_a_time():
 
 def test_a_sequential_test_stops_the_match_once_it_is_decided(solution_of):
     best, weak = optimal_player(solution_of("tictactoe")), random_player(TICTACTOE)
-    decided = play_match(TICTACTOE, best, weak, 400, key(), batch_size=20, sequential_test=SequentialTest(0, 100))
+    decided = play_match(TICTACTOE, best, weak, 400, key(), batch_size=20, sequential_test=SequentialTest(0.0, 100.0))
     assert decided.accepted == 100
     assert 20 <= decided.games < 400
     assert len(decided.actions) == decided.games
-    undecided = play_match(TICTACTOE, weak, weak, 20, key(), sequential_test=SequentialTest(0, 1))
+    undecided = play_match(TICTACTOE, weak, weak, 20, key(), sequential_test=SequentialTest(0.0, 1.0))
     assert undecided.accepted is None
     assert undecided.games == 20
 

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from azjax.search.tree_memory import by_node, follow
 
 import azjax.games
 from azjax.evaluation import (
@@ -19,8 +18,9 @@ from azjax.evaluation import (
     search_player,
     start_memory,
 )
-from azjax.networks import Network
+from azjax.networks import Network, NetworkOutput
 from azjax.search import advance, evaluators
+from azjax.search.reuse import by_node, follow
 
 TICTACTOE = azjax.games.make("tictactoe")
 KEY_SEED = 0
@@ -30,14 +30,14 @@ KEY_SEED = 0
 class FixedNetwork(Network):
     """The same logits and value everywhere: its variables."""
 
-    def module(self, observation_shape, num_actions, rngs):
+    def init(self, key, game):
         raise NotImplementedError
 
     def apply(self, variables, observations, train):
         assert not train
         batch = len(observations)
-        logits, value = variables
-        return jnp.tile(logits[None], (batch, 1)), jnp.full(batch, value), variables
+        logits, value = variables["logits"], variables["value"]
+        return NetworkOutput(jnp.tile(logits[None], (batch, 1)), jnp.full(batch, value)), variables
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_the_optimal_player_moves_at_random_where_the_start_does_not_lead(soluti
 
 def test_the_network_player_takes_the_largest_legal_prior_at_temperature_0(states):
     logits = jnp.array([9.0, 8, 1, 7, 6, 3, 2, 0, 0])
-    player = network_player(TICTACTOE, FixedNetwork(), (logits, 0.25))
+    player = network_player(TICTACTOE, FixedNetwork(), {"logits": logits, "value": 0.25})
     probabilities, value, _ = choose(player, jax.random.key(KEY_SEED), states)
     assert probabilities[0].tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0]
     assert probabilities[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0]
@@ -94,7 +94,7 @@ def test_the_network_player_takes_the_largest_legal_prior_at_temperature_0(state
 
 def test_the_network_player_is_the_softmax_over_legal_moves_at_temperature_1_and_uniform_at_infinity(states):
     weights = np.array([9.0, 8, 1, 7, 6, 3, 2, 4, 6])
-    variables = (jnp.log(jnp.asarray(weights, jnp.float32)), 0.0)
+    variables = {"logits": jnp.log(jnp.asarray(weights, jnp.float32)), "value": 0.0}
     legal = np.array([0, 0, 1, 0, 0, 1, 1, 1, 1])
     for temperature, expected in ((1.0, weights * legal / 16), (0.5, weights**2 * legal / 66), (np.inf, legal / 5)):
         player = network_player(TICTACTOE, FixedNetwork(), variables, temperature=temperature)
@@ -105,7 +105,7 @@ def test_the_network_player_is_the_softmax_over_legal_moves_at_temperature_1_and
 
 def test_a_negative_temperature_is_refused():
     with pytest.raises(ValueError, match=r"temperature must be 0 or more, got -0\.5"):
-        network_player(TICTACTOE, FixedNetwork(), None, temperature=-0.5)
+        network_player(TICTACTOE, FixedNetwork(), {}, temperature=-0.5)
 
 
 def test_the_search_player_plays_the_win_that_it_finds(states):
@@ -164,7 +164,7 @@ def test_a_memory_is_dropped_in_the_games_where_it_leaves_no_room_for_the_next_s
 def test_a_move_is_drawn_by_its_probability_and_never_without_one(states):
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 4000, axis=0), states)
     weights = jnp.array([9.0, 8, 1, 7, 6, 0, 2, 4, 1])
-    player = network_player(TICTACTOE, FixedNetwork(), (jnp.log(weights), 0.0), temperature=1.0)
+    player = network_player(TICTACTOE, FixedNetwork(), {"logits": jnp.log(weights), "value": 0.0}, temperature=1.0)
     actions, (probabilities, _, _), _ = act(player, jax.random.key(KEY_SEED), many)
     drawn = np.bincount(np.asarray(actions[:4000]), minlength=9)
     np.testing.assert_allclose(probabilities[0], np.array([0, 0, 1, 0, 0, 0, 2, 4, 1]) / 8, rtol=1e-5)

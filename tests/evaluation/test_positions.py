@@ -21,7 +21,7 @@ def test_a_packed_state_is_unpacked_leaf_by_leaf(solution_of):
         np.testing.assert_array_equal(leaf, again)
 
 
-def test_the_rewards_are_no_part_of_the_identity_and_every_other_leaf_is():
+def test_the_key_depends_on_every_leaf_but_the_rewards():
     state = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.init(jax.random.key(0)))
     empty, stone = state.stones[0], jnp.array([1], jnp.uint32)
 
@@ -58,15 +58,15 @@ def test_different_positions_under_one_key_are_refused():
     assert same.size == 1
 
 
-def test_batches_have_one_size_and_the_last_row_fills_up():
+def test_batches_have_one_size_and_the_last_state_is_the_padding():
     states = TICTACTOE.init(jax.random.key(0))
-    states = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * 5), states)
-    states = dataclasses.replace(states, current_player=np.arange(5))
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 5), states)
+    states = dataclasses.replace(states, current_player=jnp.arange(5))
     pieces = [(size, piece.current_player.tolist()) for size, piece in positions.batches(states, 2)]
     assert pieces == [(2, [0, 1]), (2, [2, 3]), (1, [4, 4])]
 
 
-def test_small_pieces_merged_often_find_the_same_graph(monkeypatch, solution_of):
+def test_small_batches_merged_often_find_the_same_graph(monkeypatch, solution_of):
     game = azjax.games.make("mnk", columns=3, rows=2, in_a_row=3)
     whole = solution_of(game)
     monkeypatch.setattr(positions, "_CHILDREN_PER_CALL", 42)

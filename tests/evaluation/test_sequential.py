@@ -20,7 +20,7 @@ def stopped(test: SequentialTest, played: np.ndarray, step: int = 20) -> float |
 
 
 def test_the_bounds_are_walds():
-    test = SequentialTest(0, 10, alpha=0.05, beta=0.1)
+    test = SequentialTest(0.0, 10.0, alpha=0.05, beta=0.1)
     assert test.bounds == (pytest.approx(math.log(0.1 / 0.95)), pytest.approx(math.log(0.9 / 0.05)))
 
 
@@ -30,20 +30,20 @@ def test_the_ratio_is_that_of_normal_scores_where_there_are_many():
     # With mean s, s0, s1 and variance v of a pair's score: n (s1 - s0) (2 s - s0 - s1) / 2 v.
     s0, s1 = (1 / (1 + 10 ** (-elo / 400)) for elo in (0, 10))
     expected = len(pairs) * (s1 - s0) * (2 * pairs.mean() - s0 - s1) / (2 * pairs.var())
-    assert SequentialTest(0, 10).log_likelihood_ratio(played) == pytest.approx(expected, rel=0.02)
+    assert SequentialTest(0.0, 10.0).log_likelihood_ratio(played) == pytest.approx(expected, rel=0.02)
 
 
 def test_pairs_show_the_stronger_player_where_the_first_mover_wins():
     # The first mover wins, except in one pair of ten: single games look like coin tosses, pairs do not.
     one_sided = [1.0, -1.0] * 9 + [1.0, 1.0]
-    test = SequentialTest(0, 20)
+    test = SequentialTest(0.0, 20.0)
     assert test.accepted(one_sided * 40) == 20
     alike = test.log_likelihood_ratio(sorted(one_sided) * 40)
     assert test.log_likelihood_ratio(one_sided * 40) > 2 * alike
 
 
 def test_error_rates_are_within_alpha_and_beta():
-    generator, test = np.random.default_rng(1), SequentialTest(0, 100)
+    generator, test = np.random.default_rng(1), SequentialTest(0.0, 100.0)
     for elo in (0, 100):
         accepted = [stopped(test, rewards(elo, 0.3, 2000, generator)) for _ in range(200)]
         # 5% of 200, and three standard deviations.
