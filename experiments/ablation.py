@@ -1,7 +1,7 @@
 """Which parts of the learning loop help, at equal network evaluations?
 
 Tic-tac-toe, where mistakes are counted over all 4,520 unfinished positions. Each variant changes one thing of the
-base (PUCT, 16 simulations, symmetries, 16 optimiser steps for 2,048 positions played) and is trained from self-play
+base (PUCT, 16 simulations, symmetries, 16 optimizer steps for 2,048 positions played) and is trained from self-play
 with a few seeds until its searches have asked the network as often as all others.
 
     python experiments/ablation.py
@@ -24,11 +24,11 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from scipy import stats
 from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
+from azjax.report.intervals import Interval
 from azjax.training import Config, Hyper, init, make_iteration
 
 BASE = Config(
@@ -64,9 +64,9 @@ GROUPS: dict[str, dict[str, Config]] = {
     "targets": {
         "proven values": BASE.replace(solver=True),
         "half root value": BASE.replace(root_value_fraction=0.5),
-        "averaged weights": BASE.replace(average_decay=0.99),
+        "averaged weights": BASE.replace(ema_decay=0.99),
     },
-    "replay": {f"{updates} optimiser steps": BASE.replace(updates_per_iteration=updates) for updates in (4, 64)},
+    "replay": {f"{updates} optimizer steps": BASE.replace(updates_per_iteration=updates) for updates in (4, 64)},
 }
 BASE_NAME = "PUCT, 16 simulations"
 
@@ -135,7 +135,7 @@ def train_all(config: Config, evaluations: int, seeds: int, points: int, solutio
         return jax.lax.map(train, states)
 
     iterations = round(evaluations / evaluations_per_iteration(config))
-    network, states, done, curve = config.make_network(), begin(jnp.arange(seeds)), 0, []
+    network, states, done, curve = config.make_network(game), begin(jnp.arange(seeds)), 0, []
     seconds = 0.0
     for point in range(1, points + 1):
         until = round(iterations * point / points)
@@ -145,7 +145,7 @@ def train_all(config: Config, evaluations: int, seeds: int, points: int, solutio
         done = until
         counts = []
         for seed in range(seeds):
-            variables = jax.tree.map(lambda leaf: leaf[seed], states.averaged)
+            variables = jax.tree.map(lambda leaf: leaf[seed], states.ema)
             table = tabulate(network_player(game, network, variables), solution, jax.random.key(0))
             counts.append(mistakes(solution, table).count)
         curve.append({"evaluations": round(done * evaluations_per_iteration(config)), "mistakes": counts})
@@ -160,8 +160,8 @@ def train_all(config: Config, evaluations: int, seeds: int, points: int, solutio
 
 def interval(counts: list[float]) -> tuple[float, float]:
     """The mean, and half of its 95% interval by Student's t."""
-    half = stats.t.ppf(0.975, len(counts) - 1) * np.std(counts, ddof=1) / np.sqrt(len(counts)) if counts[1:] else np.nan
-    return float(np.mean(counts)), float(half)
+    student = Interval.of(counts)
+    return student.mean, student.high - student.mean
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

@@ -17,7 +17,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Interval":
+    def of(cls, values: Sequence[float | int]) -> "Interval":
         """The interval of the mean of independent values, at least one."""
         mean, count = float(np.mean(values)), len(values)
         if count < 2:
