@@ -1,21 +1,21 @@
-"""The errors that are for users. Commands tell them in one line; any other error is a bug and keeps its traceback."""
+"""Errors that a user can act on. Commands print them in one line; any other error is a bug and keeps its traceback."""
 
 
 class AzjaxError(Exception):
-    """Base of the errors whose message a user can act on."""
+    """The base of all errors below."""
 
 
 class InputError(AzjaxError, ValueError):
-    """Bad input: an unknown name, a value out of range, a malformed text. The message names what is allowed."""
+    """Bad input: an unknown name, a value out of range, a malformed text. The message says what is allowed."""
 
 
 class FileError(AzjaxError, OSError):
-    """A file that cannot be read or written."""
+    """A file cannot be read or written."""
 
 
 class RunError(AzjaxError, RuntimeError):
-    """A run folder that cannot be used, or a checkpoint that cannot be trusted."""
+    """A run cannot begin or continue: its folder cannot be used, or its checkpoints are damaged."""
 
 
 class SettingsError(RunError):
-    """Settings that cannot be trained: too much memory, or updates without a finite gradient."""
+    """The settings of a run cannot be trained: too little memory, or updates without a finite gradient."""

@@ -6,13 +6,14 @@ import functools
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
+from jaxtyping import Float32
 from rich.console import Console
 
 from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
@@ -30,7 +31,7 @@ from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, des
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState
 from azjax.training.learner import skipped_batch
-from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,20 +124,15 @@ def train_runs(
     console: Console | None,
     loss_terms: tuple[LossTerm, ...],
 ) -> list[TrainResult]:
-    """Trains the runs of one program; see `train`.
+    """Trains the runs of one program; the arguments that are not listed are those of `train`.
 
     Args:
       game: the game to learn.
       compiled_run: the program.
       configs: the configuration of each run; they differ in the seed and in `hyper` alone.
       folders: the folder of each run.
-      seeds: as `compiled_run.begin` takes them.
+      seeds: for `compiled_run.begin`.
       hyper: likewise.
-      resume: see `train`.
-      accept_changes: see `train`.
-      tensorboard: see `train`.
-      console: see `train`.
-      loss_terms: see `train`.
     """
     config, mesh = configs[0], compiled_run.mesh
     seeds, hyper = shard(mesh, WHOLE, seeds), shard(mesh, WHOLE, hyper)
@@ -164,7 +160,7 @@ def train_runs(
                 # Another process may have trained there since the first check.
                 changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
                 if changes:
-                    warnings.warn(f"{run.folder} was made with {changes}; going on with what is asked", stacklevel=2)
+                    warnings.warn(f"{run.folder} was made with {changes}; going on with the requested values", stacklevel=2)
             start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
             if start < config.iterations:
                 with console.status("compiling"):
@@ -318,7 +314,7 @@ class _Loop:
         )
 
 
-def _rows(metrics: Metrics, count: int) -> list[dict[str, float]]:
+def _rows(metrics: Mapping[str, Float32[np.ndarray, "*P"]], count: int) -> list[dict[str, float]]:
     """One row for each run, from metrics of shape [], or [P] in a population."""
     columns = {name: np.reshape(value, count) for name, value in metrics.items()}
     return [{name: float(column[index]) for name, column in columns.items()} for index in range(count)]

@@ -141,7 +141,7 @@ def _free_in_group(folder: Path, limit: str, usage: str, reclaimable: str) -> fl
     try:
         left = int((folder / limit).read_text()) - int((folder / usage).read_text())
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return left + int(stat.get(reclaimable, 0))  # cached files can be evicted
+        return float(left + int(stat.get(reclaimable, 0)))  # cached files can be evicted
     except (OSError, ValueError):  # no such group, or no limit
         return float("inf")
 

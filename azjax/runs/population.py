@@ -84,22 +84,17 @@ def train_population(
     the bit, except that a loss in its metrics may differ in the last bit. Elsewhere the members share every operation
     (`jax.vmap`) and equal the run alone up to rounding, until a rounding difference changes a move.
 
+    The arguments and errors that are not listed are those of `train`.
+
     Args:
       game: the game to learn.
       configs: the configuration of each member; see `members_of`.
       folders: the run folder of each member.
-      resume: see `train`.
-      accept_changes: see `train`.
-      tensorboard: see `train`.
-      console: see `train`.
       devices: number of devices over which the members are split, or `all`.
-      loss_terms: see `train`.
 
     Raises:
-      RunError: see `train`.
-      SettingsError: see `train`; skipped updates stop training only if they are skipped in all members.
-      FileError: see `train`.
-      InputError: see `train`; or the configurations differ in more than the seed and `hyper`.
+      SettingsError: as `train`, but skipped updates stop training only if all members skip them.
+      InputError: as `train`, or the configurations differ in more than the seed and `hyper`.
     """
     config = configs[0]
     if any(dataclasses.replace(each, seed=config.seed, hyper=config.hyper) != config for each in configs):

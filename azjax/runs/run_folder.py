@@ -185,7 +185,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
     changes = "; ".join(f"{name} = {was}, requested {now}" for name, (was, now) in differences.items())
     if differences.keys() - _NEEDS_NO_CONSENT and not accept_changes:
         raise RunError(
-            f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with what is requested"
+            f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with the requested values"
         )
     return changes
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Float32, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, PRNGKeyArray, PyTree
 
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
@@ -61,7 +61,7 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
         return self_play(game, network, config, state.variables, hyper, key, state.games)
 
     @jax.jit
-    def learn(state: TrainState) -> tuple[Learner, Metrics]:
+    def learn(state: TrainState) -> PyTree:
         ready = count_ready(state.replay)
 
         def step(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:

@@ -179,7 +179,7 @@ class Trials:
         try:
             attempt.trial.set_user_attr(VALUES, attempt.values)
             attempt.trial.report(float(np.mean(by_seed)), rung)
-            return rung < self.study.budget.rungs and attempt.trial.should_prune()
+            return rung < self.study.budget.rungs and bool(attempt.trial.should_prune())
         except UpdateFinishedTrialError as error:
             raise LeaseExpired from error
 

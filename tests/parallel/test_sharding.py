@@ -43,7 +43,7 @@ def test_one_two_and_eight_devices_learn_alike_and_a_checkpoint_of_eight_goes_on
     for count in (2, 8):
         assert_alike(runs[1], runs[count])
     config = SMALL.replace(**SIZES, **changes)
-    with pytest.warns(UserWarning, match="was made with devices = 8, asked for 1; going on with what is asked"):
+    with pytest.warns(UserWarning, match="was made with devices = 8, requested 1; going on with the requested values"):
         train(make(GAME), config.replace(iterations=6), tmp_path / "8", resume=True)
     train(make(GAME), config.replace(iterations=6), tmp_path / "1", resume=True)
     assert_alike(rows(tmp_path / "1"), rows(tmp_path / "8"))

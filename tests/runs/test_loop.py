@@ -108,7 +108,7 @@ def test_all_changes_are_named_and_can_be_accepted(straight, tmp_path):
     with pytest.raises(RunError, match=message + r"; nothing was changed; --accept-changes goes on"):
         train(GAME, changed, folder, resume=True)
     assert (folder / "config.json").read_bytes() == before
-    with pytest.warns(UserWarning, match=message + "; going on with what is requested"):
+    with pytest.warns(UserWarning, match=message + "; going on with the requested values"):
         train(GAME, changed, folder, resume=True, accept_changes=True)
     assert load_run(folder) == (GAME, changed)
 

@@ -1,5 +1,6 @@
 import dataclasses
 import types
+from unittest import mock
 
 import jax
 import pytest
@@ -43,7 +44,8 @@ def test_temporary_arrays_are_those_of_xla_and_donated_arrays_count_once():
         alias_size_in_bytes=3_002_000_000,
         temp_size_in_bytes=1_000_000,
     )
-    need = NEED.with_temporary(types.SimpleNamespace(memory_analysis=lambda: analysis))
+    compiled = mock.Mock(jax.stages.Compiled, memory_analysis=lambda: analysis)
+    need = NEED.with_temporary(compiled)
     assert need.total == 3_003_000_100
     assert need.temporary == 999_600
 

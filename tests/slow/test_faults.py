@@ -139,7 +139,7 @@ def test_changes_are_refused_and_accepted_by_the_command(tmp_path):
     line = _refused(folder, "--c-puct=2.5")
     assert line == (
         f"azjax: {folder} was made with c_puct = 1.25, requested 2.5; nothing was changed; "
-        "--accept-changes goes on with what is requested\n"
+        "--accept-changes goes on with the requested values\n"
     )
     train_to_the_end("connect2", folder, [*OPTIONS, "--iterations=6", "--c-puct=2.5", "--accept-changes"])
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 6

@@ -88,6 +88,6 @@ def test_a_run_of_two_processes_continues_in_one(straight, tmp_path):
         train_command(GAME, folder, sizes, TRAIN), capture_output=True, text=True, timeout=TIMEOUT_SECONDS
     )
     assert done.returncode == 0, done.stderr
-    assert "was made with devices = 2, requested 1; going on with what is requested" in done.stderr
+    assert "was made with devices = 2, requested 1; going on with the requested values" in done.stderr
     for ours, theirs in zip(rows(folder), rows(straight), strict=False):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
