@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, PRNGKeyArray, PyTree, UInt32
 
 from azjax.core.bits import mix
+from azjax.core.pytree import replace_fields
 from azjax.games.game import AnyGame, Game, State
 
 
@@ -25,7 +26,7 @@ class peaked:
     ) -> tuple[Float32[Array, "B A"], Float32[Array, "B"]]:
         del params, key
         batch = states.terminated.shape[0]
-        leaves = jax.tree.leaves(dataclasses.replace(states, rewards=None))  # type: ignore[type-var]
+        leaves = jax.tree.leaves(replace_fields(states, rewards=None))
         words = jnp.concatenate([leaf.reshape(batch, -1).astype(jnp.uint32).T for leaf in leaves])
         # A loop, since the unrolled chain of some twenty words takes XLA a minute to compile inside a search.
         start = jnp.zeros(batch, jnp.uint32)

@@ -50,6 +50,17 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     return frozen
 
 
+def replace_fields(value: _T, **changes: Any) -> _T:
+    """`dataclasses.replace` for a pytree dataclass whose leaves need not have the types of its fields.
+
+    Such as NumPy arrays on the host, or None for a leaf that is left out.
+    """
+    replaced = object.__new__(type(value))
+    content = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+    replaced.__dict__.update(content | changes)
+    return replaced
+
+
 def is_concrete(tree: Any) -> bool:
     """Whether every leaf is an array that holds values: not traced, not deleted, not a shape alone."""
     return all(

@@ -1,4 +1,4 @@
-"""`check_game`: tests the laws of the contract, and of the protocols that a game fulfills, on positions of random games.
+"""`check_game`: tests the laws of the contract and of the protocols that a game fulfills, on random games.
 
 Axis letters: `B` states, `A` actions, `K` slots, `S` symmetries.
 """
@@ -240,7 +240,9 @@ def _check_numbers(game: NumberedGame[S], states: S) -> None:
     _hold_each(numbers < game.num_position_numbers, "position numbers are below num_position_numbers", states)
     again = jax.device_get(jax.jit(jax.vmap(game.from_position_number))(numbers))
     _hold_each(
-        states.terminated | _same_position(again, states), "from_position_number(position_number(state)) is state", states
+        states.terminated | _same_position(again, states),
+        "from_position_number(position_number(state)) is state",
+        states,
     )
     _hold_each((again.rewards == 0).all(1), "from_position_number has zero rewards", states)
 
@@ -320,7 +322,9 @@ def _check_editing(game: Any, state: State, rng: np.random.Generator) -> None:
     piece = int(rng.integers(len(game.piece_names)))
     once = game.with_piece(state, square, piece)
     twice = game.with_piece(once, square, piece)
-    _hold(game.to_text(once) == game.to_text(twice), "placing a piece twice is the same as once", (state, square, piece))
+    _hold(
+        game.to_text(once) == game.to_text(twice), "placing a piece twice is the same as once", (state, square, piece)
+    )
 
 
 def _check_picture(game: Any, state: State) -> None:

@@ -83,8 +83,8 @@ class ConnectFour(Mnk):
 
     def _uncovered(self, text: str) -> Bool[np.ndarray, "cells"]:
         occupied = super()._uncovered(text)
-        covered: Bool[np.ndarray, "cells"] = np.concatenate([np.zeros(self.columns, bool), occupied[: -self.columns]])
-        uncovered: Bool[np.ndarray, "cells"] = occupied & ~covered
+        covered: Bool[np.ndarray, cells] = np.concatenate([np.zeros(self.columns, bool), occupied[: -self.columns]])
+        uncovered: Bool[np.ndarray, cells] = occupied & ~covered
         return uncovered
 
     def _after_moves(self, moves: str) -> MnkState:

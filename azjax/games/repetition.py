@@ -57,6 +57,7 @@ def _probe(history: History, key: UInt32[Array, "2"]) -> tuple[Bool[Array, ""], 
 
     The loop carries the table and returns it, so that XLA writes to it in place afterwards.
     """
+
     def searching(carry: _Carry) -> Array:
         return carry[0]
 

@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -251,8 +250,14 @@ class PlainSantorini(Game[SantoriniState]):
             return jnp.sum(self.grid.unpack(words)[:, None] << turned_bits[None], axis=-1, dtype=jnp.uint32)
 
         boards = (state.at_least_1, state.at_least_2, state.at_least_3, state.domes, state.own, state.other)
+        at_least_1, at_least_2, at_least_3, domes, own, other = turn(jnp.stack(boards))
         states = SantoriniState(
-            *turn(jnp.stack(boards)),
+            at_least_1=at_least_1,
+            at_least_2=at_least_2,
+            at_least_3=at_least_3,
+            domes=domes,
+            own=own,
+            other=other,
             current_player=jnp.broadcast_to(state.current_player, num_symmetries),
             terminated=jnp.broadcast_to(state.terminated, num_symmetries),
             rewards=jnp.broadcast_to(state.rewards, (num_symmetries, 2)),

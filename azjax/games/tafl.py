@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
 
 from azjax.core.bitboard import any_of, both
 from azjax.core.errors import InputError

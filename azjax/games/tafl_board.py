@@ -128,7 +128,9 @@ class Grid:
             index += 1
         return cells
 
-    def read_move(self, board: Board, attacking: _Flags, action: Int32[Array, ""]) -> tuple[Bits, Bits, Bool[Array, ""]]:
+    def read_move(
+        self, board: Board, attacking: _Flags, action: Int32[Array, ""]
+    ) -> tuple[Bits, Bits, Bool[Array, ""]]:
         """The squares, one bit each, that an action leaves and reaches, and whether it is legal."""
         reach, size, words = self.reach, self.size, self.words
         in_range = (action >= 0) & (action < self.size**2 * 4 * reach)
@@ -278,14 +280,14 @@ class Grid:
         chosen = jnp.where(way < 2 * reach, vertical[:, None], horizontal[:, None])
         return materialize(chosen >> (way % (2 * reach)) & np.uint32(1) == 1).reshape(-1)
 
-    def slots(
-        self, board: Board, attacking: _Flags, most_pieces: int
-    ) -> tuple[Int32[Array, "K"], Bool[Array, "K"]]:
+    def slots(self, board: Board, attacking: _Flags, most_pieces: int) -> tuple[Int32[Array, "K"], Bool[Array, "K"]]:
         """The compact table of legal actions.
 
         A slot is a column or a row, one of the other squares of it, and the piece (`most_pieces`) that goes there.
         """
-        table: tuple[Array, Array] = batch_last(functools.partial(self._slots, most_pieces=most_pieces))(board, attacking)
+        table: tuple[Array, Array] = batch_last(functools.partial(self._slots, most_pieces=most_pieces))(
+            board, attacking
+        )
         return table
 
     def _slots(

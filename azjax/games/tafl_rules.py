@@ -16,7 +16,7 @@ from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, toggle, union, without
 from azjax.core.bits import hash_words
 from azjax.core.errors import InputError
-from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
 from azjax.core.xla import materialize
 from azjax.games.game import Game
 from azjax.games.protocols import RepetitionGame
@@ -288,7 +288,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         return jnp.stack(self._key(state.board, state.current_player) if state.key is None else state.key)
 
     def without_history(self, state: TaflState) -> TaflState:
-        return dataclasses.replace(state, past=None)
+        return replace_fields(state, past=None)
 
     def earlier_positions(self, state: TaflState) -> History | None:
         return state.past
@@ -333,7 +333,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         return jnp.sum(pieces * np.array([[1, 2, 3]], np.int32), axis=1, dtype=jnp.int32)
 
     def observe(self, state: TaflState) -> Float32[Array, "size size planes"]:
-        """For each board, newest first: mover's pawns, mover's king, other's pawns, other's king; last, 1 for attackers.
+        """For each board, newest first: mover's pawns and king, the other's pawns and king; last, 1 for attackers.
 
         Older boards are from the view of the present mover (Silver et al. 2017, Methods, "Neural network
         architecture").

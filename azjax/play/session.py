@@ -4,12 +4,11 @@ A question holds the whole game, as its start and its actions. The session keeps
 """
 
 import collections
-import dataclasses
 import functools
 import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import TypeAlias, TypeGuard
 
 import jax
 import numpy as np
@@ -17,6 +16,7 @@ from jaxtyping import Float32
 
 from azjax.agents import NUM_SIMULATIONS
 from azjax.core.errors import InputError
+from azjax.core.pytree import replace_fields
 from azjax.evaluation import GameRecord, Player, act, choose
 from azjax.evaluation.host_games import host_step, text_game
 from azjax.games.game import AnyGame, State
@@ -163,7 +163,7 @@ class PlaySession:
             state = game.with_piece(state, square, piece)
         text, problem = rules.to_text(state), None
         if mover is not None:
-            other: State = dataclasses.replace(cast(Any, state), current_player=np.int32(mover))
+            other: State = replace_fields(state, current_player=np.int32(mover))
             # In some games the pieces decide who moves. The text is then the same.
             other_text = rules.to_text(other)
             state, text = (other, other_text) if other_text != text else (state, text)

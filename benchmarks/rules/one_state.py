@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.core.pytree import replace_fields
 from azjax.games.game import Game
 from azjax.games.protocols import without_history
 from azjax.search import alphazero_policy, evaluators
@@ -30,7 +31,7 @@ class HashedPosition:
     rows: int
 
     def __call__(self, state: Any) -> chex.Array:
-        position = dataclasses.replace(without_history(self.game, state), rewards=None)
+        position = replace_fields(without_history(self.game, state), rewards=None)
         words = jnp.concatenate([leaf.reshape(-1).astype(jnp.uint32) for leaf in jax.tree.leaves(position)])
         weights = np.random.default_rng(0).integers(1 << 32, size=words.size, dtype=np.uint32)
         return (jnp.sum(words * weights, dtype=jnp.uint32) >> 16) % self.rows

@@ -5,13 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import pytest
-from benchmarks.rules.table_game import TableGame
 
 import azjax.games
 from azjax.games import check_game
 from azjax.games.mnk import Mnk
 from azjax.games.santorini import Santorini
 from azjax.games.tafl import Tafl, TaflRules
+from benchmarks.rules.table_game import TableGame
 
 
 @pytest.mark.parametrize("name", azjax.games.available())

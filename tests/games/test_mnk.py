@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from benchmarks.rules.mnk import MnkRules
 
 import azjax.games
 from azjax.games.game import Game
 from azjax.games.mnk import Mnk
 from azjax.games.protocols import action_from_text
+from benchmarks.rules.mnk import MnkRules
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = [(3, 3, 3), (4, 1, 2), (1, 5, 3), (7, 4, 3), (4, 4, 3), (6, 6, 4), (15, 15, 5), (26, 2, 5), (2, 2, 1)]

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from benchmarks.rules.santorini import DIRECTIONS, SantoriniRules
 
 import azjax.games
+from azjax.core.pytree import replace_fields
 from azjax.evaluation import perft, solve
 from azjax.games.protocols import action_from_text, legal_texts
 from azjax.games.registry import options_of
 from azjax.games.santorini import Santorini
+from benchmarks.rules.santorini import DIRECTIONS, SantoriniRules
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2)]
@@ -272,7 +273,7 @@ def check_numbers(game, states):
     assert numbers.max() < game.num_position_numbers
     again = jax.device_get(jax.jit(jax.vmap(game.from_position_number))(numbers))
     assert not again.rewards.any()
-    chex.assert_trees_all_equal(dataclasses.replace(again, rewards=states.rewards), states, strict=True)
+    chex.assert_trees_all_equal(replace_fields(again, rewards=states.rewards), states, strict=True)
     return set(numbers.tolist())
 
 

@@ -5,10 +5,17 @@ import random
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
+import azjax.games
+from azjax.core.pytree import replace_fields
+from azjax.games.protocols import action_from_text, earlier_positions, legal_texts, without_history
+from azjax.games.registry import options_of
+from azjax.games.tafl import Tafl, TaflRules
 from benchmarks.rules.tafl import (
     DEFAULT,
     SEED000,
@@ -19,11 +26,6 @@ from benchmarks.rules.tafl import (
     move_text,
     squares_of,
 )
-
-import azjax.games
-from azjax.games.protocols import action_from_text, earlier_positions, legal_texts, without_history
-from azjax.games.registry import options_of
-from azjax.games.tafl import Tafl, TaflRules
 
 BATCH = 200  # every batch is filled up to it, so that a method of a game is compiled once
 QUICK = {"xla_backend_optimization_level": 0}  # compiling takes most of the time of these tests
@@ -456,7 +458,8 @@ def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(op
     ],
     ids=str,
 )
-def test_an_option_out_of_its_range_is_refused_with_the_choices(options, reasons):
+def test_an_option_out_of_its_range_is_refused_with_the_choices(options, reasons, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users, who check no types at run time
     with pytest.raises(ValueError, match=reasons[0]) as refusal:
         azjax.games.make("brandub", **options)
     for reason in reasons:
@@ -641,7 +644,7 @@ def test_an_action_that_is_not_legal_changes_nothing():
             chosen = actions[first : first + BATCH]
             following = jax.device_get(step(GAME, states, chosen))
             kept = np.ones(BATCH, bool)
-            boards = (jax.tree.leaves(dataclasses.replace(both, rewards=None)) for both in (states, following))
+            boards = (jax.tree.leaves(replace_fields(both, rewards=None)) for both in (states, following))
             for old, new in zip(*boards, strict=True):
                 kept &= (old == new).reshape(BATCH, -1).all(axis=1)
             same(kept[: len(chosen)], ~np.isin(chosen, legal))
