@@ -303,7 +303,7 @@ class BlockedEdges:
         num_others = jnp.sum(stays, axis=0, dtype=jnp.int32)
         used = jnp.concatenate([made, others < num_others[None]])
 
-        def blocks(rows: Shaped[Array, "..."], empty: float) -> Shaped[Array, "..."]:
+        def blocks(rows: Shaped[Array, "..."], empty: int | float) -> Shaped[Array, "..."]:
             moved = jnp.concatenate([take_rows(rows[:num_nodes], source), take_rows(rows[num_nodes:], other_source)])
             return jnp.where(used.reshape(*used.shape, *[1] * (rows.ndim - 2)), moved, jnp.asarray(empty, rows.dtype))
 

@@ -74,7 +74,7 @@ def search_within(
         done += chunk
 
 
-def _is_settled(result: SearchResult, left: float) -> bool:
+def _is_settled(result: SearchResult, left: int | float) -> bool:
     """Whether `left` more simulations cannot change the most visited action of any tree."""
     visits = np.sort(np.asarray(result.visits), axis=1)
     second = visits[:, -2] if visits.shape[1] > 1 else np.zeros(len(visits))

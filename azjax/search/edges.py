@@ -18,6 +18,7 @@ NO_CHILD = 0
 """In `child`: no edge leads to the root, so its number is free."""
 
 
+@runtime_checkable
 class NewEdge(Protocol):
     """An edge that is about to get its child, of R nodes."""
 

@@ -18,6 +18,7 @@ from azjax.games.game import AnyGame, State
 _Evaluation: TypeAlias = tuple[Float[Array, "B A"], Float[Array, "B"]]
 
 
+@runtime_checkable
 class _NetworkOutput(Protocol):
     @property
     def prior_logits(self) -> Float32[Array, "B A"]: ...

@@ -16,7 +16,7 @@ These functions are not jitted, as mctx's are not: call them inside a `jax.jit` 
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import chex
 import jax
@@ -36,6 +36,7 @@ from azjax.search.simulate import root_values, search_with_values
 from azjax.search.tree import RETURNS, ROOT, VISITS, Tree, root_statistics
 
 
+@runtime_checkable
 class RecurrentRoot(Protocol):
     """mctx's `RootFnOutput`."""
 
@@ -47,6 +48,7 @@ class RecurrentRoot(Protocol):
     def embedding(self) -> Any: ...
 
 
+@runtime_checkable
 class RecurrentOutput(Protocol):
     """mctx's `RecurrentFnOutput`."""
 

@@ -20,9 +20,10 @@ def _ask(evaluator, states, params=None, seed=0):
 
 
 @pytest.mark.parametrize("make_evaluator", [evaluators.uniform, evaluators.rollout, evaluators.random])
-def test_equal_games_share_one_evaluator(make_evaluator):
-    assert make_evaluator(make("tictactoe")) is make_evaluator(make("tictactoe"))
-    assert make_evaluator(make("tictactoe")) is not make_evaluator(make("connect2"))
+def test_evaluators_of_equal_games_are_equal(make_evaluator):
+    assert make_evaluator(make("tictactoe")) == make_evaluator(make("tictactoe"))
+    assert hash(make_evaluator(make("tictactoe"))) == hash(make_evaluator(make("tictactoe")))
+    assert make_evaluator(make("tictactoe")) != make_evaluator(make("connect2"))
 
 
 def test_uniform_knows_nothing():
