@@ -10,8 +10,8 @@ from azjax.core.errors import InputError
 from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
-from azjax.evaluation.seats import Contestant
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
 from azjax.games.game import AnyGame
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged

@@ -6,10 +6,10 @@
 - `line`: the protocol of docs/line_protocol.md, for every game.
 """
 
-from typing import Protocol, runtime_checkable
+import abc
 
 from azjax.core.errors import InputError
-from azjax.evaluation.engine_process import Answer, EngineError, EngineProcess
+from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.host_games import text_game
 from azjax.games.game import AnyGame, State
 from azjax.games.registry import options_of
@@ -19,144 +19,135 @@ SIDES = ("attackers", "defenders")
 BRANDUB_RULES = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
 
 
-@runtime_checkable
-class EngineProtocol(Protocol):
-    """The commands of a protocol. All methods may raise `EngineError`."""
+class EngineProtocol(abc.ABC):
+    """A conversation with one process about one game. All methods may raise `EngineError`."""
 
-    farewell: str
+    farewell = "quit"
 
-    def greet(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
-        """Opens the conversation, once per process.
+    def __init__(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
+        """`seconds`: for each answer."""
+        self.engine, self.game, self.seconds = engine, game, seconds
+
+    @abc.abstractmethod
+    def greet(self, seconds: float) -> None:
+        """Opens the conversation.
 
         Raises:
           InputError: the protocol does not cover the game.
         """
 
-    def new_game(self, engine: EngineProcess, game: AnyGame, start: str | None, seat: int, seconds: float) -> None:
+    @abc.abstractmethod
+    def new_game(self, start: str | None, seat: int) -> None:
         """Begins a game, in which the program plays `seat`, from a position (None for the game's own start).
 
         Raises:
           InputError: the protocol cannot describe the start.
         """
 
-    def play(self, engine: EngineProcess, game: AnyGame, move: str, mover: int, state: State, seconds: float) -> None:
+    @abc.abstractmethod
+    def play(self, move: str, mover: int, state: State) -> None:
         """Sends the opponent's move, and the state after it."""
 
-    def choose(self, engine: EngineProcess, seat: int, seconds: float) -> str:
+    @abc.abstractmethod
+    def choose(self, seat: int) -> str:
         """The program's move."""
 
+    def _move_after(self, head: str) -> str:
+        """The move in the first line `HEAD MOVE`; skips other lines, and raises on a line `error ...`."""
+        answer = self.engine.answer(self.seconds)
+        while True:
+            first, _, rest = answer.line().strip().partition(" ")
+            if first == head:
+                return rest.strip()
+            if first == "error":
+                raise EngineError(f"refusal to move: {rest.strip()}")
 
-class Gtp:
+
+class Gtp(EngineProtocol):
     """The Go Text Protocol."""
 
-    farewell = "quit"
+    def greet(self, seconds: float) -> None:
+        self._command("protocol_version", seconds)
 
-    def greet(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
-        del game
-        self._command(engine, "protocol_version", seconds)
-
-    def new_game(self, engine: EngineProcess, game: AnyGame, start: str | None, seat: int, seconds: float) -> None:
-        del game, seat
+    def new_game(self, start: str | None, seat: int) -> None:
         if start is not None:
             raise InputError(f"gtp has no command to begin at the position {start!r}")
-        self._command(engine, "clear_board", seconds)
+        self._command("clear_board", self.seconds)
 
-    def play(self, engine: EngineProcess, game: AnyGame, move: str, mover: int, state: State, seconds: float) -> None:
-        del game, state
-        self._command(engine, f"play {'bw'[mover]} {move}", seconds)
+    def play(self, move: str, mover: int, state: State) -> None:
+        self._command(f"play {'bw'[mover]} {move}", self.seconds)
 
-    def choose(self, engine: EngineProcess, seat: int, seconds: float) -> str:
-        return self._command(engine, f"genmove {'bw'[seat]}", seconds)
+    def choose(self, seat: int) -> str:
+        return self._command(f"genmove {'bw'[seat]}", self.seconds)
 
-    @staticmethod
-    def _command(engine: EngineProcess, command: str, seconds: float) -> str:
-        engine.send(command)
-        answer = engine.answer(seconds)
+    def _command(self, command: str, seconds: float) -> str:
+        self.engine.send(command)
+        answer = self.engine.answer(seconds)
         line = answer.line()
         while not line.startswith(("=", "?")):
             line = answer.line()
-        # An answer ends with an empty line.
-        rest = answer.line()
-        while rest.strip():
-            rest = answer.line()
+        while answer.line().strip():  # an answer ends with an empty line
+            pass
         text = line[1:].lstrip("0123456789").strip()
         if line.startswith("?"):
             raise EngineError(f"refusal of {command!r}: {text}")
         return text
 
 
-class OpenTafl:
+class OpenTafl(EngineProtocol):
     """The OpenTafl Engine Protocol, version of 2016; commands are not acknowledged."""
 
     farewell = "goodbye"
 
-    def greet(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
-        if game.name != "brandub":
-            raise InputError(f"opentafl is for brandub, not for {game.name}")
-        answer = engine.answer(seconds)
+    def greet(self, seconds: float) -> None:
+        if self.game.name != "brandub":
+            raise InputError(f"opentafl is for brandub, not for {self.game.name}")
+        answer = self.engine.answer(seconds)
         while answer.line().strip() != "hello":
             pass
 
-    def new_game(self, engine: EngineProcess, game: AnyGame, start: str | None, seat: int, seconds: float) -> None:
-        del game, seconds
-        engine.send(f"rules {BRANDUB_RULES}")
+    def new_game(self, start: str | None, seat: int) -> None:
+        self.engine.send(f"rules {BRANDUB_RULES}")
         if start is not None:
-            engine.send(f"position {position_record(start)}")
-        engine.send(f"side {SIDES[seat]}")
-        engine.send("start")
+            self.engine.send(f"position {position_record(start)}")
+        self.engine.send(f"side {SIDES[seat]}")
+        self.engine.send("start")
 
-    def play(self, engine: EngineProcess, game: AnyGame, move: str, mover: int, state: State, seconds: float) -> None:
-        del mover, seconds
-        engine.send(f"opponent-move {move} {position_record(text_game(game).to_text(state))}")
+    def play(self, move: str, mover: int, state: State) -> None:
+        self.engine.send(f"opponent-move {move} {position_record(text_game(self.game).to_text(state))}")
 
-    def choose(self, engine: EngineProcess, seat: int, seconds: float) -> str:
-        engine.send(f"play {SIDES[seat]}")
-        return _word_after(engine.answer(seconds), "move")
+    def choose(self, seat: int) -> str:
+        self.engine.send(f"play {SIDES[seat]}")
+        return self._move_after("move")
 
 
-class Line:
+class Line(EngineProtocol):
     """The protocol of docs/line_protocol.md: one line answers another."""
 
-    farewell = "quit"
+    def greet(self, seconds: float) -> None:
+        options = "".join(f" {name}={value}" for name, value in options_of(self.game).items())
+        for line in ("azjax 1", f"game {self.game.name}{options}"):
+            self._command(line, seconds)
 
-    def greet(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
-        self._send(engine, "azjax 1", seconds)
-        options = "".join(f" {name}={value}" for name, value in options_of(game).items())
-        self._send(engine, f"game {game.name}{options}", seconds)
+    def new_game(self, start: str | None, seat: int) -> None:
+        self._command(f"new {seat}" if start is None else f"new {seat} {start}", self.seconds)
 
-    def new_game(self, engine: EngineProcess, game: AnyGame, start: str | None, seat: int, seconds: float) -> None:
-        del game
-        self._send(engine, f"new {seat}" if start is None else f"new {seat} {start}", seconds)
+    def play(self, move: str, mover: int, state: State) -> None:
+        self._command(f"play {move}", self.seconds)
 
-    def play(self, engine: EngineProcess, game: AnyGame, move: str, mover: int, state: State, seconds: float) -> None:
-        del game, mover, state
-        self._send(engine, f"play {move}", seconds)
+    def choose(self, seat: int) -> str:
+        self.engine.send("go")
+        return self._move_after("move")
 
-    def choose(self, engine: EngineProcess, seat: int, seconds: float) -> str:
-        del seat
-        engine.send("go")
-        return _word_after(engine.answer(seconds), "move")
-
-    @staticmethod
-    def _send(engine: EngineProcess, line: str, seconds: float) -> None:
-        engine.send(line)
-        answer = engine.answer(seconds)
+    def _command(self, line: str, seconds: float) -> None:
+        self.engine.send(line)
+        answer = self.engine.answer(seconds)
         while (reply := answer.line().strip()) != "ok":
             if reply.startswith("error"):
                 raise EngineError(f"refusal of {line!r}: {reply.removeprefix('error').strip()}")
 
 
-ENGINE_PROTOCOLS: dict[str, EngineProtocol] = {"gtp": Gtp(), "opentafl": OpenTafl(), "line": Line()}
-
-
-def _word_after(answer: Answer, head: str) -> str:
-    """The move in the first line `HEAD MOVE`; skips other lines, and raises on a line `error ...`."""
-    while True:
-        first, _, rest = answer.line().strip().partition(" ")
-        if first == head:
-            return rest.strip()
-        if first == "error":
-            raise EngineError(f"refusal to move: {rest.strip()}")
+ENGINE_PROTOCOLS: dict[str, type[EngineProtocol]] = {"gtp": Gtp, "opentafl": OpenTafl, "line": Line}
 
 
 def position_record(text: str) -> str:

@@ -80,7 +80,8 @@ def _measure(solution: Solution, table: PlayerTable, progress: Progress) -> tupl
     states_by_ply, count_by_ply = [0] * solution.num_plies, [0.0] * solution.num_plies
     own_states, own_count = 0, 0.0
     errors = _ValueErrors()
-    reached = _starts(solution, 2)
+    reached = np.zeros((2, solution.num_rows), bool)  # positions of the games in which the player is player 0, 1
+    reached[:, solution.unfinished(0)] = True
     for ply, block in _blocks(solution, progress, "mistakes"):
         probabilities, values = table(block)
         errors.add(values, block.values)
@@ -101,21 +102,6 @@ def _measure(solution: Solution, table: PlayerTable, progress: Progress) -> tupl
         own_count=own_count,
     )
     return counts, errors
-
-
-def reachable_by(solution: Solution, table: PlayerTable, seat: int) -> Bool[np.ndarray, "R"]:
-    """The unfinished positions that can occur when `seat` (0 or 1) plays by the table, against any moves."""
-    reached: np.ndarray = _starts(solution, 1)[0]
-    for _, block in solution.blocks():
-        _reach(reached, block, table(block)[0], seat)
-    return reached
-
-
-def _starts(solution: Solution, number: int) -> Bool[np.ndarray, "number R"]:
-    """Masks of the start of the game alone."""
-    reached = np.zeros((number, solution.num_rows), bool)
-    reached[:, solution.unfinished(0)] = True
-    return reached
 
 
 def _reach(reached: Bool[np.ndarray, "R"], block: Block, probabilities: Float[np.ndarray, "B K"], seat: int) -> None:

@@ -10,13 +10,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
-import numpy as np
-from jaxtyping import Int, Int32, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation.engine_process import EngineError, EngineProcess
-from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
+from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS, EngineProtocol
 from azjax.evaluation.host_games import host_step, start_text
+from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 
@@ -49,8 +49,8 @@ class ExternalPlayer:
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, got {self.processes}")
 
-    def start(self, game: AnyGame) -> EngineProcess:
-        """A running process that has confirmed the protocol and the game.
+    def start(self, game: AnyGame) -> EngineProtocol:
+        """A conversation with a new process, which has confirmed the protocol and the game.
 
         Raises:
           RuntimeError: it could not be started, or does not know the protocol or the game.
@@ -58,84 +58,78 @@ class ExternalPlayer:
         engine = None
         try:
             engine = EngineProcess(self.command)
-            ENGINE_PROTOCOLS[self.protocol].greet(engine, game, max(self.seconds, _SECONDS_TO_START))
+            talk = ENGINE_PROTOCOLS[self.protocol](engine, game, self.seconds)
+            talk.greet(max(self.seconds, _SECONDS_TO_START))
         except (EngineError, ValueError) as error:
             if engine is not None:
                 engine.close()
             raise RuntimeError(f"{self.name} cannot play {game.name}: {error}") from None
-        return engine
+        return talk
 
 
 @dataclasses.dataclass
-class _Seat:
+class _Game:
     """One game of a program.
 
     Attributes:
       state: the last state that the program knows.
-      engine: None until the program is started.
+      talk: the conversation; None until the program is started.
       seat: 0 or 1.
       start: the start's text; None for the game's own.
       num_sent: actions that the program knows; -1 until it knows of the game.
     """
 
     state: State | None = None
-    engine: EngineProcess | None = None
+    talk: EngineProtocol | None = None
     seat: int = 0
     start: str | None = None
     num_sent: int = -1
 
 
-class ExternalSeats:
+class ExternalSeats(Seats):
     """A program's seats in games that are played side by side. `close` ends all processes."""
 
     def __init__(self, player: ExternalPlayer, game: AnyGame) -> None:
-        self._player, self._game, self._protocol = player, game, ENGINE_PROTOCOLS[player.protocol]
-        self._seats = [_Seat() for _ in range(player.processes)]
-        self._seats[0].engine = player.start(game)  # so that an error comes before the first game
+        self._player, self._game = player, game
+        self._games = [_Game() for _ in range(player.processes)]
+        self._games[0].talk = player.start(game)  # so that an error comes before the first game
 
-    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+    def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         """Begins new games, at most `processes`; the opening is sent together with the moves after it."""
-        del states
         for row, seat in enumerate(seats.tolist()):
             state = jax.tree.map(lambda leaf, row=row: leaf[row], starts)
-            self._seats[row] = _Seat(state, self._seats[row].engine, seat, start_text(self._game, state))
+            self._games[row] = _Game(state, self._games[row].talk, seat, start_text(self._game, state))
 
-    def choose(
-        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
-    ) -> Sequence[int | str]:
-        """The program's moves, or the reason why it loses a game.
+    def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
+        """The program's moves, or the reasons why it loses a game.
 
         Raises:
           RuntimeError: the program cannot be started again, or cannot begin at the start.
         """
-        del key, states
-        with concurrent.futures.ThreadPoolExecutor(len(self._seats)) as threads:
+        with concurrent.futures.ThreadPoolExecutor(len(self._games)) as threads:
             return list(threads.map(self._move, rows.tolist(), [played[row] for row in rows]))
-
-    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
-        """Does nothing: moves are sent before the program's next move."""
 
     def close(self) -> None:
         """Ends the processes."""
-        for seat in self._seats:
-            if seat.engine is not None:
-                seat.engine.close(self._protocol.farewell)
-                seat.engine = None
+        for game in self._games:
+            if game.talk is not None:
+                game.talk.engine.close(game.talk.farewell)
+                game.talk = None
 
-    def _move(self, row: int, played: Sequence[int]) -> int | str:
-        seat, game, protocol, seconds = self._seats[row], self._game, self._protocol, self._player.seconds
-        if seat.engine is None:
-            seat.engine = self._player.start(game)
+    def _move(self, row: int, played: Sequence[int]) -> Move:
+        seat, game = self._games[row], self._game
+        if seat.talk is None:
+            seat.talk = self._player.start(game)
         assert seat.state is not None
         try:
             if seat.num_sent < 0:
-                protocol.new_game(seat.engine, game, seat.start, seat.seat, seconds)
+                seat.talk.new_game(seat.start, seat.seat)
                 seat.num_sent = 0
             for action in played[seat.num_sent :]:
                 move, mover = action_to_text(game, seat.state, action), int(seat.state.current_player)
                 seat.state = host_step(game, seat.state, action)
-                protocol.play(seat.engine, game, move, mover, seat.state, seconds)
-            move = protocol.choose(seat.engine, seat.seat, seconds)
+                seat.talk.play(move, mover, seat.state)
+            move = seat.talk.choose(seat.seat)
             try:
                 action = action_from_text(game, seat.state, move)
             except ValueError:
@@ -143,8 +137,8 @@ class ExternalSeats:
         except ValueError as error:
             raise RuntimeError(f"{self._player.name} cannot play this game: {error}") from None
         except EngineError as error:
-            seat.engine.close()
-            seat.engine = None
+            seat.talk.engine.close()
+            seat.talk = None
             return str(error)
         seat.state, seat.num_sent = host_step(game, seat.state, action), len(played) + 1
         return action

@@ -19,14 +19,18 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import select_rows
-from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.external import ExternalPlayer, ExternalSeats
 from azjax.evaluation.host_games import host_step, random_openings, starts_of
-from azjax.evaluation.players import Policy, draw
-from azjax.evaluation.seats import Contestant, Seats, make_seats
+from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
+from azjax.evaluation.players import Player, Policy, draw
+from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
 from azjax.games.game import AnyGame, State
 
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
+Contestant = Player | ExternalPlayer | OpenSpielPlayer
+"""A player that can take part in a match."""
+
 _Games = tuple[State, Float32[Array, "G 2"], Int32[Array, "G"]]  # states, sums of rewards, plies
 
 
@@ -199,7 +203,7 @@ def play_match(
     with contextlib.ExitStack() as stack:
         sides: list[Seats] = []
         for player in players:
-            sides.append(make_seats(player, game))
+            sides.append(_seats_of(player, game))
             stack.callback(sides[-1].close)
         for number, begin in enumerate(range(0, num_games, batch_size)):
             games = np.arange(begin, min(begin + batch_size, num_games))
@@ -316,6 +320,12 @@ def make_device_match(
     return match
 
 
+def _seats_of(player: Contestant, game: AnyGame) -> Seats:
+    if isinstance(player, ExternalPlayer):
+        return ExternalSeats(player, game)
+    return OpenSpielSeats(player, game) if isinstance(player, OpenSpielPlayer) else PolicySeats(player)
+
+
 def _record(rewards: Iterable[float]) -> Record:
     signs = collections.Counter(np.sign(reward) for reward in rewards)
     return Record(signs[1], signs[0], signs[-1])
@@ -329,7 +339,7 @@ def _take(states: State, index: Int[np.ndarray, "n"]) -> State:
 def _play_batch(
     game: AnyGame,
     sides: Sequence[Seats],
-    seat: Int[np.ndarray, "G"],
+    seat: SeatNumbers,
     states: State,
     key: PRNGKeyArray,
     played: list[list[int]],

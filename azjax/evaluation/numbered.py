@@ -96,6 +96,11 @@ class Scores:
     before: UInt32[Array | np.ndarray, "W"]
     scores: Int8[Array | np.ndarray, "R"]
 
+    @classmethod
+    def of(cls, reached: UInt32[np.ndarray, "W"], scores: Int8[np.ndarray, "R"]) -> "Scores":
+        counts = np.bitwise_count(reached)
+        return cls(reached, np.cumsum(counts, dtype=np.uint32) - counts, scores)
+
     def find(self, numbers: UInt32[Array, "..."]) -> Int32[Array, "..."]:
         """The row of each number, `UNREACHABLE` where there is none."""
         at, bit = numbers >> jnp.uint32(5), numbers & jnp.uint32(31)
@@ -268,15 +273,9 @@ def solve_numbered(
     plies = plies_by_number[unfinished]
     reached = np.packbits(np.pad(unfinished, (0, -len(unfinished) % _WORD)), bitorder="little").view(np.uint32)
     del plies_by_number, unfinished
-    solution = NumberedSolution(game, make_table(reached, np.zeros(len(plies), np.int8)), plies, terminal)
+    solution = NumberedSolution(game, Scores.of(reached, np.zeros(len(plies), np.int8)), plies, terminal)
     _backward_induction(solution, progress)
     return solution
-
-
-def make_table(reached: UInt32[np.ndarray, "W"], scores: Int8[np.ndarray, "R"]) -> Scores:
-    """`Scores` with these fields."""
-    counts = np.bitwise_count(reached)
-    return Scores(reached, np.cumsum(counts, dtype=np.uint32) - counts, scores)
 
 
 def numbering(game: AnyGame) -> NumberedGame[Any]:
@@ -337,7 +336,7 @@ def _backward_induction(solution: NumberedSolution, progress: Progress) -> None:
 
 def _in_parallel(game: AnyGame, work: Callable[[np.ndarray], _T], items: np.ndarray) -> Iterator[_T]:
     """Yields the results of `work` on pieces of an array, one piece per core at a time."""
-    size = _batch_size(game)
+    size = max(1, BLOCK_CHILDREN // game.max_legal_actions)
     executor = ThreadPoolExecutor(os.cpu_count())
     try:
         yield from executor.map(work, (items[start : start + size] for start in range(0, len(items), size)))
@@ -345,13 +344,9 @@ def _in_parallel(game: AnyGame, work: Callable[[np.ndarray], _T], items: np.ndar
         executor.shutdown(cancel_futures=True)
 
 
-def _batch_size(game: AnyGame) -> int:
-    return max(1, BLOCK_CHILDREN // game.max_legal_actions)
-
-
 def _padded(game: AnyGame, numbers: UInt32[np.ndarray, "n"]) -> UInt32[np.ndarray, "B"]:
     """The numbers with the last one repeated, up to one of two lengths, so that two compilations serve."""
-    full = _batch_size(game)
+    full = max(1, BLOCK_CHILDREN // game.max_legal_actions)
     size = full if len(numbers) > full // _SMALL else max(1, full // _SMALL)
     return np.pad(numbers, (0, size - len(numbers)), mode="edge")
 

@@ -5,11 +5,11 @@ import importlib
 from collections.abc import Sequence
 
 import jax
-import numpy as np
-from jaxtyping import Int, Int32, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation.host_games import start_text
+from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.registry import options_of
 
@@ -41,7 +41,7 @@ class OpenSpielPlayer:
             raise InputError(f"{self.name}: the number must be at least 1, got {self.strength}")
 
 
-class OpenSpielSeats:
+class OpenSpielSeats(Seats):
     """A bot's seats in games side by side; it chooses its moves one after the other."""
 
     def __init__(self, player: OpenSpielPlayer, game: AnyGame) -> None:
@@ -70,30 +70,20 @@ class OpenSpielSeats:
             verbose=False,
         )
 
-    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+    def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         """Begins new games.
 
         Raises:
           RuntimeError: a start that is not the game's own.
         """
-        del states
         for row in range(len(seats)):
             text = start_text(self._game, jax.tree.map(lambda leaf, row=row: leaf[row], starts))
             if text is not None:
                 raise RuntimeError(f"{self._player.name} cannot begin at the position {text!r}")
 
-    def choose(
-        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
-    ) -> Sequence[int | str]:
+    def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """The bot's moves."""
-        del key, states
         return [self._move(played[row]) for row in rows]
-
-    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
-        """Does nothing: the bot replays the game before it moves."""
-
-    def close(self) -> None:
-        """Does nothing."""
 
     def _move(self, played: Sequence[int]) -> int:
         state = self._rules.new_initial_state()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int, Int32, PyTree, Shaped, UInt32, UInt64
+from jaxtyping import Array, Float32, Int, Int32, PyTree, Shaped, UInt32, UInt64
 
 from azjax.core.bits import hash_words
 from azjax.core.packing import Packing
@@ -137,19 +137,9 @@ def _padded_rows(total: int, size: int) -> Iterator[tuple[int, Int[np.ndarray, "
         yield min(size, total - start), np.minimum(np.arange(start, start + size), total - 1)
 
 
-_Expanded = tuple[
-    Int32[Array, "B K"],
-    Bool[Array, "B K"],
-    Float32[Array, "B K"],
-    UInt32[Array, "B K W"],
-    UInt32[Array, "B K"],
-    UInt32[Array, "B K"],
-]
-
-
 @functools.partial(jax.jit, static_argnums=0)
-def _expand(game: AnyGame, states: State) -> _Expanded:
-    """Actions, valid slots, the mover's rewards; of the children: packed states and the halves of their keys."""
+def _expand(game: AnyGame, states: State) -> tuple[Array, ...]:
+    """[B, K]: actions, valid, the mover's rewards; of the children: words [B, K, W] and the halves of their keys."""
     actions, valid = jax.vmap(game.legal_slots)(states)
     children = jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions)
     words = pack(flatten(children))

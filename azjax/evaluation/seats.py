@@ -3,77 +3,66 @@
 Axis letters: `G` games played side by side.
 """
 
+import abc
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Int32, PRNGKeyArray, PyTree
 
-from azjax.evaluation.external import ExternalPlayer, ExternalSeats
-from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, act, observe, start_memory
-from azjax.games.game import AnyGame, State
+from azjax.games.game import State
 
 _SMALLEST_BUCKET = 16
 
-Contestant = Player | ExternalPlayer | OpenSpielPlayer
-"""A player that can take part in a match."""
+Move: TypeAlias = int | str
+"""An action, or the reason why a player forfeits a game."""
+
+SeatNumbers: TypeAlias = Int[np.ndarray, "G"]
+"""0 where a player is player 0, 1 where it is player 1."""
+
+Rows: TypeAlias = Int[np.ndarray, "n"]
+"""The numbers of some of the games."""
 
 
-@runtime_checkable
-class Seats(Protocol):
+class Seats(abc.ABC):
     """The seats of one player, in one batch of games after another."""
 
-    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
+    @abc.abstractmethod
+    def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         """Begins G new games.
 
         Args:
-          seats: 0 where it is player 0.
+          seats: of the player.
           starts: NumPy leaves [G, ...]; the starts of the games.
           states: NumPy leaves [G, ...]; the positions after the opening.
         """
 
-    def choose(
-        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
-    ) -> Sequence[int | str]:
-        """The actions in the games `rows`, or why the player forfeits one; `played` are all past actions."""
+    @abc.abstractmethod
+    def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
+        """The player's moves in the games `rows`; `played` are all past actions, by game."""
 
-    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
+    def observe(self, actions: Int32[np.ndarray, "G"]) -> None:  # noqa: B027
         """Notes what was played in all games, by either player."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Releases what the seats hold."""
 
 
-def make_seats(player: Contestant, game: AnyGame) -> Seats:
-    """The player's seats.
-
-    Raises:
-      RuntimeError: a program or a bot that cannot play the game.
-    """
-    if isinstance(player, ExternalPlayer):
-        return ExternalSeats(player, game)
-    return OpenSpielSeats(player, game) if isinstance(player, OpenSpielPlayer) else _PolicySeats(player)
-
-
-class _PolicySeats:
+class PolicySeats(Seats):
     """The seats of a policy, which keeps its memory of all games on the device."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
         self._memory: PyTree = None
 
-    def begin(self, seats: Int[np.ndarray, "G"], starts: State, states: State) -> None:
-        del seats, starts
+    def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         self._memory = start_memory(self._player, states)
 
-    def choose(
-        self, key: PRNGKeyArray, states: State, rows: Int[np.ndarray, "n"], played: Sequence[Sequence[int]]
-    ) -> Sequence[int | str]:
+    def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """Pads the rows to a power of two, so that few sizes are compiled."""
-        del played
         bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
         padded = np.resize(rows, bucket)
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)

@@ -8,7 +8,7 @@ import numpy as np
 
 from azjax.core.errors import InputError
 from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
-from azjax.evaluation.numbered import NumberedSolution, make_table, numbering
+from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
 from azjax.evaluation.solution import Solution
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
@@ -59,7 +59,7 @@ def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolu
     own_game, manifest, arrays = load_archive(path, _KIND)
     if game not in (None, own_game):
         raise InputError(f"{path} is a solution of {own_game}, and not of {game}")
-    table = make_table(arrays["reached"], arrays["scores"])
+    table = Scores.of(arrays["reached"], arrays["scores"])
     solution = NumberedSolution(own_game, table, arrays["plies"], manifest["terminal"])
     same_numbers = numbering(own_game).num_position_numbers == manifest["position_numbers"]
     if not (same_numbers and solution.is_consistent()):

@@ -204,16 +204,9 @@ class _ReusingSearch(_AlphaZero):
     """A search whose memory is the tree below the moves that were played."""
 
     def start(self, params: PyTree, states: State) -> Tree:
-        tree = empty_tree(
-            self.game,
-            self.evaluator,
-            params,
-            states,
-            num_simulations=self.num_simulations,
-            leaves_per_step=self.leaves_per_step,
-            solver=self.solver,
-        )
-        return by_game(tree)
+        options: dict[str, Any] = {"leaves_per_step": self.leaves_per_step, "solver": self.solver}
+        simulations = self.num_simulations
+        return by_game(empty_tree(self.game, self.evaluator, params, states, num_simulations=simulations, **options))
 
     def think(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree) -> tuple[MoveChoice, Tree]:
         result = self.search(params, key, states, memory)
