@@ -1,8 +1,8 @@
 """What does the page look like?
 
-Serves the page of each game, goes to the position of `pictures.py`, has every move judged and the position analysed,
-and takes a picture in Chromium: in light colours, of Santorini in dark ones too, and of Brandub on a phone. About three
-minutes on 2 CPU cores; needs the extras `play` and `dev`, and Chromium.
+Serves the page of each game, goes to the position of `pictures.py`, reviews every move, analyzes the position and takes
+a picture in Chromium: in light colors, for Santorini in dark ones too, and for Brandub also on a phone. It takes about
+three minutes on 2 CPU cores and needs the extras `play` and `dev`, and Chromium.
 
     python experiments/page_pictures.py
 
@@ -42,7 +42,7 @@ def main(games: tuple[str, ...] = tuple(PLAYERS)) -> None:
     """Takes the pictures.
 
     Args:
-      games: of which.
+      games: the games to take pictures of, by their files.
     """
     from playwright.sync_api import sync_playwright
 
@@ -68,7 +68,7 @@ def main(games: tuple[str, ...] = tuple(PLAYERS)) -> None:
 
 @contextlib.contextmanager
 def served(player: list[str]) -> Iterator[str]:
-    """The address of a page on which a player plays."""
+    """Serves the page of a player and yields its address."""
     command = [str(Path(sys.executable).with_name("azjax")), "play", *player, "--web", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -79,7 +79,7 @@ def served(player: list[str]) -> Iterator[str]:
 
 
 def show(page: Any, actions: list[int]) -> None:
-    """The last position of a game, with what is known of it."""
+    """Shows the last position of a game with its review and analysis."""
     page.set_default_timeout(120_000)
     page.wait_for_function("shown !== null")
     page.select_option("#player1", "person")

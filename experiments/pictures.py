@@ -1,8 +1,8 @@
 """What does each game look like?
 
-Draws one position of each game, most with what a search of 1,000 random playouts thinks of it (on the large board it
-would take far more), one whole game of Connect Four as an animation, and a small search tree beside the arrays that
-hold it. About a minute on 2 CPU cores.
+Draws one position of each game, most with the policy of a search with 1,000 random rollouts (the large board would need
+far more), one game of Connect Four as an animation, and a small search tree with its arrays. It takes about a minute on
+2 CPU cores.
 
     python experiments/pictures.py
 
@@ -10,25 +10,24 @@ Writes docs/pictures/*.svg.
 """
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from jaxtyping import Float
 from study import COLOURS, DOCS, GREY, save_figure, wide_figure
 
 import azjax
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text
-from azjax.render.animation import animate
-from azjax.render.picture import svg
+from azjax.render import animate, svg
 from azjax.render.tree_nodes import NodeSummary, node_summaries
 
 PICTURES = DOCS / "pictures"
 NUM_SIMULATIONS = 1000
 
-# File, game, options, the moves from the start, and whether to search. The search itself played the longer games.
+# File, game, options, the moves from the start, and whether to search. The longer games were played by the search.
 SANTORINI = (
     "b4-a3^b4 b2-a2^b1 a3-a4^b4 d2-d3^d2 a4-a3^b3 a2-b2^c2 a3-a4^b5 b2-c1^b1 d4-c4^b3 d3-e2^d3 c4-d5^e4 c1-d2^c3 "
     "d5-e4^e3 e2-d3^c2 a4-a5^a4 d3-c2^b3 a5-a4^b3 c2-b1^a2 a4-b4^a5 d2-d1^c1"
@@ -36,7 +35,7 @@ SANTORINI = (
 BRANDUB = (
     "d2-c2 d5-b5 d6-g6 b5-c5 a4-a3 d3-e3 f4-f1 e4-e5 a3-a6 e5-e7 d7-d6 e7-c7 b4-b5 c7-c6 c2-c1 c5-e5 d6-f6 c6-b6 f6-c6"
 )
-POSITIONS: list[tuple[str, str, dict[str, Any], str, bool]] = [
+POSITIONS: list[tuple[str, str, dict[str, int], str, bool]] = [
     ("tictactoe", "tictactoe", {}, "a3 b2", True),
     ("connect2", "connect2", {}, "a1", True),
     ("connect_four", "connect_four", {}, "4 6 4 6 6 1 4 4 7 3 5", True),
@@ -61,8 +60,8 @@ def main() -> None:
     draw_arrays(PICTURES / "tree_and_arrays.svg")
 
 
-def play(game: Game, moves: str) -> tuple[list[Any], list[int]]:
-    """The positions and the actions of a game, from moves in the game's notation."""
+def play(game: AnyGame, moves: str) -> tuple[list[State], list[int]]:
+    """The positions and the actions of a game, given its moves in the game's notation."""
     states, actions = [game.init(jax.random.key(0))], []
     step = jax.jit(game.step)
     for move in moves.split():
@@ -71,8 +70,8 @@ def play(game: Game, moves: str) -> tuple[list[Any], list[int]]:
     return states, actions
 
 
-def search(game: Game, state: Any) -> np.ndarray:
-    """float [A]; the share of the simulations that each action got."""
+def search(game: AnyGame, state: State) -> Float[np.ndarray, "A"]:
+    """The share of the simulations of each action."""
     policy = jax.jit(azjax.alphazero_policy, static_argnames=("game", "evaluator", "num_simulations"))
     result = policy(
         None,
@@ -87,10 +86,10 @@ def search(game: Game, state: Any) -> np.ndarray:
 
 
 def draw_arrays(path: Path, num_simulations: int = 12) -> None:
-    """A tree of Connect-2, and the rows of its arrays."""
+    """A search tree of Connect-2 and the rows of its arrays."""
     game = azjax.make("connect2")
     states = jax.tree.map(lambda leaf: leaf[None], game.from_text("_X__"))
-    found = azjax.alphazero_policy(
+    result = azjax.alphazero_policy(
         None,
         jax.random.key(0),
         states,
@@ -98,13 +97,13 @@ def draw_arrays(path: Path, num_simulations: int = 12) -> None:
         evaluator=azjax.evaluators.rollout(game),
         num_simulations=num_simulations,
     )
-    nodes = node_summaries(found.tree)
+    nodes = node_summaries(result.tree)
     figure, (left, right) = wide_figure(2, height=4.4)
-    places = places_of(nodes)
+    points = layout(nodes)
     for node in nodes.values():
-        x, y = places[node.number]
+        x, y = points[node.number]
         if node.parent is not None and node.action is not None:
-            above = places[node.parent]
+            above = points[node.parent]
             left.plot([above[0], x], [above[1], y], color=GREY, zorder=1)
             move = game.action_to_text(nodes[node.parent].state, node.action)
             left.annotate(move, ((above[0] + x) / 2, (above[1] + y) / 2), fontsize=8, backgroundcolor="white")
@@ -137,22 +136,22 @@ def draw_arrays(path: Path, num_simulations: int = 12) -> None:
     save_figure(figure, path)
 
 
-def places_of(nodes: dict[int, NodeSummary]) -> dict[int, tuple[float, float]]:
-    """Where each node is drawn: above the middle of those below it."""
-    places: dict[int, tuple[float, float]] = {}
+def layout(nodes: dict[int, NodeSummary]) -> dict[int, tuple[float, float]]:
+    """The point (x, y) of each node: above the middle of its children."""
+    points: dict[int, tuple[float, float]] = {}
     leaves = 0
 
-    def place(node: NodeSummary) -> float:
+    def add(node: NodeSummary) -> float:
         nonlocal leaves
-        below = [place(nodes[child]) for child in sorted(node.children)]
+        below = [add(nodes[child]) for child in sorted(node.children)]
         if not below:
             leaves += 1
         x = (below[0] + below[-1]) / 2 if below else float(leaves)
-        places[node.number] = (x, -node.depth)
+        points[node.number] = (x, -node.depth)
         return x
 
-    place(nodes[0])
-    return places
+    add(nodes[0])
+    return points
 
 
 def write(file: str, picture: str) -> None:

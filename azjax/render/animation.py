@@ -1,6 +1,6 @@
 """A whole game as one animated SVG, or as slides to click through. Axis letter: `T` moves of the game.
 
-A shape that several positions share is written once, with its places and the times at which it is visible.
+A shape that several positions share is written once, with its offsets and the frames in which it is visible.
 """
 
 import dataclasses
@@ -109,29 +109,29 @@ class _Track:
 
     Attributes:
       layer: layer of the sheet.
-      shape: the shape as SVG, without its place.
-      places: place in each frame: "x y", "" for a shape without a place, or None while the shape is absent.
+      shape: the shape as SVG, without its offset.
+      offsets: its offset in each frame: "x y"; "" if it has none; None while the shape is absent.
     """
 
     layer: str
     shape: str
-    places: list[str | None]
+    offsets: list[str | None]
 
     def final_element(self) -> ElementTree.Element:
         """The shape as it is in the last frame."""
         element = ElementTree.fromstring(self.shape)
-        if self.filled_places()[-1]:
-            element.set("transform", f"translate({self.filled_places()[-1]})")
-        if self.places[-1] is None:
+        if self.filled_offsets()[-1]:
+            element.set("transform", f"translate({self.filled_offsets()[-1]})")
+        if self.offsets[-1] is None:
             element.set("opacity", "0")
         return element
 
-    def filled_places(self) -> list[str]:
-        """`places`, where an absent shape stays at its last place, or waits at its first one."""
+    def filled_offsets(self) -> list[str]:
+        """`offsets`, where an absent shape keeps its last offset or already has its first one."""
         filled: list[str] = []
-        last = next(place for place in self.places if place is not None)
-        for place in self.places:
-            last = last if place is None else place
+        last = next(offset for offset in self.offsets if offset is not None)
+        for offset in self.offsets:
+            last = last if offset is None else offset
             filled.append(last)
         return filled
 
@@ -173,38 +173,38 @@ def _tracks(frames: Sequence[ElementTree.Element]) -> list[_Track]:
             shapes = _shapes(frame, layer)
             absent = []
             for track in (track for track in tracks if track.layer == layer):
-                if (track.shape, track.places[-1]) in shapes:
-                    del shapes[track.shape, track.places[-1]]
-                    track.places.append(track.places[-1])
+                if (track.shape, track.offsets[-1]) in shapes:
+                    del shapes[track.shape, track.offsets[-1]]
+                    track.offsets.append(track.offsets[-1])
                 else:
                     absent.append(track)
-            for (shape, place), origin in shapes.items():
+            for (shape, offset), origin in shapes.items():
                 alike = [track for track in absent if track.shape == shape]
-                leaving = [track for track in alike if track.places[-1] and place]
-                returning = [track for track in alike if track.places[-1] is None and place in track.places]
+                leaving = [track for track in alike if track.offsets[-1] and offset]
+                returning = [track for track in alike if track.offsets[-1] is None and offset in track.offsets]
                 if leaving or returning:
                     track = (leaving or returning)[0]
                     absent.remove(track)
-                    track.places.append(place)
+                    track.offsets.append(offset)
                 else:
-                    tracks.append(_Track(layer, shape, [origin] * number + [place]))
+                    tracks.append(_Track(layer, shape, [origin] * number + [offset]))
             for track in absent:
-                track.places.append(None)
+                track.offsets.append(None)
     return sorted(tracks, key=lambda track: LAYERS.index(track.layer))
 
 
 def _shapes(frame: ElementTree.Element, layer: str) -> dict[tuple[str, str | None], str | None]:
-    """The (shape, place) pairs of a layer, in order, and where each appears from; None for a shape that fades in."""
+    """The (shape, offset) pairs of a layer, in order, and where each appears from; None for a shape that fades in."""
     shapes: dict[tuple[str, str | None], str | None] = {}
     for element in frame.findall(f"g[@class='{layer}']/*"):
-        place = element.attrib.pop("transform", "").removeprefix("translate(").removesuffix(")")
+        offset = element.attrib.pop("transform", "").removeprefix("translate(").removesuffix(")")
         origin = element.attrib.pop("data-from", None)
-        shapes[ElementTree.tostring(element, encoding="unicode"), place] = origin
+        shapes[ElementTree.tostring(element, encoding="unicode"), offset] = origin
     return shapes
 
 
 def _replace_shapes(sheet: ElementTree.Element, elements: Sequence[tuple[_Track, ElementTree.Element]]) -> None:
-    """Puts the elements of tracks into the layers of a frame, in place of the frame's own shapes."""
+    """Puts the elements of tracks into the layers of a frame, instead of the frame's own shapes."""
     for group in sheet.findall("g"):
         sheet.remove(group)
     for layer in LAYERS:
@@ -215,12 +215,12 @@ def _replace_shapes(sheet: ElementTree.Element, elements: Sequence[tuple[_Track,
 
 def _keyframes(track: _Track, plies: int) -> str:
     """The CSS keyframes of a track in an animation of `plies` plies; empty if the shape never changes."""
-    filled = track.filled_places()
-    fades, slides = None in track.places, len(set(filled)) > 1
+    filled = track.filled_offsets()
+    fades, slides = None in track.offsets, len(set(filled)) > 1
     looks = []
-    for place, filled_place in zip(track.places, filled, strict=True):
-        opacity = [f"opacity:{int(place is not None)}"] if fades else []
-        x, _, y = filled_place.partition(" ")
+    for offset, filled_offset in zip(track.offsets, filled, strict=True):
+        opacity = [f"opacity:{int(offset is not None)}"] if fades else []
+        x, _, y = filled_offset.partition(" ")
         looks.append(";".join([*opacity, f"transform:translate({x}px,{y}px)"] if slides else opacity))
     stops = [(0.0, looks[0])]
     for frame in range(1, len(looks)):
@@ -234,11 +234,11 @@ def _keyframes(track: _Track, plies: int) -> str:
 def _changes(track: _Track) -> str:
     """The frames at which a shape moves, appears or disappears, such as "0 50 150;7 250 150;9 -".
 
-    A shape without a place is at "0 0". The result is empty if the shape never changes.
+    A shape without offset is at "0 0". The result is empty if the shape never changes.
     """
     looks = [
-        f"{filled or '0 0'}{'' if place is not None else ' -'}"
-        for filled, place in zip(track.filled_places(), track.places, strict=True)
+        f"{filled or '0 0'}{'' if offset is not None else ' -'}"
+        for filled, offset in zip(track.filled_offsets(), track.offsets, strict=True)
     ]
     changes = [(0, looks[0])]
     changes += ((at, look) for at, (before, look) in enumerate(itertools.pairwise(looks), 1) if before != look)

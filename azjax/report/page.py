@@ -117,7 +117,7 @@ def calibration_rows(report: RunReport) -> list[tuple[str, str, str, str]]:
 
 
 class _GameContent(TypedDict):
-    """A game for the page: T + 1 frames and T moves; `expected` is player 0's chance, None where it is not known."""
+    """A game for the page: T + 1 frames and T moves; `expected` is player 0's expected score, None in the opening."""
 
     title: str
     frames: list[str]

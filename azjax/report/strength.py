@@ -23,7 +23,7 @@ from azjax.evaluation import (
 from azjax.games.game import AnyGame
 from azjax.search import evaluators
 
-_MAX_STATES = 200_000  # of a game that is solved without being asked to
+_MAX_STATES = 200_000  # of games that are solved by default
 _OPPONENT_SIMULATIONS = 100  # of the opponent in games that are not solved
 
 
