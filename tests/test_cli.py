@@ -83,7 +83,6 @@ def _refused(capsys, arguments, code=2):
             "solver and reuse_tree are for players that search; random does not",
         ),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
-        (["sweep", "nowhere.toml"], "nowhere.toml"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
     ],
 )
@@ -145,6 +144,10 @@ def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
     line = _refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
     assert "--perft" in line
     assert "'deep'" in line
+
+
+def test_a_study_that_does_not_exist_is_refused(capsys):
+    assert _refused(capsys, ["sweep", "nowhere.toml"], code=1).startswith("nowhere.toml cannot be read: ")
 
 
 def test_an_unknown_player_lists_the_known_ones(capsys):

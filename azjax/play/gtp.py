@@ -122,7 +122,7 @@ class GtpEngine:
         main, period, stones = map(whole_number, words)
         # The protocol writes "no limit" as a period without stones. No time at all means no limit too.
         is_limited = stones > 0 if period else main > 0
-        self._clock = Clock(main, period=period, period_moves=max(stones, 1)) if is_limited else None
+        self._clock = Clock(float(main), period=float(period), period_moves=max(stones, 1)) if is_limited else None
         self._ongoing.clocks = [self._clock] * 2
         if is_limited:
             self._ongoing.compile_timed_search()
@@ -132,9 +132,9 @@ class GtpEngine:
         if len(words) != 3 or words[0].lower() not in _COLORS:
             raise InputError("syntax error: time_left COLOR TIME STONES")
         seconds, stones = map(whole_number, words[1:])
-        clock = self._clock or Clock(0)
+        clock = self._clock or Clock(0.0)
         self._ongoing.clocks[_COLORS[words[0].lower()]] = Clock(
-            seconds, moves=stones, period=clock.period, period_moves=clock.period_moves
+            float(seconds), moves=stones, period=clock.period, period_moves=clock.period_moves
         )
         self._ongoing.compile_timed_search()
         return ""

@@ -1,11 +1,13 @@
 """Engines that converse in lines of text."""
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TextIO, runtime_checkable
+from io import TextIOBase
+from typing import Protocol, TextIO, TypeAlias, runtime_checkable
 
 from azjax.core.errors import InputError
 
 MAX_LINE = 4096  # characters
+Stream: TypeAlias = TextIO | TextIOBase
 _MAX_DIGITS = 9
 
 
@@ -25,7 +27,7 @@ class Engine(Protocol):
         """The response to a line: whole lines, or nothing."""
 
 
-def serve(engine: Engine, lines: Iterable[str], output: TextIO) -> None:
+def serve(engine: Engine, lines: Iterable[str], output: Stream) -> None:
     """Answers lines until the engine has ended or no line is left."""
     _write(engine.greeting, output)
     for line in lines:
@@ -34,7 +36,7 @@ def serve(engine: Engine, lines: Iterable[str], output: TextIO) -> None:
             return
 
 
-def read_lines(stream: TextIO) -> Iterator[str]:
+def read_lines(stream: Stream) -> Iterator[str]:
     """The lines of a stream. A line above `MAX_LINE` is cut, and stays too long for the engine to accept."""
     while line := stream.readline(MAX_LINE + 2):
         rest = line
@@ -54,7 +56,7 @@ def whole_number(word: str) -> int:
     return int(word)
 
 
-def _write(text: str, output: TextIO) -> None:
+def _write(text: str, output: Stream) -> None:
     if text:
         output.write(text)
         output.flush()

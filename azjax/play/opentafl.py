@@ -142,7 +142,7 @@ class OpenTaflEngine:
             Clock(
                 whole_number(millis.removesuffix("*")) / 1000,
                 moves=int(millis.endswith("*")),
-                period=period if count else 0,
+                period=float(period) if count else 0.0,
             )
             for millis, count in zip(left, overtimes, strict=True)
         ]
@@ -217,7 +217,7 @@ class OpenTaflEngine:
         self._continue_after_end()
         if self._ongoing.is_over:
             raise InputError("the game is over")
-        moves = self._ongoing.analyze(max(seconds, _MIN_SECONDS))[: max(number, 1)]
+        moves = self._ongoing.analyze(max(float(seconds), _MIN_SECONDS))[: max(number, 1)]
         # As in OpenTafl's own engine, a value above 0 is good for the attackers.
         sign = (1, -1)[self._ongoing.mover]
         return f"analysis {len(moves)} " + " ".join(f"{move} {sign * value + 0.0:.3f}" for move, value in moves)

@@ -181,7 +181,7 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         "record": answer(session.record),
         "load": answer(session.load),
         "think": think,
-        "analyse": analyze,
+        "analyze": analyze,
     }
     routes = [Route("/", show_page), Route("/game", describe)]
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]

@@ -241,7 +241,7 @@ def test_seconds_a_move_are_for_those_who_can_search_so_long(best):
     with pytest.raises(ValueError, match="seconds is for searches with priors; optimal is none"):
         OngoingGame(GAME, best, seconds=1.0)
     with pytest.raises(ValueError, match="seconds must be above 0, got 0"):
-        OngoingGame(GAME, _searcher(), seconds=0)
+        OngoingGame(GAME, _searcher(), seconds=0.0)
 
 
 def test_a_line_that_does_not_end_is_not_kept():

@@ -123,4 +123,4 @@ def test_numbers_out_of_range_are_refused(pool):
     with pytest.raises(ValueError, match=r"num_simulations must be 1\.\.192, got 193"):
         pool.search(state, print, num_simulations=193)
     with pytest.raises(ValueError, match="seconds must be above 0, got 0"):
-        pool.search(state, print, num_simulations=16, seconds=0)
+        pool.search(state, print, num_simulations=16, seconds=0.0)
