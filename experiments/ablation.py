@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, Config]] = {
     "targets": {
         "proven values": BASE.replace(solver=True),
         "half root value": BASE.replace(root_value_fraction=0.5),
-        "averaged weights": BASE.replace(ema_decay=0.99),
+        "EMA weights": BASE.replace(ema_decay=0.99),
     },
     "replay": {f"{updates} optimizer steps": BASE.replace(updates_per_iteration=updates) for updates in (4, 64)},
 }

@@ -22,7 +22,7 @@ from rich.table import Table
 from study import RESULTS, RUNS, trained, write_results
 
 import azjax
-from azjax.evaluation import exact_report, judge, network_player, solve
+from azjax.evaluation import choose, exact_report, network_player, solve
 from azjax.runs import load_variables
 from azjax.training import Config, Hyper
 
@@ -65,7 +65,7 @@ def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS /
     agents = {}
     for name, config in (("notebook", NOTEBOOK), ("preset", azjax.preset(GAME))):
         run = trained(GAME, runs / f"{name}-{seed}", console, seed=seed, config=config)
-        player = network_player(GAME, run.config.make_network(), load_variables(run.folder)[1])
+        player = network_player(GAME, run.config.make_network(GAME), load_variables(run.folder)[1])
         report = exact_report(player, solution, jax.random.key(seed))
         agents[name] = {
             "seconds": run.seconds(run.steps[-1]),
@@ -73,7 +73,7 @@ def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS /
             "score_against_random": round(report.against_random.alternating.score, 4),
             "score_against_optimal": round(report.against_optimal.alternating.score, 4),
         }
-        judgement = jax.device_get(judge(player, jax.random.key(seed), states))
+        judgement = jax.device_get(choose(player, jax.random.key(seed), states))
         for row, value, policy in zip(rows, judgement.value, judgement.preferences, strict=True):
             row[name] = {"value": round(float(value), 3), "policy": [round(float(share), 3) for share in policy]}
     console.print(table(rows, agents))

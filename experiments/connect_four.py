@@ -31,7 +31,7 @@ from rich.table import Table
 from study import COLOURS, DOCS, GREY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
-from azjax.evaluation import Player, judge, network_player, random_player, search_player
+from azjax.evaluation import Player, choose, network_player, random_player, search_player
 from azjax.evaluation.players import act
 from azjax.games.game import Game
 from azjax.networks import Variables
@@ -206,7 +206,7 @@ def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
 
 def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
     """A network alone, and with a search."""
-    network = config.make_network()
+    network = config.make_network(game)
     search = search_player(
         game,
         evaluators.network(network, game),
@@ -224,7 +224,7 @@ def chosen(player: Player, positions: Positions) -> np.ndarray:
     for start in range(0, n, BATCH):
         rows = np.arange(start, start + BATCH) % n  # full batches: one compilation
         states = jax.tree.map(lambda leaf: leaf[rows], positions.states)
-        found.append(np.asarray(judge(player, jax.random.key(start), states).probabilities))
+        found.append(np.asarray(choose(player, jax.random.key(start), states).probabilities))
     return np.concatenate(found)[:n]
 
 

@@ -29,7 +29,7 @@ from rich.table import Table
 from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.evaluation import judge, network_player, search_player
+from azjax.evaluation import choose, network_player, search_player
 from azjax.networks import Network, Variables
 from azjax.packaged import load_agent
 from azjax.runs import measure_throughput
@@ -107,7 +107,7 @@ def main(
             shares = measure_throughput(GAME, config, state).shares
             base = {
                 "time": {part: round(share, 3) for part, share in shares.items()},
-                "by_ply": by_ply(config.make_network(), state.averaged, positions),
+                "by_ply": by_ply(config.make_network(GAME), state.ema, positions),
             }
         write_results(output, "holding_back.py", settings, base=base, rows=rows)
     order = [name for _, name, _ in wanted]
@@ -128,7 +128,7 @@ def train_for(
     hyper = jax.tree.map(jnp.float32, config.hyper)
     state = jax.jit(lambda: init(GAME, config, 0, hyper))()
     iterate = jax.jit(make_iteration(GAME, config), donate_argnums=0).lower(state, hyper).compile()
-    network, taken, iterations, ended, curve = config.make_network(), 0.0, 0, 0.0, []
+    network, taken, iterations, ended, curve = config.make_network(GAME), 0.0, 0, 0.0, []
     metrics: dict[str, Any] = {}
     for point in range(1, points + 1):
         while taken < seconds * point / points:
@@ -136,11 +136,11 @@ def train_for(
             state, metrics = jax.block_until_ready(iterate(state, hyper))
             taken += time.perf_counter() - began
             iterations, ended = iterations + 1, ended + float(metrics["games"])
-        player = network_player(GAME, network, state.averaged)
+        player = network_player(GAME, network, state.ema)
         errors = judged.mistakes(judged.chosen(player, positions), positions)
         curve.append({"seconds": round(taken, 1), "mistakes": errors["all"], "narrow": errors["narrow"]})
     evaluator = evaluators.network(network, GAME)
-    search = search_player(GAME, evaluator, state.averaged, num_simulations=num_simulations)
+    search = search_player(GAME, evaluator, state.ema, num_simulations=num_simulations)
     errors = judged.mistakes(judged.chosen(search, positions), positions)
     played = iterations * config.num_games * config.steps_per_iteration
     return state, {
@@ -157,7 +157,7 @@ def train_for(
 def by_ply(network: Network, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:
     """Mean absolute error of the network's value, entropy of its policy in nats, and mistakes: for each ply."""
     player = network_player(GAME, network, variables, temperature=1.0)
-    judgement = jax.device_get(judge(player, jax.random.key(0), positions.states))
+    judgement = jax.device_get(choose(player, jax.random.key(0), positions.states))
     error = np.abs(judgement.value - positions.values)
     policy = judgement.preferences
     entropy = -np.sum(policy * np.log(np.where(policy > 0, policy, 1.0)), axis=1)

@@ -75,7 +75,8 @@ def strength(width: int, num_simulations: int, games: int) -> dict[str, Any]:
 
 def speed(num_simulations: int) -> dict[int, dict[str, float]]:
     """Of each width, milliseconds of a search of one position; all widths are timed in turn."""
-    game, net = azjax.make("connect_four"), make_network("resnet", width=64, depth=4)
+    game = azjax.make("connect_four")
+    net = make_network("resnet", game, width=64, depth=4)
     params = net.init(jax.random.key(0), game)
     states, found = openings(game, 1), {width: {} for width in WIDTHS}
     for name, judge, variables in (

@@ -83,7 +83,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Command": "; ".join(f"`{command}`" for command in commands),
         "Commit": commit,
         "Game": str(game),
-        "Network": str(config.make_network()),
+        "Network": str(config.make_network(game)),
         "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
         "Hours": f"{run.seconds(step) / 3600:.2g}",
         "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",

@@ -25,7 +25,7 @@ from rich.table import Table
 from study import COLOURS, DOCS, GREY, RESULTS, ROOT, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
-from azjax.evaluation import Player, judge, mistakes, network_player, search_player, solve, tabulate
+from azjax.evaluation import Player, choose, mistakes, network_player, search_player, solve, tabulate
 from azjax.games.game import Game
 from azjax.games.registry import options_of
 from azjax.networks import Variables
@@ -83,7 +83,7 @@ def main(
             rows.append({**told, **shares(player, solved)})
     console.print(table(rows))
     console.print("solving the game, to count the mistakes of the last network on all of its positions")
-    found = on_all_positions(network_player(game, run.config.make_network(), variables), game)
+    found = on_all_positions(network_player(game, run.config.make_network(game), variables), game)
     console.print(f"{found['mistakes']:,.0f} mistakes on {found['positions']:,} positions: {found['share']:.2%}")
     settings = {"game": "santorini", "options": options_of(game), "seed": seed, "num_simulations": num_simulations}
     write_results(output, "santorini_3x3.py", settings, rows=rows, all_positions=found)
@@ -109,14 +109,14 @@ def load_sample(game: Game) -> Solved:
 
 def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
     """A network alone, and with a search."""
-    network = config.make_network()
+    network = config.make_network(game)
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=num_simulations)
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
 
 def shares(player: Player, solved: Solved) -> dict[str, float]:
     """How much of it is right: moves where the side to move wins, those of long wins, signs of the value."""
-    judgement = jax.device_get(judge(player, jax.random.key(0), solved.states))
+    judgement = jax.device_get(choose(player, jax.random.key(0), solved.states))
     right = (judgement.probabilities * solved.keeps).sum(axis=1)
     won = solved.values > 0
     return {

@@ -135,7 +135,7 @@ def with_preset(game: Game, solution: Solution, seed: int, runs: Path, console: 
 
 def players(game: Game, config: Config, variables: Variables) -> dict[str, Player]:
     """The network as the notebook plays it, at its best move, and with a search."""
-    network = config.make_network()
+    network = config.make_network(game)
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=SIMULATIONS)
     return {
         "drawn": network_player(game, network, variables, temperature=1.0),

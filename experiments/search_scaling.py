@@ -31,9 +31,9 @@ import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
 from azjax.benchmark.searches import Search, azjax_search, mctx_search, openings
 from azjax.benchmark.stand_ins import with_generic_compaction
-from azjax.benchmark.table_game import TableGame
 from azjax.networks import make_network
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
+from benchmarks.rules.layered_game import LayeredGame
 
 POLICIES = {"alphazero": alphazero_policy, "gumbel": gumbel_policy, "uct": uct_policy}
 SANTORINI = {"size": 5, "workers": 2}
@@ -151,7 +151,7 @@ def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
     """
     (few_simulations, many_simulations), (few_actions, many_actions) = sizes.growth
     batch, usual = sizes.search
-    small, few, many = TableGame(16, 16, depth=3), TableGame(few_actions, 32), TableGame(many_actions, 32)
+    small, few, many = LayeredGame(16, 16, depth=3), LayeredGame(few_actions, 32), LayeredGame(many_actions, 32)
     of_simulations = (small, few_simulations), (small, many_simulations)
     pairs = [
         ("simulations", sizes.small_batch, of_simulations),
@@ -182,11 +182,11 @@ def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 
 def network(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
     """The share of a search's time that its network would need at its best batch size."""
-    net = make_network("resnet", width=64, depth=4)
     batch, simulations = sizes.network_search
     rows = []
     for name, options in (("brandub", {}), ("connect_four", {}), ("santorini", SANTORINI)):
         game = azjax.make(name, **options)
+        net = make_network("resnet", game, width=64, depth=4)
         params = net.init(jax.random.key(0), game)
         judge = evaluators.network(net, game)
         apply = jax.jit(functools.partial(net.apply, train=False))

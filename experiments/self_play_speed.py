@@ -3,7 +3,7 @@
 Connect Four, Gumbel, 32 simulations, 256 games side by side, every position learned from once. The rival is written
 as pgx's public AlphaZero example does it (https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): a jitted
 self-play of pgx's rules and mctx's `gumbel_muzero_policy` from the start of new games, value targets where a game
-ended, a shuffle on the host, jitted optimiser steps. Both sides use the same networks of ours, the same sizes and
+ended, a shuffle on the host, jitted optimizer steps. Both sides use the same networks of ours, the same sizes and
 Adam. The rate of the network alone, at the same batch, tells how much of the time it is.
 
     python experiments/self_play_speed.py
@@ -50,7 +50,7 @@ def main(
       num_simulations: of each search.
       num_games: G.
       plies: T.
-      batch_size: positions of an optimiser step.
+      batch_size: positions of an optimizer step.
       rounds: iterations of each side, in turn; their median counts.
       output: the results.
     """
@@ -127,13 +127,15 @@ class Played(NamedTuple):
 
 def pgx_loop(config: Config) -> Callable[[], Any]:
     """An iteration of pgx and mctx, a call."""
-    env, network = pgx.make("connect_four"), config.make_network()
+    env, game = pgx.make("connect_four"), azjax.make("pgx:connect_four")
+    network = config.make_network(game)
     games, plies = config.num_games, config.steps_per_iteration
-    optimiser = optax.adam(config.hyper.learning_rate)
+    optimizer = optax.adam(config.hyper.learning_rate)
 
     def judge(variables: Any, state: Any) -> tuple[chex.Array, chex.Array]:
-        logits, value, _ = network.apply(variables, state.observation.astype(jnp.float32), train=False)
-        return jnp.where(state.legal_action_mask, logits, jnp.finfo(logits.dtype).min), value
+        output, _ = network.apply(variables, state.observation.astype(jnp.float32), train=False)
+        logits = output.prior_logits
+        return jnp.where(state.legal_action_mask, logits, jnp.finfo(logits.dtype).min), output.value
 
     def recurrent_fn(variables: Any, key: chex.PRNGKey, action: chex.Array, state: Any) -> tuple[Any, Any]:
         del key
@@ -183,26 +185,26 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
         return jax.lax.scan(back, begin, (played.reward, played.terminated), reverse=True)[1]
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
-    def learn(variables: Any, optimiser_state: Any, batch: tuple) -> tuple[Any, Any, chex.Array]:
+    def learn(variables: Any, optimizer_state: Any, batch: tuple) -> tuple[Any, Any, chex.Array]:
         observation, weights, value_target, known = batch
 
         def loss(params: Any) -> tuple[chex.Array, Any]:
             whole = {"params": params, "batch_stats": variables["batch_stats"]}
-            logits, value, new = network.apply(whole, observation.astype(jnp.float32), train=True)
-            policy_loss = optax.softmax_cross_entropy(logits, weights)
-            value_loss = optax.l2_loss(value, value_target) * known
+            output, new = network.apply(whole, observation.astype(jnp.float32), train=True)
+            policy_loss = optax.softmax_cross_entropy(output.prior_logits, weights)
+            value_loss = optax.l2_loss(output.value, value_target) * known
             return jnp.mean(policy_loss) + jnp.mean(value_loss), new["batch_stats"]
 
         (total, batch_stats), gradient = jax.value_and_grad(loss, has_aux=True)(variables["params"])
-        updates, optimiser_state = optimiser.update(gradient, optimiser_state)
+        updates, optimizer_state = optimizer.update(gradient, optimizer_state)
         params = optax.apply_updates(variables["params"], updates)
-        return {"params": params, "batch_stats": batch_stats}, optimiser_state, total
+        return {"params": params, "batch_stats": batch_stats}, optimizer_state, total
 
-    key, variables = jax.random.key(0), network.init(jax.random.key(1), azjax.make("pgx:connect_four"))
-    optimiser_state = optimiser.init(variables["params"])
+    key, variables = jax.random.key(0), network.init(jax.random.key(1), game)
+    optimizer_state = optimizer.init(variables["params"])
 
     def run() -> None:
-        nonlocal key, variables, optimiser_state
+        nonlocal key, variables, optimizer_state
         key, play_key, shuffle_key = jax.random.split(key, 3)
         played = self_play(variables, play_key)
         samples = jax.device_get((played.observation, played.weights, *targets(played)))
@@ -210,7 +212,7 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
         samples = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[order], samples)
         for begin in range(0, games * plies, config.batch_size):
             batch = jax.tree.map(lambda leaf: leaf[begin : begin + config.batch_size], samples)
-            variables, optimiser_state, total = learn(variables, optimiser_state, batch)
+            variables, optimizer_state, total = learn(variables, optimizer_state, batch)
         jax.block_until_ready(total)
 
     return run
@@ -218,10 +220,11 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
 
 def network_rate(config: Config) -> float:
     """Positions a second of the network alone, at the batch of self-play."""
-    game, network = azjax.make("connect_four"), config.make_network()
+    game = azjax.make("connect_four")
+    network = config.make_network(game)
     variables = network.init(jax.random.key(0), game)
     observations = jnp.zeros((config.num_games, *game.observation_shape), jnp.float32)
-    apply = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[:2])
+    apply = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[0])
     jax.block_until_ready(apply(variables, observations))
     seconds = []
     while len(seconds) < 10 or sum(seconds) < 1:

@@ -10,10 +10,13 @@ import pytest
 from studies import load_hooks, load_study, result_of
 
 import azjax
+from azjax import networks
 from azjax.evaluation import solve
 from azjax.games import registry
 from azjax.games.protocols import legal_texts
 from azjax.packaged import packaged
+from azjax.runs import load_run
+from azjax.runs.metrics import METRICS, read_rows
 from azjax.training import Config, init, make_iteration
 
 ROOT = Path(__file__).parents[1]

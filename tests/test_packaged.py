@@ -10,7 +10,7 @@ import pytest
 import azjax
 from azjax import packaged
 from azjax.agents import game_of, is_trained
-from azjax.evaluation import exact_report, judge, solve
+from azjax.evaluation import choose, exact_report, solve
 from azjax.games import archive
 from azjax.games.registry import make
 from azjax.networks import make_network
@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def _variables(network=NETWORK, game=GAME):
-    return make_network(**network).init(jax.random.key(0), game)
+    return make_network(game=game, **network).init(jax.random.key(0), game)
 
 
 def test_an_agent_comes_back_from_its_file(folder):
@@ -36,7 +36,7 @@ def test_an_agent_comes_back_from_its_file(folder):
     assert packaged.save_agent("mine", GAME, NETWORK, variables, c_puct=1.5) == folder / "mine.npz"
     assert packaged.packaged() == ["mine"]
     agent = packaged.load_agent("mine")
-    assert (agent.game, agent.network, agent.c_puct) == (GAME, make_network(**NETWORK), 1.5)
+    assert (agent.game, agent.network, agent.c_puct) == (GAME, make_network(game=GAME, **NETWORK), 1.5)
     assert jax.tree.structure(agent.variables) == jax.tree.structure(variables)
     for path, leaf in jax.tree_util.tree_leaves_with_path(variables):
         back = agent.variables
@@ -84,7 +84,7 @@ def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
     for level in ("easy", "medium", "hard"):
         player = azjax.load_player(name, game, level=level, num_simulations=4)
-        judgement = judge(player, jax.random.key(1), states)
+        judgement = choose(player, jax.random.key(1), states)
         np.testing.assert_allclose(judgement.probabilities.sum(axis=1), 1, rtol=1e-5)
         legal = jax.vmap(game.legal_action_mask)(states)
         assert not (np.asarray(judgement.probabilities)[~np.asarray(legal)] > 0).any()

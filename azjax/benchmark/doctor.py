@@ -112,10 +112,10 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
         name = f"network of connect_four, {precision}, evaluations/s"
         progress(name)
         game, config = make("connect_four"), preset("connect_four").replace(precision=precision)
-        network = config.make_network()
+        network = config.make_network(game)
         variables = network.init(jax.random.key(0), game)
         observations = jnp.zeros((config.num_games, *game.observation_shape))
-        evaluate = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[:2])
+        evaluate = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[0])
         rates[name] = config.num_games / _seconds_of(lambda: jax.block_until_ready(evaluate(variables, observations)))
     return {name: round(rate, 1) for name, rate in rates.items()}
 

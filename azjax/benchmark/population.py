@@ -15,7 +15,7 @@ from rich.table import Table
 from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
 from azjax.core.errors import InputError
 from azjax.games.registry import make
-from azjax.parallel.sharding import WHOLE, devices_for_members, place
+from azjax.parallel.sharding import WHOLE, devices_for_members, shard
 from azjax.runs.compiled_run import CompiledRun, compile_run
 from azjax.runs.population import compile_population
 from azjax.training import preset
@@ -113,7 +113,7 @@ class PopulationBenchmark:
 
 def _iterations(compiled_run: CompiledRun, seeds: Any, hypers: Any) -> Callable[[int], None]:
     """A function that does `count` iterations and fetches the metrics of each, as a run does."""
-    seeds, hypers = (place(compiled_run.mesh, WHOLE, each) for each in (seeds, hypers))
+    seeds, hypers = (shard(compiled_run.mesh, WHOLE, each) for each in (seeds, hypers))
     state = compiled_run.begin(seeds, hypers)
 
     def iterate(count: int) -> None:

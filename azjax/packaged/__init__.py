@@ -1,43 +1,46 @@
-"""Trained agents that come with the package: `NAME.npz`, an archive of `azjax.games`, and its model card `NAME.md`.
+"""Trained agents that come with the package. Each is an archive `NAME.npz` and a model card `NAME.md`.
 
-`experiments/packaged_agents.py` made them.
+`experiments/packaged_agents.py` makes them.
 """
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Shaped
 
 from azjax.core.errors import InputError
 from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
-from azjax.games.game import Game
+from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables, make_network
 
 FOLDER = Path(__file__).parent
 _KIND = "agent"
 
+Stored: TypeAlias = Shaped[np.ndarray, "..."]
+
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-    """A trained network and what it was trained for.
+    """A trained network and its game.
 
     Attributes:
-      game: what it plays.
-      network: its shape.
+      game: the game that it plays.
+      network: without its variables.
       variables: of the network, float32.
       c_puct: weight of exploration in its searches.
     """
 
-    game: Game
+    game: AnyGame
     network: Network
     variables: Variables
     c_puct: float
 
 
 def packaged() -> list[str]:
-    """The names of the agents, sorted."""
+    """The names of the packaged agents, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
@@ -45,33 +48,33 @@ def load_agent(name: str) -> Agent:
     """Reads an agent, and checks all of its bytes.
 
     Raises:
-      ValueError: an unknown name, or a damaged file.
+      InputError: an unknown name, or a damaged file.
     """
     game, manifest, arrays = load_archive(FOLDER / f"{name}.npz", _KIND)
-    return Agent(game, make_network(**manifest["network"]), _nested(arrays), manifest["c_puct"])
+    return Agent(game, make_network(game=game, **manifest["network"]), _nested(arrays), manifest["c_puct"])
 
 
-def game_of_agent(name: str) -> Game:
-    """What the agent plays; errors are those of `load_agent`."""
+def game_of_agent(name: str) -> AnyGame:
+    """The game that the agent plays; errors are those of `load_agent`."""
     return game_of_archive(FOLDER / f"{name}.npz", _KIND)
 
 
-def save_agent(name: str, game: Game, network: dict[str, Any], variables: Variables, c_puct: float) -> Path:
-    """Writes an agent to its file, whole or not at all.
+def save_agent(name: str, game: AnyGame, network: dict[str, Any], variables: Variables, c_puct: float) -> Path:
+    """Writes an agent to its file in one step, so that the file is never half written.
 
     Args:
       name: of the agent.
-      game: what it plays.
-      network: `name`, `width` and `depth`, as `azjax.networks.make_network` takes them.
-      variables: of the network. Matrices and kernels are rounded to bfloat16, as products in that precision do too.
+      game: the game that it plays.
+      network: the arguments of `azjax.networks.make_network` besides the game.
+      variables: of the network. Arrays of two or more axes are rounded to bfloat16.
       c_puct: weight of exploration in its searches.
 
     Returns:
       the file.
 
     Raises:
-      ValueError: a weight that is not finite.
-      OSError: it could not be written; what stood there before stays.
+      InputError: a weight that is not finite.
+      OSError: the file could not be written; an earlier one is unchanged.
     """
     path = FOLDER / f"{name}.npz"
     arrays = {leaf: _packed(leaf, np.asarray(array, np.float32)) for leaf, array in _flat(variables).items()}
@@ -79,10 +82,10 @@ def save_agent(name: str, game: Game, network: dict[str, Any], variables: Variab
     return path
 
 
-def _packed(name: str, array: np.ndarray) -> np.ndarray:
-    """In bfloat16 what has two or more axes, nearly all of the bytes: uint8 [2, ...], low bytes and high ones.
+def _packed(name: str, array: Stored) -> Stored:
+    """An array of two or more axes as its low and its high bytes in bfloat16, uint8 [2, ...]; others as they are.
 
-    High bytes are much alike, so that apart from the others they are compressed well.
+    The high bytes are much alike and compress well on their own.
     """
     if not np.isfinite(array).all():
         raise InputError(f"{name} holds a weight that is not finite")
@@ -91,23 +94,24 @@ def _packed(name: str, array: np.ndarray) -> np.ndarray:
     return np.moveaxis(array.astype(jnp.bfloat16)[..., None].view(np.uint8), -1, 0)
 
 
-def _unpacked(array: np.ndarray) -> np.ndarray:
-    """float32: what `_packed` packed."""
+def _unpacked(array: Stored) -> Stored:
+    """The inverse of `_packed`, in float32."""
     if array.dtype == np.float32:
         return array
-    return np.ascontiguousarray(np.moveaxis(array, 0, -1)).view(jnp.bfloat16)[..., 0].astype(np.float32)
+    unpacked: Stored = np.ascontiguousarray(np.moveaxis(array, 0, -1)).view(jnp.bfloat16)[..., 0].astype(np.float32)
+    return unpacked
 
 
-def _flat(variables: Variables, path: str = "") -> dict[str, Any]:
-    """Leaves by their path, such as `params/policy/kernel`."""
-    leaves: dict[str, Any] = {}
+def _flat(variables: Variables, path: str = "") -> dict[str, ArrayLike]:
+    """The leaves by their path, such as `params/policy/kernel`."""
+    leaves: dict[str, ArrayLike] = {}
     for name, value in variables.items():
         leaves |= _flat(value, f"{path}{name}/") if isinstance(value, dict) else {f"{path}{name}": value}
     return leaves
 
 
-def _nested(leaves: dict[str, np.ndarray]) -> Variables:
-    """What `_flat` flattened, in single precision."""
+def _nested(leaves: dict[str, Stored]) -> Variables:
+    """The inverse of `_flat`, in float32."""
     variables: Variables = {"params": {}, "batch_stats": {}}
     for path, leaf in leaves.items():
         *parents, name = path.split("/")

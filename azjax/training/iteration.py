@@ -1,12 +1,12 @@
 """The iteration: self-play, targets, replay and optimizer steps, as one jitted function of `TrainState`."""
 
-import functools
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Int32, Integer, PRNGKeyArray
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
@@ -20,6 +20,8 @@ from azjax.training.learner import Learner, update
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
 from azjax.training.replay import Replay, Steps, count_ready, insert, new_replay
 from azjax.training.self_play import Games, new_games, self_play
+
+_T = TypeVar("_T")
 
 
 @pytree_dataclass
@@ -54,7 +56,7 @@ class TrainState:
 
 
 def init(
-    game: AnyGame, config: Config, seed: int | Int[Array, ""], hyper: Hyper, network: Network | None = None
+    game: AnyGame, config: Config, seed: int | Integer[Array, ""], hyper: Hyper, network: Network | None = None
 ) -> TrainState:
     """The state before the first iteration. Pure: `jax.vmap` over (seed, hyper) starts a population.
 
@@ -80,21 +82,17 @@ def init(
 
 def shard_state(mesh: Mesh, state: TrainState) -> TrainState:
     """Puts a state, or the shapes of one, on the devices: games and replay are split, the rest is on each."""
-    whole, by_game, by_column = (functools.partial(shard, mesh, spec) for spec in (WHOLE, BY_GAME, BY_COLUMN))
-    replay = state.replay
-    return TrainState(
-        learner=whole(state.learner),
-        replay=Replay(
-            steps=by_column(replay.steps),
-            outcome=by_column(replay.outcome),
-            ready=by_column(replay.ready),
-            written=whole(replay.written),
-        ),
-        games=by_game(state.games),
-        key=whole(state.key),
-        iteration=whole(state.iteration),
-        ladder=whole(state.ladder),
-    )
+
+    def shard_leaf(path: tuple[Any, ...], leaf: _T) -> _T:
+        match [entry.name for entry in path[:2] if isinstance(entry, jax.tree_util.GetAttrKey)]:
+            case ["games", *_]:
+                return shard(mesh, BY_GAME, leaf)
+            case ["replay", field] if field != "written":
+                return shard(mesh, BY_COLUMN, leaf)
+        return shard(mesh, WHOLE, leaf)
+
+    sharded: TrainState = jax.tree_util.tree_map_with_path(shard_leaf, state)
+    return sharded
 
 
 def make_iteration(

@@ -172,7 +172,7 @@ def _read_split(rings: _T, row: Int32[Array, "B"], column: Int32[Array, "B"]) ->
         own = ((own_column >= 0) & (own_column < ring.shape[1])).reshape(-1, *[1] * (ring.ndim - 2))
         entries = jnp.where(own, ring[row, jnp.clip(own_column, 0, ring.shape[1] - 1)], jnp.zeros((), ring.dtype))
         numbers = entries.astype(jnp.uint8) if ring.dtype == bool else entries
-        scattered: Array = jax.lax.psum_scatter(numbers, GAMES, tiled=True)  # type: ignore[no-untyped-call]
+        scattered: Array = jax.lax.psum_scatter(numbers, GAMES, tiled=True)
         return scattered.astype(ring.dtype)
 
     shares: _T = jax.tree.map(read, rings)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, select_rows
@@ -123,7 +123,7 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
         variables: Variables,
         hyper: Hyper,
         full: Bool[Array, ""],
-        keys: PRNGKeyArray,
+        keys: Key[Array, "G"],
         states: State,
         temperature: Float32[Array, "G"],
         tree: Tree | None,
@@ -195,7 +195,7 @@ def _play_members(
     variables: Variables,
     hyper: Hyper,
     full: Bool[Array, "P T"],
-    keys: PRNGKeyArray,
+    keys: Key[Array, "P G"],
     games: Games,
 ) -> tuple[Games, Steps] | None:
     """`_play` of P members as one large batch of games. All operands and results have leading axes [P].
@@ -227,7 +227,7 @@ def _play(
     variables: Variables,
     hyper: Hyper,
     full: Bool[Array, "T"],
-    keys: PRNGKeyArray,
+    keys: Key[Array, "G"],
     games: Games,
 ) -> tuple[Games, Steps]:
     """`self_play` of some of the games: `full` says which plies have a full search, and `keys` [G] are of the games."""

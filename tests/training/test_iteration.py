@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import pytest
 from small_run import SMALL
 
 from azjax.games.registry import available, make
+from azjax.networks import NetworkOutput
 from azjax.training import init, make_iteration
 
 
@@ -76,6 +78,27 @@ def test_the_policies_stored_sum_to_one_over_the_legal_actions(connect2, begin, 
     mask = np.asarray(jax.vmap(connect2.legal_action_mask)(steps.states))
     np.testing.assert_allclose(steps.policy.sum(axis=1), 1, rtol=1e-6)
     assert np.all(np.asarray(steps.policy)[~mask] == 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """A network of one matrix, without Flax, a base class or other collections than `params`."""
+
+    def init(self, key, game):
+        features = math.prod(game.observation_shape)
+        return {"params": jax.random.normal(key, (features, game.num_actions + 1)) / 10}
+
+    def apply(self, variables, observations, train):
+        outputs = observations.reshape(len(observations), -1) @ variables["params"]
+        return NetworkOutput(outputs[:, :-1], jnp.tanh(outputs[:, -1])), variables
+
+
+def test_any_object_with_init_and_apply_trains(connect2):
+    before = jax.jit(lambda: init(connect2, SMALL, 0, _hyper(SMALL), Linear()))()
+    after, metrics = jax.jit(make_iteration(connect2, SMALL, network=Linear()))(before, _hyper(SMALL))
+    assert np.isfinite(float(metrics["loss"]))
+    assert after.variables.keys() == {"params"}
+    assert not np.array_equal(before.variables["params"], after.variables["params"])
 
 
 @pytest.mark.slow

@@ -33,6 +33,6 @@ def test_the_preset_of_connect2_learns_to_make_no_mistake_on_any_position(tmp_pa
     solution = solve(game)
     train(game, config, tmp_path / "run")
     _, variables = load_variables(tmp_path / "run")
-    table = tabulate(network_player(game, config.make_network(), variables), solution, jax.random.key(0))
+    table = tabulate(network_player(game, config.make_network(game), variables), solution, jax.random.key(0))
     found = mistakes(solution, table)
     assert (found.states, found.count) == (23, 0)
