@@ -160,7 +160,9 @@ def train_runs(
                 # Another process may have trained there since the first check.
                 changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
                 if changes:
-                    warnings.warn(f"{run.folder} was made with {changes}; going on with the requested values", stacklevel=2)
+                    warnings.warn(
+                        f"{run.folder} was made with {changes}; going on with the requested values", stacklevel=2
+                    )
             start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
             if start < config.iterations:
                 with console.status("compiling"):

@@ -8,7 +8,6 @@ import json
 import math
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from azjax.core.errors import InputError, RunError
@@ -67,9 +66,7 @@ class MetricsLog:
     def __enter__(self) -> "MetricsLog":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -13,15 +13,19 @@ State = Literal["waiting", "running", "complete", "pruned", "failed"]
 
 MAX_KILLS = 2  # a point whose workers were killed so often fails
 
-# Attributes of an attempt.
-POINT = "point"  # number of the point's first attempt; absent in that one
-RETRY_OF = "retry_of"  # number of the attempt before
-KILLED = "killed"  # how many earlier attempts were killed
-LEASE = "lease"  # a counter that the worker increases while it lives
-VALUES = "values"  # by rung, by seed
-REASON = "reason"  # why the settings failed; another attempt would fail too
-STOPPED = "stopped"  # the worker was asked to stop
-SURPLUS = "surplus"  # begun at the same time as another attempt, and not needed; it does not count
+
+class Attribute:
+    """Names of the attributes of an attempt."""
+
+    POINT = "point"  # number of the point's first attempt; absent in that one
+    RETRY_OF = "retry_of"  # number of the attempt before
+    KILLED = "killed"  # how many earlier attempts were killed
+    LEASE = "lease"  # a counter that the worker increases while it lives
+    VALUES = "values"  # by rung, by seed
+    REASON = "reason"  # why the settings failed; another attempt would fail too
+    STOPPED = "stopped"  # the worker was asked to stop
+    SURPLUS = "surplus"  # begun at the same time as another attempt, and not needed; it does not count
+
 
 _STATES: dict[TrialState, State] = {
     TrialState.COMPLETE: "complete",
@@ -59,23 +63,23 @@ class Point:
         attributes = attempt.user_attrs
         state, reason = _STATES.get(attempt.state, "waiting"), ""
         if attempt.state == TrialState.FAIL and not needs_retry(attempt):
-            state, reason = "failed", attributes.get(REASON, f"its worker was killed {MAX_KILLS} times")
-        return cls(point_number(attempt), attempt.params, state, attributes.get(VALUES, []), reason)
+            state, reason = "failed", attributes.get(Attribute.REASON, f"its worker was killed {MAX_KILLS} times")
+        return cls(point_number(attempt), attempt.params, state, attributes.get(Attribute.VALUES, []), reason)
 
 
 def point_number(attempt: FrozenTrial) -> int:
     """The number of the point that was tried."""
-    number: int = attempt.user_attrs.get(POINT, attempt.number)
+    number: int = attempt.user_attrs.get(Attribute.POINT, attempt.number)
     return number
 
 
 def kills(attempt: FrozenTrial) -> int:
     """How many attempts at the point were killed, if this one has failed without a reason."""
-    earlier: int = attempt.user_attrs.get(KILLED, 0)
-    return earlier + (STOPPED not in attempt.user_attrs)
+    earlier: int = attempt.user_attrs.get(Attribute.KILLED, 0)
+    return earlier + (Attribute.STOPPED not in attempt.user_attrs)
 
 
 def needs_retry(attempt: FrozenTrial) -> bool:
     """Whether the point needs another attempt: this one failed, not by its settings, and not too often."""
-    failed = attempt.state == TrialState.FAIL and REASON not in attempt.user_attrs
+    failed = attempt.state == TrialState.FAIL and Attribute.REASON not in attempt.user_attrs
     return failed and kills(attempt) < MAX_KILLS

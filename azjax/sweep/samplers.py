@@ -4,15 +4,10 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial
 
-from azjax.sweep.points import POINT, SURPLUS
+from azjax.sweep.points import Attribute
 from azjax.sweep.study import Choices, Range, Study
 
 
@@ -61,7 +56,7 @@ class _Grid(optuna.samplers.BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         points_before = sum(
-            attempt.number < trial.number and not {POINT, SURPLUS} & attempt.user_attrs.keys()
+            attempt.number < trial.number and not {Attribute.POINT, Attribute.SURPLUS} & attempt.user_attrs.keys()
             for attempt in study.get_trials(deepcopy=False)
         )
         sizes = [len(choices) for choices in self._choices.values()]

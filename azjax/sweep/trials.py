@@ -19,20 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from azjax.core.errors import InputError
 from azjax.runs.run_folder import with_defaults
-from azjax.sweep.points import (
-    KILLED,
-    LEASE,
-    POINT,
-    REASON,
-    RETRY_OF,
-    STOPPED,
-    SURPLUS,
-    VALUES,
-    Point,
-    kills,
-    needs_retry,
-    point_number,
-)
+from azjax.sweep.points import Attribute, Point, kills, needs_retry, point_number
 from azjax.sweep.samplers import distribution_of, pruner_of, sampler_of
 from azjax.sweep.study import Study, shared_settings
 
@@ -129,13 +116,13 @@ class Trials:
             return None
         trial = self.optuna_study.ask(self._distributions)
         if self._is_surplus(trial.number):
-            trial.set_user_attr(SURPLUS, True)
+            trial.set_user_attr(Attribute.SURPLUS, True)
             self._end(trial._trial_id, TrialState.FAIL)
             return None
-        values = trial.user_attrs.get(VALUES, [])
+        values = trial.user_attrs.get(Attribute.VALUES, [])
         for rung, by_seed in enumerate(values, 1):
             trial.report(float(np.mean(by_seed)), rung)
-        return Attempt(trial.user_attrs.get(POINT, trial.number), trial.params, values, trial)
+        return Attempt(trial.user_attrs.get(Attribute.POINT, trial.number), trial.params, values, trial)
 
     @contextlib.contextmanager
     def keep_lease(self, attempt: Attempt) -> Iterator[None]:
@@ -147,7 +134,7 @@ class Trials:
             while not over.wait(self._lease / _RENEWALS):
                 counter += 1
                 try:
-                    self._storage.set_trial_user_attr(attempt.trial._trial_id, LEASE, counter)
+                    self._storage.set_trial_user_attr(attempt.trial._trial_id, Attribute.LEASE, counter)
                 except UpdateFinishedTrialError:
                     return  # the worker gets LeaseExpired when it reports
                 except Exception:
@@ -177,7 +164,7 @@ class Trials:
         attempt.values.append(by_seed)
         rung = len(attempt.values)
         try:
-            attempt.trial.set_user_attr(VALUES, attempt.values)
+            attempt.trial.set_user_attr(Attribute.VALUES, attempt.values)
             attempt.trial.report(float(np.mean(by_seed)), rung)
             return rung < self.study.budget.rungs and bool(attempt.trial.should_prune())
         except UpdateFinishedTrialError as error:
@@ -198,12 +185,12 @@ class Trials:
         Raises:
           LeaseExpired: another worker has it.
         """
-        self._end(attempt.trial._trial_id, TrialState.FAIL, {REASON: reason})
+        self._end(attempt.trial._trial_id, TrialState.FAIL, {Attribute.REASON: reason})
 
     def release(self, attempt: Attempt) -> None:
         """Ends an attempt whose worker stops; another attempt may continue it. Attempts that are over stay so."""
         with contextlib.suppress(LeaseExpired):
-            self._end(attempt.trial._trial_id, TrialState.FAIL, {STOPPED: True})
+            self._end(attempt.trial._trial_id, TrialState.FAIL, {Attribute.STOPPED: True})
 
     def _latest(self) -> list[FrozenTrial]:
         """The latest attempt at each point."""
@@ -213,7 +200,7 @@ class Trials:
     def _attempts(self) -> list[FrozenTrial]:
         """All attempts that count, in order."""
         attempts = self.optuna_study.get_trials(deepcopy=False)
-        return [attempt for attempt in attempts if SURPLUS not in attempt.user_attrs]
+        return [attempt for attempt in attempts if Attribute.SURPLUS not in attempt.user_attrs]
 
     def _end(
         self, trial_id: int, state: TrialState, attributes: dict[str, Any] | None = None, *, value: float | None = None
@@ -228,7 +215,7 @@ class Trials:
 
     def _has_expired(self, attempt: FrozenTrial) -> bool:
         """Whether the lease was not renewed for long enough, by the clock of this worker alone."""
-        counter, now = attempt.user_attrs.get(LEASE, 0), time.monotonic()
+        counter, now = attempt.user_attrs.get(Attribute.LEASE, 0), time.monotonic()
         known, since = self._leases.get(attempt.number, (None, now))
         if known != counter:
             self._leases[attempt.number] = (counter, now)
@@ -236,12 +223,12 @@ class Trials:
 
     def _add_retry(self, attempt: FrozenTrial) -> None:
         attributes = attempt.user_attrs | {
-            POINT: point_number(attempt),
-            RETRY_OF: attempt.number,
-            KILLED: kills(attempt),
-            LEASE: 0,
+            Attribute.POINT: point_number(attempt),
+            Attribute.RETRY_OF: attempt.number,
+            Attribute.KILLED: kills(attempt),
+            Attribute.LEASE: 0,
         }
-        attributes.pop(STOPPED, None)
+        attributes.pop(Attribute.STOPPED, None)
         self.optuna_study.add_trial(
             optuna.create_trial(
                 state=TrialState.WAITING,
@@ -256,9 +243,11 @@ class Trials:
         attempts = self._attempts()
         (own,) = (attempt for attempt in attempts if attempt.number == number)
         before = [attempt for attempt in attempts if attempt.number < number]
-        if RETRY_OF in own.user_attrs:
-            return own.user_attrs[RETRY_OF] in [attempt.user_attrs.get(RETRY_OF) for attempt in before]
-        return sum(POINT not in attempt.user_attrs for attempt in before) >= self.study.trials
+        if Attribute.RETRY_OF in own.user_attrs:
+            return own.user_attrs[Attribute.RETRY_OF] in [
+                attempt.user_attrs.get(Attribute.RETRY_OF) for attempt in before
+            ]
+        return sum(Attribute.POINT not in attempt.user_attrs for attempt in before) >= self.study.trials
 
     def _check_same(self) -> None:
         """Checks that the study in the storage is this one."""

@@ -52,7 +52,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
 @pytest.mark.parametrize(
     ("values", "size", "reason"),
     [
-        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and ema_decay, "),
+        ({"width": [16, 32]}, None, "vary: 'width' cannot differ within a population; seed and c_puct, "),
         ({"l2": []}, None, r"vary: l2 must have one or more different values, got \[\]"),
         ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
         ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
