@@ -1,4 +1,3 @@
-import dataclasses
 import functools
 import itertools
 import json
@@ -8,6 +7,7 @@ import random
 import chex
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -195,7 +195,7 @@ def test_the_most_legal_actions_are_those_of_an_empty_board(size):
             other.append(sum(other_bits))
     start = jax.device_get(game.init(jax.random.key(0)))
     states = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (len(own), *leaf.shape)), start)
-    states = dataclasses.replace(states, own=np.array(own, np.uint32), other=np.array(other, np.uint32))
+    states = replace_fields(states, own=np.array(own, np.uint32), other=np.array(other, np.uint32))
     count = jax.jit(lambda states: jnp.sum(jax.vmap(game.legal_action_mask)(states), axis=1))(states)
     assert int(count.max()) == game.max_legal_actions
 
@@ -323,7 +323,8 @@ def test_the_start_is_the_known_one(size, start):
         ({"size": 5, "placement": True}, "placement needs size 5 and workers 2, got size 5 and workers 1"),
     ],
 )
-def test_sizes_without_rules_are_refused(options, message):
+def test_sizes_without_rules_are_refused(options, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users, who check no types at run time
     with pytest.raises(ValueError, match=f"^santorini: {message}$"):
         azjax.games.make("santorini", **options)
 
