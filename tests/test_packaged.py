@@ -10,8 +10,7 @@ import pytest
 import azjax
 from azjax import packaged
 from azjax.agents import game_of, is_trained
-from azjax.evaluation import choose, exact_report, solve
-from azjax.games import archive
+from azjax.evaluation import archive, choose, exact_report, solve
 from azjax.games.registry import make
 from azjax.networks import make_network
 
@@ -21,7 +20,7 @@ NETWORK = {"name": "mlp", "width": 8, "depth": 1}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where agents are looked for."""
+    """An empty folder of packaged agents."""
     monkeypatch.setattr(packaged, "FOLDER", tmp_path)
     return tmp_path
 
@@ -84,13 +83,13 @@ def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
     for level in ("easy", "medium", "hard"):
         player = azjax.load_player(name, game, level=level, num_simulations=4)
-        judgement = choose(player, jax.random.key(1), states)
-        np.testing.assert_allclose(judgement.probabilities.sum(axis=1), 1, rtol=1e-5)
+        choice = choose(player, jax.random.key(1), states)
+        np.testing.assert_allclose(choice.probabilities.sum(axis=1), 1, rtol=1e-5)
         legal = jax.vmap(game.legal_action_mask)(states)
-        assert not (np.asarray(judgement.probabilities)[~np.asarray(legal)] > 0).any()
+        assert not (np.asarray(choice.probabilities)[~np.asarray(legal)] > 0).any()
     card = (packaged.FOLDER / f"{name}.md").read_text()
-    for told in ("Command", "Commit", "Hours", "Hardware", "Games", "Strength"):
-        assert f"| {told} |" in card or f"## {told}" in card
+    for row in ("Command", "Commit", "Hours", "Hardware", "Games", "Strength"):
+        assert f"| {row} |" in card or f"## {row}" in card
 
 
 def test_all_agents_together_are_small():
