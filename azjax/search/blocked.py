@@ -15,6 +15,9 @@ from azjax.core.arrays import materialize_flat, put, read, tree_of, write_rows
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.edges import (
     NO_CHILD,
+    FlatPrior,
+    Index,
+    Node,
     NodePriors,
     Untried,
     allocate,
@@ -96,14 +99,8 @@ class BlockedEdges:
         )
 
     def best(
-        self,
-        selection: Selection,
-        terms: PyTree,
-        index: Int32[Array, "R"],
-        num_slots: int,
-        batch: int,
-        node: Int32[Array, ""],
-    ) -> tuple[Int32[Array, "R"], Int32[Array, "R"]]:
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+    ) -> tuple[Index, Index]:
         del num_slots
         tree_index = tree_of(index, batch)
 
@@ -120,9 +117,7 @@ class BlockedEdges:
         is_new = (untried >= 0) & (selection.score(terms, selection.untried_features(untried)) > best_score)
         return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
 
-    def fold(
-        self, selection: Selection, index: Int32[Array, "R"], num_slots: int, batch: int, node: Int32[Array, ""]
-    ) -> Fold:
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
         del num_slots, node
         tree_index = tree_of(index, batch)
 
@@ -146,7 +141,7 @@ class BlockedEdges:
 
     def new_edge(
         self,
-        prior: Float32[Array, "NBK"],
+        prior: FlatPrior,
         index: Int32[Array, "B"],
         edge: Int32[Array, "B"],
         num_slots: int,
@@ -175,12 +170,12 @@ class BlockedEdges:
 
     def attach(
         self,
-        prior: Float32[Array, "NBK"],
+        prior: FlatPrior,
         new: BlockedEdge,
         untried: Untried | None,
         index: Int32[Array, "B"],
         child: Int32[Array, "B"],
-    ) -> tuple["BlockedEdges", Float32[Array, "NBK"], Int32[Array, "B"]]:
+    ) -> tuple["BlockedEdges", FlatPrior, Int32[Array, "B"]]:
         assert untried is not None
         batch, nowhere = len(index), prior.size
         num_slots = len(new.others)
@@ -210,13 +205,8 @@ class BlockedEdges:
         return edges, put(prior, slot, jnp.full_like(new.prior, -1)), edge
 
     def write_nodes(
-        self,
-        selection: Selection,
-        prior: Float32[Array, "NBK"],
-        priors: NodePriors,
-        node: Int32[Array, ""],
-        count: int,
-    ) -> tuple["BlockedEdges", Float32[Array, "NBK"]]:
+        self, selection: Selection, prior: FlatPrior, priors: NodePriors, node: Node, count: int
+    ) -> tuple["BlockedEdges", FlatPrior]:
         del selection
         assert priors.untried is not None
         slot, slot_prior, mass = priors.untried
@@ -229,9 +219,7 @@ class BlockedEdges:
             edges = dataclasses.replace(edges, untried_mass=write_rows(self.untried_mass, mass, node, count))
         return edges, write_rows(prior, materialize_flat(priors.prior, node), node, count)
 
-    def upper_of(
-        self, upper: Float32[Array, "MBL"], index: Int32[Array, "R"], num_slots: int, batch: int
-    ) -> Float32[Array, "R"]:
+    def upper_of(self, upper: Float32[Array, "MBL"], index: Index, num_slots: int, batch: int) -> Float32[Array, "R"]:
         del num_slots
         tree_index = tree_of(index, batch)
 

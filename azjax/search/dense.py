@@ -15,6 +15,9 @@ from azjax.core.pytree import pytree_dataclass
 from azjax.core.xla import materialize_result
 from azjax.search.edges import (
     NO_CHILD,
+    FlatPrior,
+    Index,
+    Node,
     NodePriors,
     Untried,
     allocate,
@@ -56,21 +59,13 @@ class DenseEdges:
         return cls(child, features, allocate(num_nodes, untried_upper(prior)) if solver else None)
 
     def best(
-        self,
-        selection: Selection,
-        terms: PyTree,
-        index: Int32[Array, "R"],
-        num_slots: int,
-        batch: int,
-        node: Int32[Array, ""],
-    ) -> tuple[Int32[Array, "R"], Int32[Array, "R"]]:
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+    ) -> tuple[Index, Index]:
         del batch
         edge = best_lane(self.features, selection, terms, index * num_slots, index * num_slots, 1, num_slots, node)
         return edge, read(self.child, edge)
 
-    def fold(
-        self, selection: Selection, index: Int32[Array, "R"], num_slots: int, batch: int, node: Int32[Array, ""]
-    ) -> Fold:
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
         del selection, batch
 
         def fold(function: Callable[[_C, Features], _C], start: _C) -> _C:
@@ -81,7 +76,7 @@ class DenseEdges:
 
     def new_edge(
         self,
-        prior: Float32[Array, "NBK"],
+        prior: FlatPrior,
         index: Int32[Array, "B"],
         edge: Int32[Array, "B"],
         num_slots: int,
@@ -99,24 +94,19 @@ class DenseEdges:
 
     def attach(
         self,
-        prior: Float32[Array, "NBK"],
+        prior: FlatPrior,
         new: DenseEdge,
         untried: Untried | None,
         index: Int32[Array, "B"],
         child: Int32[Array, "B"],
-    ) -> tuple["DenseEdges", Float32[Array, "NBK"], Int32[Array, "B"]]:
+    ) -> tuple["DenseEdges", FlatPrior, Int32[Array, "B"]]:
         del untried
         edge = jnp.where(index < prior.size, new.edge, prior.size)
         return dataclasses.replace(self, child=put(self.child, edge, child)), prior, new.edge
 
     def write_nodes(
-        self,
-        selection: Selection,
-        prior: Float32[Array, "NBK"],
-        priors: NodePriors,
-        node: Int32[Array, ""],
-        count: int,
-    ) -> tuple["DenseEdges", Float32[Array, "NBK"]]:
+        self, selection: Selection, prior: FlatPrior, priors: NodePriors, node: Node, count: int
+    ) -> tuple["DenseEdges", FlatPrior]:
         features = tuple(
             write_rows(flat, rows, node, count)
             for flat, rows in zip(self.features, untried_features(selection, priors.prior), strict=True)
@@ -124,9 +114,7 @@ class DenseEdges:
         upper = None if self.upper is None else write_rows(self.upper, untried_upper(priors.prior), node, count)
         return DenseEdges(self.child, features, upper), write_rows(prior, priors.prior, node, count)
 
-    def upper_of(
-        self, upper: Float32[Array, "NBK"], index: Int32[Array, "R"], num_slots: int, batch: int
-    ) -> Float32[Array, "R"]:
+    def upper_of(self, upper: FlatPrior, index: Index, num_slots: int, batch: int) -> Float32[Array, "R"]:
         del batch
         return highest_lane(upper, index * num_slots, num_slots)
 

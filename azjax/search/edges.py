@@ -14,6 +14,15 @@ from azjax.core.arrays import max_over_slots, read
 from azjax.core.xla import materialize_result
 from azjax.search.selection import Features, Fold, Selection
 
+Node: TypeAlias = Int32[Array, ""]
+"""The number of the node that a simulation makes."""
+
+Index: TypeAlias = Int32[Array, "R"]
+"""Flat indices of R nodes or edges."""
+
+FlatPrior: TypeAlias = Float32[Array, "NBK"]
+"""See `Tree.prior`."""
+
 NO_CHILD = 0
 """In `child`: no edge leads to the root, so its number is free."""
 
@@ -23,7 +32,7 @@ class NewEdge(Protocol):
     """An edge that is about to get its child, of R nodes."""
 
     @property
-    def slot(self) -> Int32[Array, "R"]: ...
+    def slot(self) -> Index: ...
     @property
     def prior(self) -> Float32[Array, "R"]: ...
 
@@ -72,29 +81,21 @@ class Edges(Protocol[_E]):
     def upper(self) -> Float32[Array, "..."] | None: ...
 
     def best(
-        self,
-        selection: Selection,
-        terms: PyTree,
-        index: Int32[Array, "R"],
-        num_slots: int,
-        batch: int,
-        node: Int32[Array, ""],
-    ) -> tuple[Int32[Array, "R"], Int32[Array, "R"]]:
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+    ) -> tuple[Index, Index]:
         """The best edge of the nodes at `index`, and its child or `NO_CHILD`.
 
         `BlockedEdges` return any edge of the node where the best one is yet to be made.
         """
         ...
 
-    def fold(
-        self, selection: Selection, index: Int32[Array, "R"], num_slots: int, batch: int, node: Int32[Array, ""]
-    ) -> Fold:
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
         """Over the edges of the nodes at `index`."""
         ...
 
     def new_edge(
         self,
-        prior: Float32[Array, "NBK"],
+        prior: FlatPrior,
         index: Int32[Array, "B"],
         edge: Int32[Array, "B"],
         num_slots: int,
@@ -112,13 +113,8 @@ class Edges(Protocol[_E]):
         ...
 
     def attach(
-        self: _S,
-        prior: Float32[Array, "NBK"],
-        new: _E,
-        untried: Untried | None,
-        index: Int32[Array, "B"],
-        child: Int32[Array, "B"],
-    ) -> tuple[_S, Float32[Array, "NBK"], Int32[Array, "B"]]:
+        self: _S, prior: FlatPrior, new: _E, untried: Untried | None, index: Int32[Array, "B"], child: Int32[Array, "B"]
+    ) -> tuple[_S, FlatPrior, Int32[Array, "B"]]:
         """Makes the edges `new` of the nodes at `index` lead to `child`; nothing where `index` is out of range.
 
         Returns:
@@ -127,19 +123,12 @@ class Edges(Protocol[_E]):
         ...
 
     def write_nodes(
-        self: _S,
-        selection: Selection,
-        prior: Float32[Array, "NBK"],
-        priors: NodePriors,
-        node: Int32[Array, ""],
-        count: int,
-    ) -> tuple[_S, Float32[Array, "NBK"]]:
+        self: _S, selection: Selection, prior: FlatPrior, priors: NodePriors, node: Node, count: int
+    ) -> tuple[_S, FlatPrior]:
         """The edges and `prior` with those of `count` new nodes, from number `node` on, in all trees."""
         ...
 
-    def upper_of(
-        self, upper: Float32[Array, "MBL"], index: Int32[Array, "R"], num_slots: int, batch: int
-    ) -> Float32[Array, "R"]:
+    def upper_of(self, upper: Float32[Array, "MBL"], index: Index, num_slots: int, batch: int) -> Float32[Array, "R"]:
         """What no edge of the nodes at `index` exceeds, from `upper` of the edges."""
         ...
 
@@ -209,7 +198,7 @@ def untried_features(selection: Selection, prior: Float32[Array, "B K"]) -> Feat
     return jnp.where(prior < 0, -jnp.inf, first), *rest
 
 
-def highest_lane(flat: Float32[Array, "MBL"], begin: Int32[Array, "R"], lanes: int) -> Float32[Array, "R"]:
+def highest_lane(flat: Float32[Array, "MBL"], begin: Index, lanes: int) -> Float32[Array, "R"]:
     """The highest number of `flat` in the `lanes` numbers from `begin` on."""
     highest = read(flat, begin)
     for lane in range(1, lanes):
@@ -217,7 +206,7 @@ def highest_lane(flat: Float32[Array, "MBL"], begin: Int32[Array, "R"], lanes: i
     return highest
 
 
-def lanes_of(features: Features, index: Int32[Array, "R"], lanes: int) -> Features:
+def lanes_of(features: Features, index: Index, lanes: int) -> Features:
     """The features [lanes, R] of the rows of `lanes` edges at `index`."""
     edge = index[None] * lanes + jnp.arange(lanes, dtype=jnp.int32)[:, None]
     return tuple(read(flat, edge) for flat in features)
@@ -227,15 +216,15 @@ def best_lane(
     features: Features,
     selection: Selection,
     terms: PyTree,
-    begin: Int32[Array, "R"],
-    best: Int32[Array, "R"],
+    begin: Index,
+    best: Index,
     first: int,
     lanes: int,
-    node: Int32[Array, ""],
-) -> Int32[Array, "R"]:
+    node: Node,
+) -> Index:
     """The best of the edge `best` and the edges `begin + first` to `begin + lanes - 1`, in one fusion."""
 
-    def score(edge: Int32[Array, "R"]) -> Float32[Array, "R"]:
+    def score(edge: Index) -> Float32[Array, "R"]:
         return selection.score(terms, tuple(read(flat, edge) for flat in features))
 
     best_score = score(best)

@@ -58,12 +58,7 @@ def new_edge(tree: Tree, leaf: Leaf, first: FirstStep | None = None) -> NewEdge:
 
 
 def attach(
-    tree: Tree,
-    leaf: Leaf,
-    new: NewEdge,
-    untried: Untried | None,
-    expand: Bool[Array, "B"],
-    child: Int32[Array, "B"],
+    tree: Tree, leaf: Leaf, new: NewEdge, untried: Untried | None, expand: Bool[Array, "B"], child: Int32[Array, "B"]
 ) -> tuple[Tree, Int32[Array, "B"]]:
     """Makes the edges of `new_edge` lead to `child` where `expand` holds; see `Edges.attach`.
 
@@ -76,13 +71,7 @@ def attach(
 
 
 def step_from_leaves(
-    dynamics: Dynamics,
-    params: PyTree,
-    key: PRNGKeyArray,
-    tree: Tree,
-    path: Path,
-    leaf: Leaf,
-    slot: Int32[Array, "R"],
+    dynamics: Dynamics, params: PyTree, key: PRNGKeyArray, tree: Tree, path: Path, leaf: Leaf, slot: Int32[Array, "R"]
 ) -> Step:
     """Plays the actions of `slot` at the leaves."""
     tree_index = tree_of(jnp.arange(len(slot), dtype=jnp.int32), tree.batch)
