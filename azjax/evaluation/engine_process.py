@@ -22,7 +22,7 @@ class EngineError(Exception):
 
 
 class EngineProcess:
-    """A running program. As a context manager it ends the program."""
+    """A running program; `close` ends it."""
 
     def __init__(self, command: str) -> None:
         """Starts the program.
@@ -33,7 +33,6 @@ class EngineProcess:
         Raises:
           InputError: it could not be started.
         """
-        self.command = command
         try:
             words = shlex.split(command)
             if not words:
@@ -53,12 +52,6 @@ class EngineProcess:
         self._closed = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-
-    def __enter__(self) -> "EngineProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def send(self, line: str) -> None:
         """Writes a line.

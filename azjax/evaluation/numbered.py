@@ -174,7 +174,7 @@ class NumberedSolution(Solution):
 
     @functools.cached_property
     def numbers(self) -> UInt32[np.ndarray, "R"]:
-        """Of the positions, ascending."""
+        """The position numbers, ascending."""
         reached = np.asarray(self.table.reached).view(np.uint8)
         return np.flatnonzero(np.unpackbits(reached, bitorder="little")).astype(np.uint32)
 

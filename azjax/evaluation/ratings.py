@@ -168,7 +168,7 @@ def _fit(
 def _log_probabilities(
     design: Float[np.ndarray, "rows columns"], parameters: Float[np.ndarray, "parameters"]
 ) -> Float[np.ndarray, "rows 3"]:
-    """Of a win, a draw and a loss of the player who moves first."""
+    """The log-probabilities of a win, a draw and a loss of the player who moves first."""
     t, d = design @ parameters[:-1], parameters[-1]
     log_p: np.ndarray = special.log_softmax(np.stack([t / 2, np.full_like(t, d), -t / 2], axis=1), axis=1)
     return log_p

@@ -68,7 +68,7 @@ class Lookup:
 
     @classmethod
     def of(cls, keys: UInt64[np.ndarray, "R"]) -> "Lookup":
-        """Of the keys by row."""
+        """The lookup of the positions with these keys, by row."""
         order = np.argsort(keys)
         ordered = keys[order]
         return cls((ordered >> np.uint64(32)).astype(np.uint32), ordered.astype(np.uint32), order.astype(np.int32))

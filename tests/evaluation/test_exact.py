@@ -141,7 +141,7 @@ def test_expected_outcomes_follow_the_player_to_move_where_one_moves_twice(nim, 
     solution = solution_of(nim((2, 2, 3), turn=2))
 
     def win(heaps, ply):
-        """Of player 0, who plays the lowest action, against uniform moves."""
+        """The probability that player 0 wins with the lowest action against uniform moves."""
         if not any(heaps):
             return float(ply // 2 % 2 == 0)  # the mover of the ply before
         moves = [(*heaps[:h], heaps[h] - t, *heaps[h + 1 :]) for h in range(3) for t in range(1, heaps[h] + 1)]

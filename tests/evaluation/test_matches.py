@@ -92,7 +92,7 @@ def test_a_player_that_moves_twice_in_a_row_chooses_both_moves(nim, solution_of)
     wins = 4 if solution_of(game).values[0] > 0 else 0
     assert result.moving_first == Record(wins, 0, 4 - wins)
     assert result.moving_second == Record(4 - wins, 0, wins)
-    # Against random moves the exact expectation is met only if each move is asked of the right player.
+    # The score against random moves is the exact one only if each move is chosen by the right player.
     solution = solution_of(game)
     outcome = versus(solution, optimal_table, random_table).alternating
     result = play_match(game, best, random_player(game), 64, key())
@@ -139,7 +139,7 @@ def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
 
 
 def test_games_side_by_side_are_those_played_one_at_a_time():
-    """By two who search, one with a network: after the opening each has one move in each position."""
+    """Two searches, one with a network, play one move in each position after the opening."""
     agent = load_agent("tictactoe")
     network = evaluators.network(agent.network, TICTACTOE)
     players = (
