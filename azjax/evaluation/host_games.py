@@ -20,7 +20,7 @@ _ATTEMPTS = 100
 
 def host_step(game: Game[S], states: S, actions: Int[Numbers, "*G"]) -> S:
     """The state after one action [], or the states after G actions [G]; a finished game stays as it is."""
-    # Of one dtype: another one would compile again.
+    # Always one dtype, so that it compiles once.
     following: S = jax.tree.map(np.asarray, _step(game, states, np.asarray(actions, np.int32)))
     return following
 

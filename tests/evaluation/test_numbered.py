@@ -145,7 +145,7 @@ def test_the_optimal_player_on_santorini_in_reach_after_the_end_and_out_of_reach
     solved, states = solution_of(SANTORINI), positions_of(SANTORINI, "00101101", "00220001", "00000001")
     assert states.terminated.tolist() == [False, True, False]
     probabilities, value, _ = choose(optimal_player(solved), key(), states)
-    # Of the golden table: action 6 alone wins.
+    # By the golden table action 6 alone wins.
     assert np.flatnonzero(probabilities[0]).tolist() == [6]
     assert not probabilities[1].any()
     legal = np.asarray(SANTORINI.legal_action_mask(jax.tree.map(lambda leaf: leaf[2], states)))
