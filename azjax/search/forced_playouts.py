@@ -1,6 +1,6 @@
 """Forced playouts at the root, and the policy target without them. Axis letters: see `tree.py`; `R` nodes or edges.
 
-Wu 2019, "Accelerating Self-Play Learning in Go", section 3.2: actions that noise favors get enough visits to be judged,
+Wu 2019, "Accelerating Self-Play Learning in Go", section 3.2: actions that noise favors get some visits in any case,
 and the network does not learn from visits that were forced.
 """
 

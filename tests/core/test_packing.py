@@ -97,3 +97,9 @@ def test_packings_of_equal_structure_are_equal():
     assert one == other
     assert hash(one) == hash(other)
     assert one != Packing.of((np.zeros((2, 4), np.uint8),))
+
+
+def test_the_packing_of_one_state_is_that_of_a_batch():
+    states = {"cells": np.zeros((BATCH, 5), np.int8), "turn": np.zeros(BATCH, np.int32)}
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    assert Packing.of_state(state) == Packing.of_state(jax.eval_shape(lambda: state)) == Packing.of(states)

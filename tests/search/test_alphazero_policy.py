@@ -20,7 +20,7 @@ from benchmarks.rules.table_game import TableGame, node_of, plain_search
 from benchmarks.searches import puct
 
 KEY_SEED = 0
-NUM_ROWS = 97  # of the table that judges m,n,k positions
+NUM_ROWS = 97  # of the table that evaluates m,n,k positions
 BATCH = 64
 
 
@@ -123,7 +123,7 @@ def test_trees_of_real_numbers_equal_those_of_a_plain_python_search():
     puct.assert_equal(search_table_game(game, nodes, 64), plain_search(game, nodes, 64))
 
 
-def test_what_the_evaluator_says_of_ended_games_and_illegal_actions_is_ignored():
+def test_evaluations_of_ended_games_and_illegal_actions_are_ignored():
     game, nodes = SOME_SLOTS, np.arange(1024)
     tables = game.tables
     logits = np.where(tables.legal, tables.prior_logits, np.nan)
@@ -150,7 +150,7 @@ def test_rows_of_a_batch_do_not_influence_one_another(game, num_simulations, num
 
 @dataclasses.dataclass(frozen=True)
 class HashedRow:
-    """The row of a table that judges a position: the stones weigh random integers, modulo the number of rows."""
+    """The table row of a position: the stones weigh random integers, modulo the number of rows."""
 
     game: Mnk
 
@@ -217,7 +217,7 @@ def random_positions(game, keep=None):
 
 TICTACTOE = azjax.games.make("tictactoe")
 CONNECT2 = azjax.games.make("connect2")
-JUDGED_BY_HASH = evaluators.table(HashedRow(TICTACTOE))
+HASH_EVALUATOR = evaluators.table(HashedRow(TICTACTOE))
 
 
 @pytest.mark.parametrize("make_params", [hashed_params, uniform_params])
@@ -243,7 +243,7 @@ def test_trees_of_mnk_games_equal_those_of_a_plain_python_search(game, num_simul
 def test_the_uniform_evaluator_is_a_table_of_zeros():
     _, states = random_positions(TICTACTOE)
     uniform = search(None, states, game=TICTACTOE, evaluator=evaluators.uniform(TICTACTOE), num_simulations=100)
-    zeros = search(uniform_params(TICTACTOE), states, game=TICTACTOE, evaluator=JUDGED_BY_HASH, num_simulations=100)
+    zeros = search(uniform_params(TICTACTOE), states, game=TICTACTOE, evaluator=HASH_EVALUATOR, num_simulations=100)
     assert_equal_rows(uniform, zeros)
 
 
@@ -252,7 +252,7 @@ def test_the_uniform_evaluator_is_a_table_of_zeros():
 
 def tictactoe_search(states, num_simulations=100):
     params = uniform_params(TICTACTOE)
-    return search(params, states, game=TICTACTOE, evaluator=JUDGED_BY_HASH, num_simulations=num_simulations)
+    return search(params, states, game=TICTACTOE, evaluator=HASH_EVALUATOR, num_simulations=num_simulations)
 
 
 def connect2_search(sequences):
@@ -275,7 +275,7 @@ def test_a_win_in_one_is_played():
 
 
 @pytest.mark.slow
-def test_actions_that_are_all_alike_are_visited_in_order():
+def test_equal_actions_are_visited_in_order():
     positions, states = random_positions(TICTACTOE)
     assert positions[0] == MnkRules(3, 3, 3).start()
     assert tictactoe_search(states, 1).visits[0].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -286,10 +286,10 @@ def test_actions_that_are_all_alike_are_visited_in_order():
 @pytest.mark.parametrize(
     ("urgency", "visits"), [(2.0, [2, 2, 2, 2, 2, 2, 2, 1, 1]), (-2.0, [16, 0, 0, 0, 0, 0, 0, 0, 0])]
 )
-def test_first_play_urgency_says_what_untried_actions_are_worth(urgency, visits):
+def test_first_play_urgency_is_the_value_of_untried_actions(urgency, visits):
     states = states_after(TICTACTOE, [[]] * BATCH)
     params, options = uniform_params(TICTACTOE), {"num_simulations": 16, "first_play_urgency": urgency}
-    result = search(params, states, game=TICTACTOE, evaluator=JUDGED_BY_HASH, **options)
+    result = search(params, states, game=TICTACTOE, evaluator=HASH_EVALUATOR, **options)
     assert result.visits[0].tolist() == visits
 
 
@@ -312,7 +312,7 @@ def test_a_forced_last_move_gets_every_visit():
 
 def test_an_ended_game_has_no_visits_no_policy_and_no_value():
     positions, states = random_positions(TICTACTOE, keep=lambda rules, position: position.terminal)
-    result = search(hashed_params(TICTACTOE), states, game=TICTACTOE, evaluator=JUDGED_BY_HASH, num_simulations=16)
+    result = search(hashed_params(TICTACTOE), states, game=TICTACTOE, evaluator=HASH_EVALUATOR, num_simulations=16)
     assert all(position.terminal for position in positions)
     for field in (result.visits, result.policy, result.q_values, result.value):
         assert not field.any()
@@ -344,7 +344,7 @@ def same_search(temperature, key_seed=KEY_SEED, **options):
         hashed_params(TICTACTOE),
         states,
         game=TICTACTOE,
-        evaluator=JUDGED_BY_HASH,
+        evaluator=HASH_EVALUATOR,
         num_simulations=16,
         temperature=temperature,
         key_seed=key_seed,
@@ -376,7 +376,7 @@ def test_actions_are_drawn_from_visits_to_the_power_of_the_inverse_temperature(t
         assert_drawn_from(result.action, visits ** (1 / temperature) / np.sum(visits ** (1 / temperature)))
 
 
-def test_at_infinite_temperature_legal_actions_are_drawn_alike():
+def test_at_infinite_temperature_legal_actions_are_drawn_uniformly():
     result = same_search(np.inf)
     assert_drawn_from(result.action, np.isin(np.arange(9), LEGAL) / len(LEGAL))
 

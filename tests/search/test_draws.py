@@ -1,4 +1,4 @@
-"""What a search draws depends on the key of each state alone."""
+"""The random draws of a search depend on the key of each state alone."""
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ def _search(name, key, count):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_state_draws_the_same_whatever_stands_beside_it(name):
+def test_the_draws_of_a_state_do_not_depend_on_the_rest_of_the_batch(name):
     keys = jax.random.split(jax.random.key(1), 8)
     whole = _search(name, keys, 8)
     assert len(np.unique(whole.visits, axis=0)) > 1

@@ -15,7 +15,7 @@ def _states(*texts):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[GAME.from_text(text) for text in texts])
 
 
-def _ask(evaluator, states, params=None, seed=0):
+def _evaluate(evaluator, states, params=None, seed=0):
     return jax.jit(evaluator)(params, jax.random.key(seed), states)
 
 
@@ -26,8 +26,8 @@ def test_evaluators_of_equal_games_are_equal(make_evaluator):
     assert make_evaluator(make("tictactoe")) != make_evaluator(make("connect2"))
 
 
-def test_uniform_knows_nothing():
-    logits, value = _ask(evaluators.uniform(GAME), _states("_________", "XO_______"))
+def test_uniform_returns_zeros():
+    logits, value = _evaluate(evaluators.uniform(GAME), _states("_________", "XO_______"))
     assert logits.shape == (2, 9)
     assert not np.asarray(logits).any()
     assert not np.asarray(value).any()
@@ -35,7 +35,7 @@ def test_uniform_knows_nothing():
 
 def test_a_rollout_scores_forced_endings_for_the_player_to_move():
     # One empty cell: X completes the left column in the first; in the second the last stone makes a draw.
-    logits, value = _ask(evaluators.rollout(GAME), _states("XOXXOO_XO", "XOXXOOOX_"))
+    logits, value = _evaluate(evaluators.rollout(GAME), _states("XOXXOO_XO", "XOXXOOOX_"))
     np.testing.assert_array_equal(value, [1.0, 0.0])
     assert not np.asarray(logits).any()
 
@@ -43,20 +43,20 @@ def test_a_rollout_scores_forced_endings_for_the_player_to_move():
 def test_the_mean_of_rollouts_from_the_start_is_that_of_random_play():
     """Uniform play wins tic-tac-toe with 737/1260 for X and 121/420 for O: the mean result is 187/630."""
     states = jax.tree.map(lambda leaf: jnp.repeat(leaf, MANY, axis=0), _states("_________"))
-    _, value = _ask(evaluators.rollout(GAME), states)
+    _, value = _evaluate(evaluators.rollout(GAME), states)
     mean = 737 / 1260 - 121 / 420
     assert abs(float(value.mean()) - mean) < 4 * 0.9 / np.sqrt(MANY)
 
 
 def test_a_finished_game_rolls_out_to_nothing():
-    _, value = _ask(evaluators.rollout(GAME), _states("XXXOO____"))
+    _, value = _evaluate(evaluators.rollout(GAME), _states("XXXOO____"))
     assert float(value[0]) == 0
 
 
-def test_random_draws_anew_with_each_key():
+def test_random_depends_on_the_key():
     states = _states(*["_________"] * 500)
-    logits, value = _ask(evaluators.random(GAME), states)
-    other_logits, other_value = _ask(evaluators.random(GAME), states, seed=1)
+    logits, value = _evaluate(evaluators.random(GAME), states)
+    other_logits, other_value = _evaluate(evaluators.random(GAME), states, seed=1)
     assert not np.array_equal(logits, other_logits)
     assert not np.array_equal(value, other_value)
     assert np.all(np.abs(value) <= 1)
@@ -69,16 +69,18 @@ def test_a_table_is_read_at_the_row_of_the_position():
     def number_of_stones(state):
         return jnp.sum(GAME.observe(state)).astype(jnp.int32)
 
-    logits, value = _ask(evaluators.table(number_of_stones), _states("X________", "_________", "X___O____"), params)
+    logits, value = _evaluate(
+        evaluators.table(number_of_stones), _states("X________", "_________", "X___O____"), params
+    )
     np.testing.assert_array_equal(logits, params[0][jnp.array([1, 0, 2])])
     np.testing.assert_array_equal(value, params[1][jnp.array([1, 0, 2])])
 
 
-def test_a_network_judges_as_it_does_alone():
+def test_the_network_evaluator_returns_the_output_of_the_network():
     network = Mlp(GAME.observation_shape, GAME.num_actions, 8, 1)
     variables = network.init(jax.random.key(0), GAME)
     states = _states("X________", "_________")
-    logits, value = _ask(evaluators.network(network, GAME), states, variables)
+    logits, value = _evaluate(evaluators.network(network, GAME), states, variables)
     observations = jax.vmap(GAME.observe)(states)
     expected, _ = network.apply(variables, observations, train=False)
     np.testing.assert_allclose(logits, expected.prior_logits, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.forced_playouts import puct, prune_forced
+from azjax.search.forced_playouts import prune_forced, puct
 from benchmarks.rules.layered_game import LayeredGame
 
 ACTIONS, TREES = 9, 8
@@ -45,7 +45,7 @@ def _play_bandit(rewards, prior, num_simulations):
 
 
 @pytest.mark.parametrize("num_simulations", [40, 200])
-def test_a_search_one_ply_deep_visits_what_plain_python_does(num_simulations):
+def test_a_search_of_one_ply_equals_a_plain_python_search(num_simulations):
     logits = np.random.default_rng(0).normal(0, 2, ACTIONS).astype(np.float32)
     result, rewards = _search(num_simulations, logits, forced_playouts=FORCED)
     prior = np.asarray(jax.nn.softmax(logits))
@@ -55,7 +55,7 @@ def test_a_search_one_ply_deep_visits_what_plain_python_does(num_simulations):
     assert (np.asarray(result.visits) != np.asarray(plain.visits)).any()
 
 
-def test_the_policy_is_what_is_left_of_the_visits():
+def test_the_policy_leaves_out_forced_visits():
     """By hand: c sqrt(99) = 12.44. The best slot's score is 0.5 + 12.44 * 0.4 / 61 = 0.582.
 
     The second has 30 visits, of which sqrt(2 * 0.3 * 99) = 7.7 could go, but 12.44 * 0.3 / (0.582 - 0.4) = 20.5 stay

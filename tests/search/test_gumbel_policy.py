@@ -17,7 +17,7 @@ from benchmarks.searches import gumbel
 KEY = jax.random.key(0)
 SOME_SLOTS = TableGame(seed=1, width=128, depth=8, actions=11, slots=6, real=True)
 ALL_SLOTS = TableGame(seed=2, width=128, depth=8, actions=7, slots=7, real=True)
-MANY_SLOTS = TableGame(seed=3, width=128, depth=8, actions=40, slots=24, real=True)  # edges in chains
+MANY_SLOTS = TableGame(seed=3, width=128, depth=8, actions=40, slots=24, real=True)  # edges in blocks
 TABLE = evaluators.table(node_of)
 
 
@@ -119,7 +119,7 @@ def mctx_search(game, nodes, num_simulations):
     """`mctx.gumbel_muzero_policy` without noise on the same tables; to it an ended game goes on, worth nothing."""
     tables = jax.tree.map(jnp.asarray, game.tables)
 
-    def judge(states):
+    def evaluate(states):
         legal = jax.vmap(game.legal_action_mask)(states)
         logits = jnp.where(legal, tables.prior_logits[states.node], jnp.finfo(jnp.float32).min)
         return logits, jnp.where(states.terminated, 0.0, tables.values[states.node])
@@ -127,7 +127,7 @@ def mctx_search(game, nodes, num_simulations):
     def recurrent_fn(params, key, action, states):
         del params, key
         following = jax.vmap(game.step)(states, action)
-        logits, value = judge(following)
+        logits, value = evaluate(following)
         reward = jnp.take_along_axis(following.rewards, states.current_player[:, None], axis=1)[:, 0]
         discount = jnp.where(following.current_player == states.current_player, 1.0, -1.0)
         discount = jnp.where(following.terminated, 0.0, discount)
@@ -135,7 +135,7 @@ def mctx_search(game, nodes, num_simulations):
 
     @jax.jit
     def run(states):
-        logits, value = judge(states)
+        logits, value = evaluate(states)
         return mctx.gumbel_muzero_policy(
             params=None,
             rng_key=KEY,

@@ -6,16 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.searches import puct
-from benchmarks.rules.table_game import TableGame, node_of, plain_search
 
 import azjax
 from azjax.evaluation import solve
 from azjax.search import advance, alphazero_policy, evaluators, uct_policy
+from benchmarks.rules.table_game import TableGame, node_of, plain_search
+from benchmarks.searches import puct
 
 KEY = jax.random.key(0)
-SLOTS_OF_A_TABLE = TableGame(seed=1, width=128, depth=8, actions=11, slots=6)
-SLOTS_OF_A_CHAIN = dataclasses.replace(TableGame(seed=4, width=64, depth=8, actions=100, slots=40), real=True)
+DENSE_SLOTS = TableGame(seed=1, width=128, depth=8, actions=11, slots=6)
+BLOCKED_SLOTS = dataclasses.replace(TableGame(seed=4, width=64, depth=8, actions=100, slots=40), real=True)
 TICTACTOE = azjax.make("tictactoe")
 BRANDUB = azjax.make("brandub")
 
@@ -42,12 +42,12 @@ def search_table_game(game, nodes, num_simulations, leaves_per_step, **options):
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots", "leaves_per_step"),
     [
-        (SLOTS_OF_A_TABLE, 96, 256, 4),
-        (SLOTS_OF_A_CHAIN, 96, 32, 8),
-        pytest.param(SLOTS_OF_A_TABLE, 96, 256, 2, marks=pytest.mark.slow),
-        pytest.param(SLOTS_OF_A_TABLE, 96, 256, 32, marks=pytest.mark.slow),
-        pytest.param(SLOTS_OF_A_CHAIN, 400, 32, 2, marks=pytest.mark.slow),
-        pytest.param(SLOTS_OF_A_CHAIN, 400, 32, 40, marks=pytest.mark.slow),
+        (DENSE_SLOTS, 96, 256, 4),
+        (BLOCKED_SLOTS, 96, 32, 8),
+        pytest.param(DENSE_SLOTS, 96, 256, 2, marks=pytest.mark.slow),
+        pytest.param(DENSE_SLOTS, 96, 256, 32, marks=pytest.mark.slow),
+        pytest.param(BLOCKED_SLOTS, 400, 32, 2, marks=pytest.mark.slow),
+        pytest.param(BLOCKED_SLOTS, 400, 32, 40, marks=pytest.mark.slow),
     ],
 )
 def test_trees_equal_those_of_a_plain_python_search(game, num_simulations, num_roots, leaves_per_step):
@@ -90,9 +90,9 @@ def test_what_is_proven_is_true_and_late_positions_are_proven():
 
 
 @pytest.mark.parametrize(
-    "game", [SLOTS_OF_A_TABLE, pytest.param(SLOTS_OF_A_CHAIN, marks=pytest.mark.slow)], ids=["table", "chain"]
+    "game", [DENSE_SLOTS, pytest.param(BLOCKED_SLOTS, marks=pytest.mark.slow)], ids=["dense", "blocked"]
 )
-def test_a_full_tree_goes_on_without_new_nodes(game):
+def test_a_full_tree_is_searched_without_new_nodes(game):
     nodes = np.arange(16)
     result = search_table_game(game, nodes, 64, 8, max_nodes=20)
     assert int(result.tree.num_made) == 17
@@ -102,7 +102,7 @@ def test_a_full_tree_goes_on_without_new_nodes(game):
 
 
 @pytest.mark.slow
-def test_a_tree_goes_on_and_is_kept_below_a_move():
+def test_a_tree_is_continued_and_kept_below_a_move():
     first = search(TICTACTOE, starts(TICTACTOE), 64, 8, max_nodes=200)
     both = search(TICTACTOE, starts(TICTACTOE), 64, 8, tree=first.tree)
     np.testing.assert_array_equal(both.visits, search(TICTACTOE, starts(TICTACTOE), 128, 8, max_nodes=200).visits)
@@ -114,7 +114,7 @@ def test_a_tree_goes_on_and_is_kept_below_a_move():
     np.testing.assert_array_equal(after.tree.visits[0], of_move + 64)
 
 
-def test_uct_counts_what_was_decided_once():
+def test_uct_counts_each_decided_visit_once():
     result = uct_policy(None, KEY, starts(TICTACTOE), game=TICTACTOE, num_simulations=64, leaves_per_step=8)
     tree = result.tree
     made = tree.visits > 0

@@ -90,7 +90,7 @@ def search(package, policy, num_actions, *, seed=0, mask=None, options=None):
 
 
 policies = pytest.mark.parametrize("policy", OPTIONS)
-# Up to 16 actions have their edges in a table, more of them in chains.
+# Up to 16 actions have dense edges, more have blocked ones.
 cases = pytest.mark.parametrize(
     ("policy", "num_actions"),
     [
@@ -187,7 +187,7 @@ REWARDS = np.zeros((7, 4), np.float32)
 REWARDS[0], REWARDS[6] = [1, -1, 0, 0], [10, 0, 20, 0]
 
 
-def test_the_readme_example_of_mctx_gives_what_mctx_gives():
+def test_the_readme_example_of_mctx_has_the_results_of_mctx():
     rewards, following = jnp.asarray(REWARDS), jnp.asarray(TO)
     values = jnp.full(7, 15.0)  # optimistic, so that all is tried
 

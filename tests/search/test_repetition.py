@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.searches import puct
-from benchmarks.rules.one_state import assert_search_equals_the_plain_one
 
 import azjax
 from azjax.core.pytree import pytree_dataclass
@@ -18,6 +16,8 @@ from azjax.games.protocols import action_from_text
 from azjax.games.repetition import History, new_history
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.tree import DISCOUNT, ROOT
+from benchmarks.rules.one_state import assert_search_equals_the_plain_one
+from benchmarks.searches import puct
 
 PLACES = 7
 GOAL = 3

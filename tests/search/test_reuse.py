@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.rules.table_game import TableGame, node_of
 
 from azjax.search import advance, alphazero_policy, evaluators
 from azjax.search.reuse import compact
 from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS
+from benchmarks.rules.table_game import TableGame, node_of
 
 GAMES = [
     TableGame(seed=5, width=64, depth=7, actions=7, slots=7),
@@ -139,7 +139,7 @@ def test_trees_of_another_size_are_refused(searched):
         search(game, states, 10, tree=tree, max_nodes=10)
 
 
-def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
+def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):
     game, _, tree, states = searched
     plain = search(game, states, 30, tree=tree)
     noisy = search(game, states, 30, tree=tree, dirichlet_fraction=0.9)
@@ -152,7 +152,7 @@ def test_noise_at_the_root_replaces_its_priors_and_leaves_the_visits(searched):
 
 
 @pytest.mark.parametrize("solver", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_trees_in_a_row_are_the_same_trees_and_go_on_alike(searched, solver):
+def test_compact_trees_are_the_same_trees_and_continue_equally(searched, solver):
     game = searched[0]
     begun = search(game, ROOTS, 60, max_nodes=200, solver=solver)
     # Half of the trees begin anew, with numbers that follow those of the others.

@@ -90,7 +90,7 @@ def test_before_anything_is_proven_it_changes_nothing(policy):
     assert plain.bounds.tolist() == solved.bounds.tolist() == [[-1, 1], [-1, 1]]
 
 
-def test_edges_in_chains_are_proven_too():
+def test_blocked_edges_are_proven_too():
     # X is one move away from three in a row, and in the other position two, by a pair that is open on both sides.
     game = Mnk(5, 4, 3)
     assert game.max_legal_actions > 16

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.searches import puct, uct
-from benchmarks.rules.one_state import HashedPosition, OneStateRules, batch_of
 
 import azjax
 from azjax.search import evaluators, uct_policy
 from azjax.search.tree import RETURNS, ROOT
+from benchmarks.rules.one_state import HashedPosition, OneStateRules, batch_of
+from benchmarks.searches import puct, uct
 
 NUM_ROWS = 97  # of the table that holds the results of rollouts
 TICTACTOE = azjax.make("tictactoe")

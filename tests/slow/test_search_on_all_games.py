@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 PLIES = (0, 3, 8)  # random ones before each search
 
-# Up to 16 slots edges are kept in tables, with more in chains: both, with a slot for every action and without.
+# Dense edges (up to 16 slots) and blocked ones, with a slot for every action and without.
 GAMES = [
     *map(azjax.make, available()),
     azjax.make("santorini", size=5, workers=2),
@@ -35,7 +35,7 @@ def test_trees_equal_those_of_a_plain_python_search_by_the_games_own_rules(game)
 
 
 @pytest.mark.parametrize("name", available())
-def test_the_tree_of_every_game_can_be_seen(name):
+def test_the_tree_of_every_game_can_be_drawn(name):
     game = azjax.make(name)
     states = jax.tree.map(lambda leaf: leaf[None], game.init(jax.random.key(0)))
     evaluator = evaluators.uniform(game)
