@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeAlias, TypeGuard
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
@@ -158,12 +159,12 @@ class PlaySession:
             raise InputError(f"pieces must be at most {_MAX_EDITS} pairs of a square and a piece")
         if mover is not None and not (type(mover) is int and mover in (0, 1)):
             raise InputError("mover must be 0, 1 or null")
-        state = self.states(*parse_game(question))[-1]
+        state: State = jax.tree.map(jnp.asarray, self.states(*parse_game(question))[-1])
         for square, piece in pieces:
             state = game.with_piece(state, square, piece)
         text, problem = rules.to_text(state), None
         if mover is not None:
-            other: State = replace_fields(state, current_player=np.int32(mover))
+            other: State = replace_fields(state, current_player=jnp.int32(mover))
             # In some games the pieces decide who moves. The text is then the same.
             other_text = rules.to_text(other)
             state, text = (other, other_text) if other_text != text else (state, text)

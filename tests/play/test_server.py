@@ -102,7 +102,7 @@ def test_the_moves_of_a_board_are_those_of_its_notation(client):
     assert 'data-rows="3"' in answer["svg"]
     for each in answer["legal"]:
         row, column = divmod(each["squares"][0], 3)
-        assert each["move"] == GAME.action_to_text(None, each["action"])
+        assert each["move"] == GAME.action_to_text(GAME.init(jax.random.key(0)), each["action"])
         assert each["action"] == 3 * row + column
 
 
