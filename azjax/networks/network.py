@@ -17,7 +17,7 @@ from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 
 Variables: TypeAlias = dict[str, PyTree]
-"""Collections of arrays by name. `params` are trained; any others, such as `batch_stats`, are what `apply` makes them."""
+"""Collections of arrays by name. `params` are trained; `apply` updates any others, such as `batch_stats`."""
 
 
 @pytree_dataclass

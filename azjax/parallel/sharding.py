@@ -47,9 +47,12 @@ def make_mesh(devices: Devices = 1, **sizes: int) -> Mesh:
       InputError: there are fewer devices, or a size cannot be split evenly over them.
     """
     count = _count(devices)
-    ranks = range(jax.process_count())
-    by_rank = [[device for device in jax.devices() if device.process_index == rank][:count] for rank in ranks]
-    return _mesh(GAMES, sum(by_rank, []), sizes)
+    used = [
+        device
+        for rank in range(jax.process_count())
+        for device in [device for device in jax.devices() if device.process_index == rank][:count]
+    ]
+    return _mesh(GAMES, used, sizes)
 
 
 def make_member_mesh(population: int, devices: Devices = 1) -> Mesh:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Int32, Integer, PRNGKeyArray
+from jaxtyping import Array, Int32, Integer, Key, PRNGKeyArray
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
@@ -40,8 +40,8 @@ class TrainState:
     learner: Learner
     replay: Replay
     games: Games
-    key: PRNGKeyArray
-    iteration: Int32[Array, ""]
+    key: Key[Array, "*P"]
+    iteration: Int32[Array, "*P"]
     ladder: Ladder | None
 
     @property
@@ -167,7 +167,7 @@ def make_iteration(
 
 
 def _results(steps: Steps) -> Metrics:
-    """Of the games that ended: their number, results for player 0, and plies per game; and the share of proven plies."""
+    """Number, results for player 0 and mean length of the games that ended, and the share of proven plies."""
     decided = steps.ended & ~steps.truncated
     games = jnp.sum(steps.ended)
     counts = {

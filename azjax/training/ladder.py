@@ -43,9 +43,7 @@ class Ladder:
         return cls(jax.tree.map(jnp.copy, variables), jnp.int32(0), jnp.float32(0))
 
 
-def make_ladder(
-    game: AnyGame, config: Config
-) -> Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]]:
+def make_ladder(game: AnyGame, config: Config) -> Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]]:
     """`climb(ladder, variables, key) -> (ladder, metrics)`, pure: the matches of one network.
 
     Metrics are `ladder_score` against the network on the highest rung, `ladder_rating` (Elo 1978: 400 points for each

@@ -104,8 +104,8 @@ def update(
     updates, optimizer_state = optimizer(config, hyper).update(gradient, learner.optimizer_state, params)
     variables = {"params": optax.apply_updates(params, updates), **rest}
     ema = optax.incremental_update(variables, learner.ema, 1 - hyper.ema_decay)
-    # `optax.apply_if_finite` would not do: it looks at the gradient alone, applies bad updates after a while, and leaves
-    # out neither the other collections nor the average. A norm that overflows is skipped here too.
+    # Not by `optax.apply_if_finite`: it checks the elements of the gradient, not the loss or a norm that overflows, and
+    # does not restore the EMA and the other collections. Its branch would also keep XLA from fusing Adam with the rest.
     finite = jnp.isfinite(total) & jnp.isfinite(norm)
     after = Learner(variables, ema, optimizer_state, SkippedUpdates(jnp.int32(0), learner.skipped.key))
     skipped = SkippedUpdates(learner.skipped.in_a_row + 1, jax.random.key_data(key))

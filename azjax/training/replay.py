@@ -3,8 +3,8 @@
 A position enters when it is played and waits, in its column, for the result of its game. Until then it is not sampled,
 so that no result is guessed, and long games count like short ones.
 
-Axis letters: `B` batch, `G` games side by side, `K` slots of legal actions, `R` rows of the ring, `RG` both in one axis,
-`T` time steps.
+Axis letters: `B` batch, `G` games side by side, `K` slots of legal actions, `R` rows of the ring,
+`RG` both in one axis, `T` time steps.
 """
 
 import functools

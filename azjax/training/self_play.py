@@ -26,7 +26,6 @@ from azjax.search.reuse import empty_tree, follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 
-
 _S = TypeVar("_S", bound=State)
 
 

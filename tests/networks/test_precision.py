@@ -130,5 +130,7 @@ def test_an_unknown_precision_names_the_allowed_ones(game):
 
 def test_the_precision_is_part_of_the_network(game):
     shapes = game.observation_shape, game.num_actions
-    assert make_network("se_resnet", game, width=8, depth=1, precision="bfloat16") == SeResnet(*shapes, 8, 1, "bfloat16")
+    assert make_network("se_resnet", game, width=8, depth=1, precision="bfloat16") == SeResnet(
+        *shapes, 8, 1, "bfloat16"
+    )
     assert SeResnet(*shapes, 8, 1) != SeResnet(*shapes, 8, 1, "bfloat16")

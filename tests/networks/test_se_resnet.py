@@ -126,7 +126,7 @@ def test_squeeze_and_excitation_does_not_know_the_squares():
 
 def test_the_summary_counts_the_parameters():
     parameters = (
-        (9 * 2 * 8 + 2 * 8)  # stem: 3x3, 2 planes to 8, scale and bias of the normalisation
+        (9 * 2 * 8 + 2 * 8)  # stem: 3x3, 2 planes to 8, scale and bias of the normalization
         + (9 * 8 * 8 + 2 * 8)  # block, first: to 6 channels and 2 pooled ones
         + 4 * 6  # their means and maxima bias the 6
         + (9 * 6 * 8 + 2 * 8)  # block, second

@@ -1,4 +1,4 @@
-"""One device and many: the same games, the same learning up to rounding, and each other's checkpoints."""
+"""One device and many play the same games, learn alike up to rounding, and can resume from each other's checkpoints."""
 
 import re
 
@@ -19,7 +19,7 @@ TOLERANCE = 1e-4  # of the metrics of the first iterations; see docs/many_device
 
 
 def assert_alike(ours, theirs):
-    """Rows of metrics are equal up to rounding; what was played before anything was learned is equal."""
+    """Rows of metrics are equal up to rounding; the games of the first iteration are equal."""
     counted = ("games", "first_wins", "draws", "second_wins", "replay_positions", "plies_per_game", "proven_share")
     for name in counted:
         assert ours[0][name] == theirs[0][name]
@@ -62,7 +62,7 @@ def test_a_mesh_of_one_device_changes_no_bit():
     game, config = make(GAME), SMALL
     hyper = jax.tree.map(np.float32, config.hyper)
     begin = jax.jit(lambda: init(game, config, 0, hyper))
-    plain, meshed = (jax.jit(make_iteration(game, config, mesh)) for mesh in (None, make_mesh(config)))
+    plain, meshed = (jax.jit(make_iteration(game, config, mesh)) for mesh in (None, make_mesh()))
     ours, theirs = begin(), begin()
     for _ in range(2):
         (ours, metrics), (theirs, other_metrics) = meshed(ours, hyper), plain(theirs, hyper)
@@ -73,17 +73,17 @@ def test_a_mesh_of_one_device_changes_no_bit():
 @pytest.mark.parametrize("devices", [0, 99])
 def test_more_devices_than_there_are_are_refused(devices, tmp_path):
     there = len(jax.local_devices())
-    told = f"devices must be 1..{there}, the devices of this process, or all; got {devices}"
-    with pytest.raises(ValueError, match=re.escape(told)):
+    message = f"devices must be 1..{there}, the devices of this process, or all; got {devices}"
+    with pytest.raises(ValueError, match=re.escape(message)):
         train(make(GAME), SMALL, tmp_path / "run", devices=devices)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("field", ["num_games", "batch_size"])
-def test_what_cannot_be_split_evenly_is_refused(field, monkeypatch):
+def test_sizes_that_cannot_be_split_evenly_are_refused(field, monkeypatch):
     devices = [*jax.devices()] * 8
     monkeypatch.setattr(jax, "devices", lambda: devices)
     monkeypatch.setattr(jax, "local_devices", lambda: devices)
     config = SMALL.replace(**{**SIZES, field: 12})
     with pytest.raises(ValueError, match=f"{field} must be a multiple of the number of devices, 8; got 12"):
-        make_mesh(config, "all")
+        make_mesh("all", num_games=config.num_games, batch_size=config.batch_size)
