@@ -1,6 +1,6 @@
 """m,n,k games: m columns, n rows, k stones in a row win (k or more, in any of the four directions).
 
-`tictactoe` is (3, 3, 3), `connect2` a row of four cells where two neighbours win, `mnk` takes any sizes.
+`tictactoe` is (3, 3, 3), `connect2` a row of four cells where two neighbors win, `mnk` takes any sizes.
 Text: one character a cell, row-major from the top left, `X` player 0, `O` player 1, `_` empty; the player to
 move follows from the counts. Moves are `b2`: column letter from the left, row number from the bottom.
 
@@ -316,5 +316,5 @@ def tictactoe() -> Mnk:
 
 @register("connect2")
 def connect2() -> Mnk:
-    """Two neighbours in a row of four cells."""
+    """Two neighbors in a row of four cells."""
     return Mnk(4, 1, 2, name="connect2")

@@ -1,9 +1,9 @@
 """Santorini without god powers, on 2x2 to 5x5 boards with one or two workers a side.
 
-A turn moves a worker to a free neighbour, at most one level up and not onto a dome, then builds one level on a free
-neighbour of the square moved to; the fourth level is a dome. Stepping onto level 3 wins, a side to move without an
+A turn moves a worker to a free neighbor, at most one level up and not onto a dome, then builds one level on a free
+neighbor of the square moved to; the fourth level is a dome. Stepping onto level 3 wins, a side to move without an
 action loses. Action = worker * 64 + move direction * 8 + build direction: workers are numbered in row-major order,
-directions run row-major over the eight neighbours. With `placement` the workers are placed first, and action
+directions run row-major over the eight neighbors. With `placement` the workers are placed first, and action
 64 * workers + square places the next one.
 
 Text: heights row-major, then the workers of the side to move as row and column digits in row-major order, then the

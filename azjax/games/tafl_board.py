@@ -92,7 +92,7 @@ class Grid:
 
     @functools.cached_property
     def by_the_castle(self) -> Bits:
-        """The castle and its four neighbours."""
+        """The castle and its four neighbors."""
         middle = self.size // 2
         return self.constant(
             [(middle, middle), *((middle + r, middle + c) for r, c in ((1, 0), (-1, 0), (0, 1), (0, -1)))]

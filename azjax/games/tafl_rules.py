@@ -35,7 +35,7 @@ class TaflRules:
     Attributes:
       capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
         hostile square, all at once. "trapped": after a move the mover, then the piece above, below, to the left and
-        to the right of it, of either side and each on the board as it then is, is removed if both its neighbours on
+        to the right of it, of either side and each on the board as it then is, is removed if both its neighbors on
         a line are bad: an enemy stands there, or the square is hostile, but not both.
       king: "by_castle": he is captured by four on the castle, by the three others beside it, by two elsewhere.
         "by_two": by two everywhere, as a pawn.
@@ -234,15 +234,15 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         return union(self.grid.corners, without(self.grid.castle, board.king))
 
     def _near(self, board: Board) -> Bits:
-        """The king where he is captured by all his neighbours, on the castle or beside it; otherwise nothing."""
+        """The king where he is captured by all his neighbors, on the castle or beside it; otherwise nothing."""
         if self.rules.king == "by_two":
             return bitboard.empty(self.grid.words)
         return both(board.king, self.grid.by_the_castle)
 
     def _surrounded(self, near: Bits, closed: Bits) -> Bool[Array, ""]:
         """Whether `closed` has every neighbor of the king `near` the castle, but the castle itself."""
-        neighbours = union(*(shift(near, step) for step in self.grid.steps))
-        return any_of(near) & ~any_of(without(without(neighbours, closed), self.grid.castle))
+        neighbors = union(*(shift(near, step) for step in self.grid.steps))
+        return any_of(near) & ~any_of(without(without(neighbors, closed), self.grid.castle))
 
     def _capture_active(self, board: Board, target: Bits, attacking: Bool[Array, ""]) -> Board:
         near = self._near(board)
@@ -339,14 +339,14 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         architecture").
         """
         attacking = state.current_player == 0
-        nobody = bitboard.empty(self.grid.words)
+        empty = bitboard.empty(self.grid.words)
         planes = []
         for board in (state.board, *state.earlier):
             planes += [
                 choose(attacking, board.attackers, board.defenders),
-                choose(attacking, nobody, board.king),
+                choose(attacking, empty, board.king),
                 choose(attacking, board.defenders, board.attackers),
-                choose(attacking, board.king, nobody),
+                choose(attacking, board.king, empty),
             ]
         planes.append(only_if(attacking, self.grid.all))
         views = materialize(bitboard.unpack(planes, self.grid.bits.ravel()))

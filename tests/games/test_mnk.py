@@ -198,7 +198,7 @@ def test_a_line_longer_than_k_wins_too(size, actions):
 
 
 def test_a_line_does_not_run_over_the_edge_of_the_board():
-    #  _ _ X     X's stones have neighbouring numbers, 2 3 4, but lie in two rows.
+    #  _ _ X     X's stones have neighboring numbers, 2 3 4, but lie in two rows.
     #  X X O
     #  _ O _
     state = play(TICTACTOE, [2, 5, 3, 7, 4])
