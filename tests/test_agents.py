@@ -109,7 +109,7 @@ def test_a_player_by_name_needs_a_game():
 
 
 def test_an_agent_does_not_play_another_game(run):
-    with pytest.raises(ValueError, match=r"was trained on .*connect2.*, and cannot play .*tictactoe"):
+    with pytest.raises(ValueError, match=r"was trained on .*connect2.* and cannot play .*tictactoe"):
         load_player(run, make("tictactoe"))
 
 
@@ -118,7 +118,7 @@ def test_unknown_levels_and_missing_checkpoints_are_refused(run):
         load_player(run, level="godlike")
     with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
         load_player(run, num_simulations=0)
-    with pytest.raises(RunError, match="has no checkpoint 3; there are: 2, 4"):
+    with pytest.raises(RunError, match="has no checkpoint 3; available: 2, 4"):
         load_player(f"{run}@3")
 
 

@@ -7,6 +7,7 @@ makes no assumption on draws. Games come in pairs that share a start, and whose 
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,7 @@ from scipy import optimize
 
 from azjax.core.errors import InputError
 
+Rewards: TypeAlias = Sequence[float] | Float[np.ndarray, "games"]
 _UNSEEN = 1e-3  # count of a result that no pair had yet
 
 
@@ -45,7 +47,7 @@ class SequentialTest:
         """The log-likelihood ratios at which `elo0` and `elo1` are accepted."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
-    def log_likelihood_ratio(self, rewards: Sequence[float]) -> float:
+    def log_likelihood_ratio(self, rewards: Rewards) -> float:
         """The log-likelihood ratio of `elo1` to `elo0`.
 
         Args:
@@ -63,7 +65,7 @@ class SequentialTest:
         likeliest = [_likeliest(scores, shares, 1 / (1 + 10 ** (-elo / 400))) for elo in (self.elo0, self.elo1)]
         return float(len(pairs) * np.sum(shares * np.log(likeliest[1] / likeliest[0])))
 
-    def accepted(self, rewards: Sequence[float]) -> float | None:
+    def accepted(self, rewards: Rewards) -> float | None:
         """The accepted difference, `elo0` or `elo1`; None while undecided."""
         ratio, (low, high) = self.log_likelihood_ratio(rewards), self.bounds
         return self.elo0 if ratio <= low else self.elo1 if ratio >= high else None
