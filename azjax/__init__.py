@@ -1,6 +1,6 @@
 """azjax: vectorised research on AlphaZero-style learning, in JAX."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 from azjax.agents import load_player
 from azjax.games import available, make
