@@ -298,7 +298,7 @@ def test_a_run_is_trained_and_evaluated_and_not_overwritten(capsys, tmp_path):
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
-    assert "has no checkpoint 77; there are: 2, 3" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+    assert "has no checkpoint 77; available: 2, 3" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ class ExternalPlayer:
         """A conversation with a new process, which has confirmed the protocol and the game.
 
         Raises:
-          RuntimeError: it could not be started, or does not know the protocol or the game.
+          InputError: it could not be started, or does not know the protocol or the game.
         """
         engine = None
         try:
@@ -63,7 +63,7 @@ class ExternalPlayer:
         except (EngineError, ValueError) as error:
             if engine is not None:
                 engine.close()
-            raise RuntimeError(f"{self.name} cannot play {game.name}: {error}") from None
+            raise InputError(f"{self.name} cannot play {game.name}: {error}") from None
         return talk
 
 
@@ -104,7 +104,7 @@ class ExternalSeats(Seats):
         """The program's moves, or the reasons why it loses a game.
 
         Raises:
-          RuntimeError: the program cannot be started again, or cannot begin at the start.
+          InputError: the program cannot be started again, or cannot begin at the start.
         """
         with concurrent.futures.ThreadPoolExecutor(len(self._games)) as threads:
             return list(threads.map(self._move, rows.tolist(), [played[row] for row in rows]))
@@ -135,7 +135,7 @@ class ExternalSeats(Seats):
             except ValueError:
                 raise EngineError(f"illegal move: {move[:40]!r}") from None
         except ValueError as error:
-            raise RuntimeError(f"{self._player.name} cannot play this game: {error}") from None
+            raise InputError(f"{self._player.name} cannot play this game: {error}") from None
         except EngineError as error:
             seat.talk.engine.close()
             seat.talk = None

@@ -67,7 +67,7 @@ def random_openings(game: Game[S], plies: int, key: PRNGKeyArray, states: S) -> 
       The states after the openings, and the actions.
 
     Raises:
-      RuntimeError: all attempts to play so many plies from some state ended the game.
+      InputError: all attempts to play so many plies from some state ended the game.
     """
     missing = np.arange(len(states.terminated))
     result, actions = jax.tree.map(np.copy, states), np.zeros((len(missing), plies), np.int32)
@@ -82,7 +82,7 @@ def random_openings(game: Game[S], plies: int, key: PRNGKeyArray, states: S) -> 
         missing = np.setdiff1d(missing, good)
         if not len(missing):
             return result, actions
-    raise RuntimeError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
+    raise InputError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -174,9 +174,9 @@ def play_match(
       progress: called with (finished games, num_games) after each batch.
 
     Raises:
-      InputError: num_games, batch_size or opening_plies out of range, or a finished start.
-      RuntimeError: a game does not end within `max_plies`, all openings drawn end the game, or an external player
-        cannot play the game. An external player's fault within a game is a loss of that game.
+      InputError: num_games, batch_size or opening_plies out of range, a finished start, only openings that end the
+        game, or an external player that cannot play the game. Its fault within a game is a loss of that game.
+      RuntimeError: a game does not end within `max_plies`.
     """
     if num_games < 2 or num_games % 2:
         raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")

@@ -48,16 +48,16 @@ class OpenSpielSeats(Seats):
         """Loads the game.
 
         Raises:
-          RuntimeError: OpenSpiel is not installed, or does not have the game.
+          InputError: OpenSpiel is not installed, or does not have the game.
         """
         name = _name(game)
         if name is None:
-            raise RuntimeError(f"{player.name} cannot play {game.name}; OpenSpiel has tictactoe, mnk and connect_four")
+            raise InputError(f"{player.name} cannot play {game.name}; OpenSpiel has tictactoe, mnk and connect_four")
         try:
             pyspiel = importlib.import_module("pyspiel")
             self._minimax = importlib.import_module("open_spiel.python.algorithms.minimax")
         except ModuleNotFoundError:
-            raise RuntimeError(f"{player.name} needs OpenSpiel: pip install 'azjax[interop]'") from None
+            raise InputError(f"{player.name} needs OpenSpiel: pip install 'azjax[interop]'") from None
         self._player, self._game, self._rules = player, game, pyspiel.load_game(name)
         self._bot = pyspiel.MCTSBot(
             game=self._rules,
@@ -74,12 +74,12 @@ class OpenSpielSeats(Seats):
         """Begins new games.
 
         Raises:
-          RuntimeError: a start that is not the game's own.
+          InputError: a start that is not the game's own.
         """
         for row in range(len(seats)):
             text = start_text(self._game, jax.tree.map(lambda leaf, row=row: leaf[row], starts))
             if text is not None:
-                raise RuntimeError(f"{self._player.name} cannot begin at the position {text!r}")
+                raise InputError(f"{self._player.name} cannot begin at the position {text!r}")
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """The bot's moves."""

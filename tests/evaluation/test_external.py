@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
 from azjax.games.registry import make
@@ -73,7 +74,7 @@ def test_the_start_is_sent_by_protocols_that_can(positions_of):
     assert result.actions[0] == (2,)
     assert result.rewards[0] == 1
     with pytest.raises(
-        RuntimeError, match="program cannot play this game: gtp has no command to begin at the position"
+        InputError, match="program cannot play this game: gtp has no command to begin at the position"
     ):
         against_random(player("gtp", "good"), start_states=starts)
 
@@ -147,7 +148,7 @@ def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
         (ExternalPlayer("x", "gtp", "'"), "could not be started: No closing quotation"),
         (ExternalPlayer("x", "opentafl", "cat"), "x cannot play tictactoe: opentafl is for brandub, not for tictactoe"),
     ]:
-        with pytest.raises(RuntimeError, match=message):
+        with pytest.raises(InputError, match=message):
             against_random(bad)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import azjax.games
+from azjax.core.errors import InputError
 from azjax.evaluation.exact import versus
 from azjax.evaluation.matches import Record, play_match, play_round_robin
 from azjax.evaluation.player_tables import optimal_table, random_table
@@ -132,7 +133,7 @@ def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
     assert len(set(openings)) > 90
     assert min(result.plies) > 6
     assert all(len(set(actions)) == len(actions) for actions in result.actions)
-    with pytest.raises(RuntimeError, match="tictactoe: 9 random plies ended a game 100 times in a row"):
+    with pytest.raises(InputError, match="tictactoe: 9 random plies ended a game 100 times in a row"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=9)
     with pytest.raises(ValueError, match="opening_plies must be at least 0, got -1"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=-1)

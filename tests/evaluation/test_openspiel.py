@@ -2,6 +2,7 @@ import jax
 import pytest
 
 from azjax.agents import load_opponent
+from azjax.core.errors import InputError
 from azjax.evaluation import optimal_player, play_match, random_player
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.games.registry import make
@@ -29,10 +30,10 @@ def test_games_end_as_here(game):
 def test_what_it_cannot_play_is_refused(positions_of):
     bot = OpenSpielPlayer("bot", "mcts", 20)
     brandub = make("brandub")
-    with pytest.raises(RuntimeError, match="bot cannot play brandub; OpenSpiel has tictactoe, mnk and connect_four"):
+    with pytest.raises(InputError, match="bot cannot play brandub; OpenSpiel has tictactoe, mnk and connect_four"):
         play_match(brandub, bot, random_player(brandub), 2, jax.random.key(0))
     starts = positions_of(TICTACTOE, "X________")
-    with pytest.raises(RuntimeError, match="bot cannot begin at the position 'X________'"):
+    with pytest.raises(InputError, match="bot cannot begin at the position 'X________'"):
         play_match(TICTACTOE, bot, random_player(TICTACTOE), 2, jax.random.key(0), start_states=starts)
     for spec, message in [
         ("openspiel:chess:3", "unknown bot 'chess' of OpenSpiel; available: mcts, minimax"),
