@@ -51,7 +51,7 @@ class Packing:
         columns = [_to_words(leaf) for leaf in jax.tree.leaves(states)]
         return jnp.concatenate(columns, axis=1) if columns else jnp.zeros((0, 0), jnp.uint32)
 
-    def unpack(self, words: UInt32[Array, "... W"]) -> PyTree:
+    def unpack(self, words: UInt32[Array | np.ndarray, "... W"]) -> PyTree:
         """The states of these words, every leaf [..., *its own shape]."""
         leaves, begin = [], 0
         for shape, dtype in self.leaves:
@@ -81,7 +81,9 @@ def _to_words(leaf: Shaped[Array, "B ..."]) -> UInt32[Array, "B W"]:
     return jax.lax.bitcast_convert_type(flat, jnp.uint32).reshape(batch, -1)
 
 
-def _from_words(words: UInt32[Array, "... W"], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Shaped[Array, "..."]:
+def _from_words(
+    words: UInt32[Array | np.ndarray, "... W"], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Shaped[Array, "..."]:
     lead, size = words.shape[:-1], math.prod(shape)
     stored = jnp.dtype(jnp.uint8) if dtype == jnp.bool_ else dtype
     if dtype.itemsize < _WORD:

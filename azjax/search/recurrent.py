@@ -93,7 +93,7 @@ def gumbel_muzero_policy(
     recurrent_fn: RecurrentFn,
     num_simulations: int,
     invalid_actions: Shaped[ArrayLike, "..."] | None = None,
-    max_depth: None = None,
+    max_depth: int | None = None,
     *,
     max_num_considered_actions: int = 16,
     gumbel_scale: Real[ArrayLike, ""] = 1.0,
@@ -150,7 +150,7 @@ def muzero_policy(
     recurrent_fn: RecurrentFn,
     num_simulations: int,
     invalid_actions: Shaped[ArrayLike, "..."] | None = None,
-    max_depth: None = None,
+    max_depth: int | None = None,
     *,
     dirichlet_fraction: Real[ArrayLike, ""] = 0.25,
     dirichlet_alpha: Real[ArrayLike, ""] = 0.3,
@@ -236,7 +236,7 @@ class RecurrentDynamics:
 
     @classmethod
     def create(
-        cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: None
+        cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: int | None
     ) -> "RecurrentDynamics":
         """For a search from `root`."""
         if max_depth is not None:

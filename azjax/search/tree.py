@@ -11,6 +11,7 @@ from typing import cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped, UInt32
 
 from azjax.core.packing import Packing
@@ -95,7 +96,7 @@ class Tree:
         return self.packing.unpack(self.positions)
 
     @property
-    def visits(self) -> Int32[Array, "N B"]:
+    def visits(self) -> Int32[Array | np.ndarray, "N B"]:
         """See `sums`."""
         return self.sums[..., VISITS].astype(jnp.int32)
 
@@ -183,7 +184,7 @@ def root_statistics(tree: Tree) -> tuple[Int32[Array, "B K"], Float32[Array, "B 
     return visits, by_root_slot(tree, tree.sums[..., RETURNS]) / jnp.maximum(visits, 1)
 
 
-def by_root_slot(tree: Tree, values: Shaped[Array, "N B"]) -> Shaped[Array, "B K"]:
+def by_root_slot(tree: Tree, values: Shaped[Array | np.ndarray, "N B"]) -> Shaped[Array, "B K"]:
     """The values of the roots' children by slot, 0 for a slot without a child."""
     made = (tree.visits > 0) & (jnp.arange(tree.num_nodes, dtype=jnp.int32) != ROOT)[:, None]
     cell = jnp.arange(tree.batch, dtype=jnp.int32)[None] * tree.num_slots + tree.links[..., SLOT]

@@ -232,4 +232,6 @@ START = mctx.RootFnOutput(prior_logits=jnp.zeros((2, 4)), value=jnp.zeros(2), em
 @policies
 def test_wrong_arguments_are_named(policy, root, options, message):
     with pytest.raises(ValueError, match=message):
-        getattr(recurrent, policy)((), jax.random.PRNGKey(0), root, None, **({"num_simulations": 4} | options))
+        getattr(recurrent, policy)(
+            (), jax.random.PRNGKey(0), root, lambda *arguments: None, **({"num_simulations": 4} | options)
+        )

@@ -12,7 +12,7 @@ import pytest
 import azjax
 from azjax.core.pytree import pytree_dataclass
 from azjax.games import Game
-from azjax.games.protocols import action_from_text
+from azjax.games.protocols import RepetitionGame, action_from_text
 from azjax.games.repetition import History, new_history
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.tree import DISCOUNT, ROOT
@@ -33,8 +33,8 @@ class RingState:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ring(Game):
-    """A token on a ring goes left, stays or goes right; who brings it to the goal wins, a repetition draws."""
+class Ring(Game, RepetitionGame):
+    """A token on a ring goes left, stays or goes right; the player who brings it to the goal wins, a repetition draws."""
 
     name: str = "ring"
     num_actions = 3
@@ -128,7 +128,7 @@ def table():
 
 
 @pytest.mark.parametrize("moves", [[], [2], [1, 2, 2], [0, 0, 1], [1, 2, 1, 2]], ids=str)
-def test_visits_equal_those_of_a_plain_search_whose_positions_remember_everything(table, moves):
+def test_visits_equal_those_of_a_plain_search_whose_positions_hold_their_history(table, moves):
     game, rules = Ring(), PlainRing()
     state = game.init(jax.random.key(0))
     position = PlainPosition(0, 0, frozenset({(0, 0)}))
@@ -159,7 +159,7 @@ def test_nodes_have_no_history(table):
     assert tree.histories.table.shape[0] == 3
 
 
-def test_a_brandub_search_knows_that_a_move_back_draws():
+def test_a_brandub_search_scores_a_move_back_as_a_draw():
     game = azjax.make("brandub")
     state = game.init(jax.random.key(0))
     for move in ("d1-c1", "d3-c3", "c1-d1"):
