@@ -80,6 +80,12 @@ class Ring(Game, RepetitionGame):
     def repeated(self, state):
         return dataclasses.replace(state, terminated=jnp.ones_like(state.terminated))
 
+    def next_game(self, key, state):
+        raise NotImplementedError("no search begins a new game")
+
+    def with_max_plies(self, max_plies):
+        raise NotImplementedError("no search changes the rules")
+
 
 @dataclasses.dataclass(frozen=True)
 class PlainPosition:
