@@ -23,8 +23,8 @@ from study import DOCS, RESULTS, write_results
 
 import azjax
 from azjax.agents import game_of
-from azjax.evaluation import Player, act, judge
-from azjax.evaluation.host_step import step_all
+from azjax.evaluation import Player, act, choose
+from azjax.evaluation.host_games import host_step
 from azjax.render import animate
 
 NOTEBOOK_SIMULATIONS_PER_SECOND = (106, 137)  # measured on a machine of 2 cores
@@ -100,14 +100,14 @@ def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
     states, actions, predicted, searched, values, movers = [state], [], [], [], [], []
     while not states[-1].terminated[0]:
         key, search_key = jax.random.split(key)
-        alone = judge(network, search_key, states[-1])
+        alone = choose(network, search_key, states[-1])
         action, judgement, _ = act(search, search_key, states[-1])
         movers.append(int(states[-1].current_player[0]))
         predicted.append(np.asarray(alone.preferences[0]))
         values.append(float(alone.value[0]))
         searched.append(np.asarray(judgement.preferences[0]))
         actions.append(int(action[0]))
-        states.append(step_all(game, states[-1], action))
+        states.append(host_step(game, states[-1], action))
     rewards = states[-1].rewards[0]
     return Game(
         states=[jax.tree.map(lambda leaf: leaf[0], state) for state in states],

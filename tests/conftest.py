@@ -27,7 +27,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Types and shapes of all arguments, results and fields are checked when a test calls into the package.
-install_import_hook("azjax", "beartype.beartype")
+install_import_hook("azjax", "typecheck.check")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are

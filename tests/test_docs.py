@@ -88,7 +88,9 @@ def test_the_example_game_can_be_trained(nim):
     assert np.isfinite(float(metrics["loss"]))
 
 
-@pytest.mark.parametrize(("name", "metric"), [("adding_a_network", "draw_loss"), ("adding_a_loss_term", "policy_entropy")])
+@pytest.mark.parametrize(
+    ("name", "metric"), [("adding_a_network", "draw_loss"), ("adding_a_loss_term", "policy_entropy")]
+)
 def test_the_example_of_a_network_and_that_of_a_loss_term_train(name, metric, tmp_path, monkeypatch):
     monkeypatch.setattr(networks, "_FACTORIES", dict(networks._FACTORIES))
     names = {"__name__": "example"}

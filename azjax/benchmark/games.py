@@ -188,7 +188,8 @@ def _pgx_random_play(name: str, batch: int, plies: int) -> RandomPlay:
     def sample(mask: Bool[Array, "A"], bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         # Unrolled, so that it is arithmetic on vectors: faster than cumsum and argmax.
         drawn = scale_bits(bits, jnp.sum(mask, dtype=jnp.int32))
-        action = legal_so_far = jnp.int32(0)
+        action: Int32[Array, ""] = jnp.int32(0)
+        legal_so_far: Int32[Array, ""] = jnp.int32(0)
         for legal in mask:
             legal_so_far += legal.astype(jnp.int32)
             action += (legal_so_far <= drawn).astype(jnp.int32)

@@ -6,7 +6,6 @@ letters: `A` actions, `K` slots of the compact table of legal actions, `B` batch
 """
 
 import dataclasses
-import functools
 import statistics
 import time
 from collections.abc import Callable, Sequence

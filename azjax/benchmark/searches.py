@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree
 
@@ -49,7 +50,7 @@ def openings(game: AnyGame, batch: int) -> State:
     """Positions [B, ...] after a few random plies."""
 
     def play(key: PRNGKeyArray) -> State:
-        state = game.init(key)
+        state: State = game.init(key)
         for play_key in jax.random.split(key, _OPENING_PLIES):
             state = game.step(state, random_legal_action(game, play_key, state))
         return state
@@ -101,7 +102,7 @@ def mctx_search(game: AnyGame, evaluator: Evaluator, states: State, num_simulati
     def evaluate(key: PRNGKeyArray, states: State) -> tuple[Float32[Array, "B A"], Float32[Array, "B"]]:
         logits, value = evaluator(None, key, states)
         legal = jax.vmap(game.legal_action_mask)(states)
-        return jnp.where(legal, logits, jnp.finfo(logits.dtype).min), jnp.where(states.terminated, 0.0, value)
+        return jnp.where(legal, logits, np.finfo(np.float32).min), jnp.where(states.terminated, 0.0, value)
 
     def recurrent_fn(params: None, key: PRNGKeyArray, action: Int32[Array, "B"], states: State) -> tuple[Any, State]:
         del params
@@ -125,7 +126,8 @@ def mctx_search(game: AnyGame, evaluator: Evaluator, states: State, num_simulati
             dirichlet_fraction=0.0,
             temperature=0.0,
         )
-        return output.action
+        action: Int32[Array, "B"] = output.action
+        return action
 
     return _compiled(search, (states,), num_simulations)
 
@@ -174,7 +176,7 @@ def _compiled(
     search: Callable[..., Array],
     arguments: tuple[Any, ...],
     num_simulations: int,
-    key_sharding: NamedSharding | None = None,
+    sharding: NamedSharding | None = None,
 ) -> TimedSearch:
     """Compiles `search(key, *arguments)`, whose last argument is the states, ahead of its first call."""
 

@@ -55,4 +55,5 @@ def _mix(words: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
 
 def _unit(words: UInt32[Array, "*B"]) -> Float32[Array, "*B"]:
     """The upper 24 bits as a number in 0..1."""
-    return (words >> jnp.uint32(8)).astype(jnp.float32) / 2**24
+    upper: Float32[Array, "*B"] = (words >> jnp.uint32(8)).astype(jnp.float32)
+    return upper / 2**24

@@ -73,9 +73,7 @@ def test_the_start_is_sent_by_protocols_that_can(positions_of):
     # X to move: the program takes the first free square, which wins; in the other game random moves first.
     assert result.actions[0] == (2,)
     assert result.rewards[0] == 1
-    with pytest.raises(
-        InputError, match="program cannot play this game: gtp has no command to begin at the position"
-    ):
+    with pytest.raises(InputError, match="program cannot play this game: gtp has no command to begin at the position"):
         against_random(player("gtp", "good"), start_states=starts)
 
 

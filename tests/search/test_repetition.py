@@ -34,7 +34,7 @@ class RingState:
 
 @dataclasses.dataclass(frozen=True)
 class Ring(Game, RepetitionGame):
-    """A token on a ring goes left, stays or goes right; the player who brings it to the goal wins, a repetition draws."""
+    """A token on a ring goes left, stays or goes right. Bringing it to the goal wins; a repetition is a draw."""
 
     name: str = "ring"
     num_actions = 3
