@@ -126,7 +126,7 @@ def mctx_search(game: AnyGame, evaluator: Evaluator, states: State, num_simulati
             dirichlet_fraction=0.0,
             temperature=0.0,
         )
-        action: Int32[Array, "B"] = output.action
+        action: Array = output.action
         return action
 
     return _compiled(search, (states,), num_simulations)
