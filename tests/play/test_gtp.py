@@ -293,7 +293,7 @@ def test_a_hundred_thousand_random_lines_are_answered_or_refused_in_bounded_memo
 
 
 @pytest.mark.slow
-def test_it_plays_a_match_as_a_program_of_somebody_elses():
+def test_it_plays_a_match_as_an_external_program():
     command = f"{AZJAX} gtp uct:200 --game tictactoe"
     engine = ExternalPlayer("theirs", "gtp", command, seconds=60)
     match = play_match(GAME, uct_player(GAME, num_simulations=200), engine, 4, jax.random.key(0))

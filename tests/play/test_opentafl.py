@@ -219,7 +219,7 @@ def test_a_hundred_thousand_random_lines_are_answered_or_refused(engine):
 
 
 @pytest.mark.slow
-def test_it_plays_a_match_as_a_program_of_somebody_elses():
+def test_it_plays_a_match_as_an_external_program():
     command = f"{AZJAX} gtp brandub --protocol opentafl --num-simulations 8"
     engine = ExternalPlayer("theirs", "opentafl", command, seconds=120)
     match = play_match(GAME, random_player(GAME), engine, 4, jax.random.key(0), opening_plies=2)
@@ -227,7 +227,7 @@ def test_it_plays_a_match_as_a_program_of_somebody_elses():
 
 
 @pytest.mark.slow
-def test_the_command_answers_what_is_no_text_too():
+def test_the_command_answers_bytes_that_are_no_text():
     told = f"rules {BRANDUB_RULES}\n".encode() + b"\xff\xfe\n\nplay attackers\ngoodbye\n"
     command = [AZJAX, "gtp", "random", "--game", "brandub", "--protocol", "opentafl"]
     done = subprocess.run(command, input=told, capture_output=True, check=True)
