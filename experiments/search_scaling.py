@@ -29,7 +29,7 @@ from study import DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
-from azjax.benchmark.searches import Search, azjax_search, mctx_search, openings
+from azjax.benchmark.searches import TimedSearch, azjax_search, mctx_search, openings
 from azjax.benchmark.stand_ins import with_generic_compaction
 from azjax.networks import make_network
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
@@ -194,7 +194,7 @@ def network(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
         for size in sizes.network_batches:
             observations = jax.jit(jax.vmap(game.observe))(openings(game, size))
             call = functools.partial(apply, params, observations)
-            sides[str(size)] = Search(lambda seed, call=call: jax.block_until_ready(call()), size)
+            sides[str(size)] = TimedSearch(lambda seed, call=call: jax.block_until_ready(call()), size)
         sides["search"] = azjax_search(game, judge, openings(game, batch), simulations, params=params)
         rates = time_in_turn(sides, "search", sizes.repeats, 5 * sizes.seconds)
         # Of each round the network's best, so that both sides saw the same machine.

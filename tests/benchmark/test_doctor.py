@@ -35,11 +35,11 @@ def test_a_machine_like_that_of_reference_needs_nothing():
     assert line.startswith("Nothing to set")
 
 
-def test_what_to_set_is_told():
+def test_advice_names_what_to_set():
     (line,) = advice(rates=RATES | {"network, bfloat16": 9.0}, reference={})
     assert line.startswith("Networks in bfloat16 run at 0.90 of float32's rate here")
     (line,) = advice(rates=RATES | {"search": 24.0})
-    assert line == "Less than half as fast as the machine of reference: search."
+    assert line == "Less than half as fast as the reference machine: search."
     (line,) = advice(machine={"device": "cpu: cpu, 1 in all", "load_average": 2.5})
     assert "(load average 2.5)" in line
     (line,) = advice(extras={"play": True, "plot": False})

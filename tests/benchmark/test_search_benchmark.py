@@ -134,7 +134,7 @@ def test_the_peaked_stand_in_never_changes(name, logits, value):
     """Units of 2^-21 and 2^-23: what the benchmarks measured is comparable as long as these hold."""
     game = make(name)
     state = game.from_text("X___O____") if name == "tictactoe" else game.init(jax.random.key(0))
-    logits_found, values = peaked(game)(None, None, batch([without_history(game, state)]))
+    logits_found, values = peaked(game)(None, jax.random.key(0), batch([without_history(game, state)]))
     np.testing.assert_array_equal(logits_found[0, :4] * 2**21, np.array(logits, np.float32))
     assert float(values[0]) * 2**23 == value
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import jax
 import numpy as np
 import pytest
 from studies import load_study
@@ -113,8 +114,9 @@ def test_committed_matches_are_drawn(name, tmp_path):
 
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
+    starts = jax.vmap(make("tictactoe").init)(jax.random.split(jax.random.key(0), 4))
     match = MatchResult(
-        "agent", "uct:10", (0.0, 0.0, 1.0, -1.0), tuple((0,) * plies for plies in (30, 512, 40, 50)), starts=None
+        "agent", "uct:10", (0.0, 0.0, 1.0, -1.0), tuple((0,) * plies for plies in (30, 512, 40, 50)), starts=starts
     )
     assert study.early_draws(match, 512) == 1
 
