@@ -1,7 +1,7 @@
-"""What the site is made of beside its pages: tables of the committed results, cards of the agents, and formulas.
+"""MkDocs hooks: tables of the committed results, cards of the agents, and formulas.
 
-A line `{{ name }}` of a page becomes the table of that name in `TABLES`. Formulas become MathML, which browsers show
-without a script.
+A line `{{ name }}` of a page is replaced by the table of that name in `TABLES`. Formulas become MathML, which browsers
+show without a script.
 """
 
 import html
@@ -19,27 +19,27 @@ PACKAGED = ROOT / "azjax" / "packaged"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fills in the tables; called by MkDocs for each page."""
-    return re.sub(r"^\{\{ (\w+) \}\}$", lambda found: TABLES[found[1]](), markdown, flags=re.M)
+    """Fills in the tables. MkDocs calls it for each page."""
+    return re.sub(r"^\{\{ (\w+) \}\}$", lambda match: TABLES[match[1]](), markdown, flags=re.M)
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turns what `pymdownx.arithmatex` marked as formulas into MathML; called by MkDocs for each page."""
+    """Turns the formulas that `pymdownx.arithmatex` marked into MathML. MkDocs calls it for each page."""
     return re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', _formula, content, flags=re.S)
 
 
-def _formula(found: re.Match[str]) -> str:
-    return convert(html.unescape(found[2]), display="block" if found[1] == "div" else "inline")
+def _formula(match: re.Match[str]) -> str:
+    return convert(html.unescape(match[2]), display="block" if match[1] == "div" else "inline")
 
 
 def search() -> str:
-    """Simulations per second."""
+    """The table of simulations per second."""
     heads = ("game", "A", "B", "N", "evaluator", "azjax", "on 2 devices", "rival", "ratio", "on 2 devices")
     return table(heads, (search_cells(row) for row in rows_of("search")))
 
 
 def search_cells(row: dict[str, Any]) -> list[str]:
-    """Of one row of `azjax benchmark search`."""
+    """The cells of one row of `azjax benchmark search`."""
     rates = row["simulations_per_second"]
     sizes = [f"{row[field]:,}" for field in ("actions", "batch", "num_simulations")]
     own = [f"{rates[side]:,}" if side in rates else "" for side in ("azjax", "azjax on all devices")]
@@ -48,7 +48,7 @@ def search_cells(row: dict[str, Any]) -> list[str]:
 
 
 def search_on_a_second_machine() -> str:
-    """Ratios alone."""
+    """The table of ratios on a second machine."""
     heads = ("game", "B", "N", "evaluator", "ratio", "on 2 devices")
     return table(
         heads,
@@ -70,7 +70,7 @@ def _ratios(row: dict[str, Any]) -> list[str]:
 
 
 def games() -> str:
-    """Steps per second of random play."""
+    """The table of steps per second of random play."""
     rows = rows_of("games")
     batches = sorted({row["batch"] for row in rows})
     rivals = list(dict.fromkeys(side for row in rows for side in row["steps_per_second"] if side != "azjax"))
@@ -81,14 +81,14 @@ def games() -> str:
         last = own[-1]
         cells = [f"{row['steps_per_second']['azjax']:,}" for row in own]
         for rival in rivals:
-            told = last["steps_per_second"].get(rival)
-            cells.append("" if told is None else f"{told:,} ({last['ratio'][rival]:,.3g}x)")
+            rate = last["steps_per_second"].get(rival)
+            cells.append("" if rate is None else f"{rate:,} ({last['ratio'][rival]:,.3g}x)")
         lines.append([game, *cells])
     return table(heads, lines)
 
 
 def self_play() -> str:
-    """Positions per second of the whole loop."""
+    """The table of positions per second of the learning loop."""
     heads = ("network", "azjax", "pgx + mctx", "ratio", "share of the network alone in ours")
     return table(
         heads,
@@ -105,7 +105,7 @@ def self_play() -> str:
 
 
 def populations() -> str:
-    """Iterations per second of agents that are trained at once."""
+    """The table of iterations per second of populations."""
     heads = ("game", "one run", "population, all members together", "ratio")
     return table(
         heads,
@@ -117,7 +117,7 @@ def populations() -> str:
 
 
 def best_of_sweep() -> str:
-    """A preset from before a sweep, and the best trial of the sweep."""
+    """The table of a preset from before a sweep and the best trial of the sweep."""
 
     def cell(value: dict[str, float], form: str) -> str:
         mean, low, high = (format(value[name], form) for name in ("mean", "low", "high"))
@@ -139,7 +139,7 @@ def best_of_sweep() -> str:
 
 
 def holding_back() -> str:
-    """Mistakes of networks that learned for equal time."""
+    """The table of mistakes of networks with equal training time."""
     heads = ("", "positions", "positions a game", "network", "narrow", "with 400", "narrow, with 400")
     return table(
         heads,
@@ -156,7 +156,7 @@ def holding_back() -> str:
 
 
 def notebooks() -> str:
-    """What the notebooks reached that azjax comes from, and what the studies that replace them reach."""
+    """The table of results of the original notebooks and of the studies that replace them."""
     uct, connect2, santorini, brandub = map(result_of, ("tictactoe_uct", "connect2", "santorini_small", "brandub_game"))
     before = uct["settings"]["notebook"]
     (searched,) = [row for row in uct["rows"] if row["simulations"] == before["simulations"]]
@@ -217,13 +217,13 @@ def notebooks() -> str:
 
 
 def cards() -> str:
-    """The cards of the agents that come with the package, one below the other."""
+    """The cards of the packaged agents, one after the other."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
     return "\n\n".join(re.sub(r"^#", "###", text, flags=re.M) for text in texts)
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    """Of a committed result."""
+    """The rows of a committed result."""
     return result_of(name)["rows"]
 
 
@@ -233,7 +233,7 @@ def result_of(name: str) -> Any:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """In Markdown; numbers stand to the right."""
+    """A Markdown table; columns of numbers are aligned to the right."""
     rows = list(rows)
     numeric = re.compile(r"[\d,.]*%?$")
     right = [all(numeric.match(row[column].partition(" ")[0]) for row in rows) for column in range(len(heads))]

@@ -1,12 +1,12 @@
 """Which parts of the learning loop help, at equal network evaluations?
 
-Tic-tac-toe, where mistakes are counted over all 4,520 unfinished positions. Each variant changes one thing of the
-base (PUCT, 16 simulations, symmetries, 16 optimizer steps for 2,048 positions played) and is trained from self-play
-with a few seeds until its searches have asked the network as often as all others.
+The game is tic-tac-toe, and mistakes are counted on all 4,520 unfinished positions. Each variant changes one setting
+of the base (PUCT, 16 simulations, symmetries, 16 optimizer steps for 2,048 positions played). It is trained from
+self-play with a few seeds, and all variants spend the same number of network evaluations in their searches.
 
     python experiments/ablation.py
 
-About 15 minutes on 2 CPU cores; variants that are in the results already are not trained again, unless --anew.
+It takes about 15 minutes on 2 CPU cores. Variants that are in the results are trained again only with --anew.
 Writes experiments/results/ablation.json and docs/ablation.png.
 """
 
@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +23,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
@@ -79,15 +78,15 @@ def main(
     output: Path = RESULTS / "ablation.json",
     plot: Path = DOCS / "ablation.png",
 ) -> None:
-    """Trains, counts, writes and draws.
+    """Trains all variants, counts mistakes, writes the results and draws the curves.
 
     Args:
-      evaluations: positions that the searches of a run give to the network.
-      seeds: of each variant, from 0.
-      points: of a curve.
-      anew: train all variants, also those in the results.
-      output: the results.
-      plot: the curves.
+      evaluations: network evaluations by the searches of a run.
+      seeds: number of seeds of each variant, from 0.
+      points: number of points of a curve.
+      anew: train all variants, including those in the results.
+      output: file of the results.
+      plot: picture of the curves.
     """
     console = Console()
     settings = {"game": "tictactoe", "evaluations": evaluations, "seeds": seeds, "points": points}
@@ -112,22 +111,22 @@ def main(
 
 
 def evaluations_per_iteration(config: Config) -> float:
-    """Of the network by the searches of self-play: the root and the leaves."""
+    """Network evaluations by the searches of self-play: one for the root and one for each simulation."""
     return config.num_games * config.steps_per_iteration * (config.mean_simulations + 1)
 
 
 def train_all(config: Config, evaluations: int, seeds: int, points: int, solution: Solution) -> dict[str, Any]:
-    """Trains one variant with all seeds and counts the mistakes of its raw networks at some points of the way."""
+    """Trains one variant with all seeds and counts the mistakes of its raw networks at `points` times."""
     game, hyper = solution.game, jax.tree.map(jnp.float32, config.hyper)
     iteration = make_iteration(game, config)
 
     @jax.jit
-    def begin(seeds: chex.Array) -> Any:
+    def begin(seeds: jax.Array) -> Any:
         return jax.lax.map(lambda seed: init(game, config, seed, hyper), seeds)
 
     @jax.jit
-    def go_on(states: Any, count: chex.Array) -> Any:
-        """One seed after the other: side by side, both branches of every condition would run."""
+    def continue_training(states: Any, count: jax.Array) -> Any:
+        """Trains one seed after the other, because `vmap` would run both branches of every condition."""
 
         def train(state: Any) -> Any:
             return jax.lax.fori_loop(0, count, lambda _, state: iteration(state, hyper)[0], state)
@@ -140,7 +139,7 @@ def train_all(config: Config, evaluations: int, seeds: int, points: int, solutio
     for point in range(1, points + 1):
         until = round(iterations * point / points)
         began = time.perf_counter()
-        states = jax.block_until_ready(go_on(states, jnp.int32(until - done)))
+        states = jax.block_until_ready(continue_training(states, jnp.int32(until - done)))
         seconds += time.perf_counter() - began
         done = until
         counts = []
@@ -159,13 +158,13 @@ def train_all(config: Config, evaluations: int, seeds: int, points: int, solutio
 
 
 def interval(counts: list[float]) -> tuple[float, float]:
-    """The mean, and half of its 95% interval by Student's t."""
+    """The mean and half the width of its 95% interval (Student's t)."""
     student = Interval.of(counts)
     return student.mean, student.high - student.mean
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     shown = Table("", "mistakes of 4,520, each seed", "mean and 95%", "halfway", "seconds a seed")
     for row in rows:
         mean, half = interval(row["mistakes"])
@@ -176,17 +175,17 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """One panel a group, with the base in each."""
+    """Draws one panel for each group, with the base in each."""
     (base,) = (row for row in rows if row["name"] == BASE_NAME)
     figure, panels = wide_figure(len(GROUPS), width=14, sharey=True)
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] == group]
         chosen = [base, *(row for row in chosen if row is not base)]
-        for row, colour in zip(chosen, COLOURS, strict=False):
+        for row, color in zip(chosen, COLORS, strict=False):
             x = [point["evaluations"] / 1e6 for point in row["curve"]]
             counts = np.array([point["mistakes"] for point in row["curve"]])
-            panel.plot(x, counts.mean(axis=1), color=colour, linewidth=1.6, label=row["name"])
-            panel.fill_between(x, counts.min(axis=1), counts.max(axis=1), color=colour, alpha=0.12, linewidth=0)
+            panel.plot(x, counts.mean(axis=1), color=color, linewidth=1.6, label=row["name"])
+            panel.fill_between(x, counts.min(axis=1), counts.max(axis=1), color=color, alpha=0.12, linewidth=0)
         panel.set_yscale("symlog", linthresh=10)
         panel.set_ylim(bottom=0)
         panel.yaxis.set_major_formatter("{x:,.0f}")

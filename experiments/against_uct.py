@@ -1,16 +1,16 @@
-"""How strong is the agent of a game that nobody has solved, and what made it so: time, or simulations?
+"""How does the strength of an agent depend on training time and on simulations, in a game that is not solved?
 
-Trains the preset of Brandub, or of Santorini on 5x5 with two workers, from self-play alone.
-Then it plays matches, one half of the games on each side, against UCT with random rollouts and against random moves:
+Trains the preset of Brandub, or of Santorini on 5x5 with two workers, from self-play alone. Then the agent plays
+matches against UCT with random rollouts and against random moves. Each side moves first in half of the games:
 
 - each kept checkpoint with 100 simulations against `uct:1000`: strength against training time;
-- the last one alone and with 25, 100 and 400 simulations: strength against simulations;
-- that UCT against itself: what either side is worth between equals.
+- the last checkpoint without search and with 25, 100 and 400 simulations: strength against simulations;
+- this UCT against itself: the advantage of either side between equal players.
 
     python experiments/against_uct.py brandub
     python experiments/against_uct.py santorini_5x5
 
-A run that is there already goes on or is taken as it is. Writes experiments/results/NAME.json and docs/NAME.png.
+A run that exists is resumed or reused. Writes experiments/results/NAME.json and docs/NAME.png.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import MatchResult, Player, Record, play_match
@@ -53,17 +53,17 @@ def main(
     """Trains, plays, prints, writes and draws.
 
     Args:
-      name: of the game.
-      iterations: of training; those of the preset by default.
-      seed: of the run.
+      name: name of the game.
+      iterations: iterations of training; by default those of the preset.
+      seed: seed of the run.
       rival: a search without a network.
-      num_simulations: of the agent's searches.
-      other_simulations: with which the last checkpoint plays too.
-      games: of each match of the last checkpoint.
-      games_on_the_way: of each match of the others.
-      folder: of the run; runs/NAME-SEED by default.
-      output: the results.
-      plot: the scores against time and simulations.
+      num_simulations: simulations of each search of the agent.
+      other_simulations: further numbers of simulations for the last checkpoint.
+      games: games of each match of the last checkpoint.
+      games_on_the_way: games of each match of the other checkpoints.
+      folder: run folder; by default runs/NAME-SEED.
+      output: file of the results.
+      plot: picture of the scores against time and simulations.
     """
     console = Console()
     game_name, options = GAMES[name]
@@ -85,7 +85,7 @@ def main(
         rows.append(row_of(game, agent, other, games, run, last))
     equals = play_match(game, against, against, games, jax.random.key(seed))
     itself = {"games": equals.games, "mean_plies": round(equals.mean_length, 1)}
-    itself |= told("", equals.total) | told("first_", equals.moving_first)
+    itself |= record_row("", equals.total) | record_row("first_", equals.moving_first)
 
     console.print(table(name, rows))
     console.print(f"{rival} against itself: {SIDES[name][0]} {itself['first_score']:.1%}")
@@ -97,7 +97,7 @@ def main(
 
 
 def row_of(game: Game, agent: Player, other: Player, games: int, run: Run, step: int) -> dict[str, Any]:
-    """A match, told."""
+    """Plays a match and returns its row of the results."""
     match = play_match(game, agent, other, games, jax.random.key(step))
     return {
         "player": agent.name,
@@ -105,9 +105,9 @@ def row_of(game: Game, agent: Player, other: Player, games: int, run: Run, step:
         "iteration": step,
         "seconds": run.seconds(step),
         "games": match.games,
-        **told("", match.total),
-        **told("first_", match.moving_first),
-        **told("second_", match.moving_second),
+        **record_row("", match.total),
+        **record_row("first_", match.moving_first),
+        **record_row("second_", match.moving_second),
         "interval": [round(end, 4) for end in match.interval],
         "drawn_before_the_last_ply": early_draws(match, game.max_plies),
         "plies": {f"{share:.0%}": float(np.quantile(match.plies, share)) for share in (0.05, 0.5, 0.95)},
@@ -115,19 +115,19 @@ def row_of(game: Game, agent: Player, other: Player, games: int, run: Run, step:
     }
 
 
-def told(prefix: str, record: Record) -> dict[str, Any]:
-    """Score, wins, draws and losses."""
+def record_row(prefix: str, record: Record) -> dict[str, Any]:
+    """The score and the counts of wins, draws and losses; `prefix` begins each key."""
     counts = [record.wins, record.draws, record.losses]
     return {f"{prefix}score": round(record.score, 4), f"{prefix}won_drawn_lost": counts}
 
 
 def early_draws(match: MatchResult, max_plies: int) -> int:
-    """Draws that are not for length: in Brandub by repetition, or where a side could not move."""
+    """Draws before the limit of plies: in Brandub by repetition, or because a side cannot move."""
     return sum(reward == 0 and plies < max_plies for reward, plies in zip(match.rewards, match.plies, strict=True))
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     first, second = SIDES[name]
     shown = Table("", "against", "min", "score", "95%", first, second, "drawn", "plies", title=name)
     for row in rows:
@@ -157,15 +157,16 @@ def draw(rows: list[dict[str, Any]], agent: str, path: Path) -> None:
     simulations.set_xscale("log")
     simulations.xaxis.set_major_formatter("{x:g}")
     title = f"points of {agent} against {against_uct[0]['rival']}"
-    for panel, chosen, places, told, x in (
+    for panel, chosen, x_values, panel_title, x in (
         (time, on_the_way, [row["seconds"] / 60 for row in on_the_way], title, "minutes of training"),
         (simulations, deeper, counts, "points of the last network", "simulations a move (the network alone at 1)"),
     ):
         scores = np.array([row["score"] for row in chosen])
         ends = np.array([row["interval"] for row in chosen])
-        panel.errorbar(places, scores, [scores - ends[:, 0], ends[:, 1] - scores], color=COLOURS[0], marker="o", ms=3)
+        errors = [scores - ends[:, 0], ends[:, 1] - scores]
+        panel.errorbar(x_values, scores, errors, color=COLORS[0], marker="o", ms=3)
         panel.set_ylim(0, 1.02)
-        style(panel, told, x, shares=True, legend=False)
+        style(panel, panel_title, x, shares=True, legend=False)
     save_figure(figure, path)
 
 

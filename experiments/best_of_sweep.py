@@ -1,12 +1,12 @@
-"""Is the best setting of a sweep better than the settings it began with, with seeds that the sweep never saw?
+"""Does the best setting of a sweep beat the preset from before it, with seeds that the sweep did not use?
 
-The sweep is `experiments/sweeps/tictactoe.toml`, whose journal is committed. Its best point and the preset of
-tic-tac-toe from before it are trained with five fresh seeds each, for equally many simulations of self-play, and their
-mistakes on all positions are counted on the way. About twenty minutes on 2 CPU cores.
+The sweep is `experiments/sweeps/tictactoe.toml`, whose journal is committed. Its best point and the earlier preset of
+tic-tac-toe are trained with five new seeds each, for an equal number of simulations of self-play. Mistakes on all
+positions are counted during training. It takes about twenty minutes on 2 CPU cores.
 
     python experiments/best_of_sweep.py
 
-Runs that are there already are finished or taken as they are. Writes experiments/results/best_of_sweep.json.
+Runs that exist are resumed or reused. Writes experiments/results/best_of_sweep.json.
 """
 
 import sys
@@ -33,12 +33,12 @@ BEFORE: dict[str, Any] = {
     "num_simulations": 32,
     "width": 128,
 }
-FIRST_SEED = 100  # those of the sweep begin at 0
-PARTS = 50  # of the simulations, after each of which mistakes are counted
+FIRST_SEED = 100  # the seeds of the sweep begin at 0
+PARTS = 50  # mistakes are counted so often in a run
 
 
 def config_of(settings: dict[str, Any], simulations: int) -> Config:
-    """A run with these settings that spends so many simulations, measured at equal ones whatever the settings."""
+    """A configuration that spends `simulations` and measures at equal numbers of them, whatever the settings."""
     config = load_study(STUDY).config(settings)
     each = config.num_games * config.steps_per_iteration * config.num_simulations
     iterations = PARTS * max(1, round(simulations / each / PARTS))
@@ -48,19 +48,19 @@ def config_of(settings: dict[str, Any], simulations: int) -> Config:
 
 
 def summary(counts: list[list[int]]) -> dict[str, Any]:
-    """Of the mistakes [seeds][parts]: their means and 95% intervals, and when there is none for the first time."""
+    """Means and 95% intervals of the mistakes [seeds][parts], and of the first part without a mistake."""
 
-    def told(values: list[float]) -> dict[str, float]:
-        interval = Interval.of(values)
-        return {"mean": round(interval.mean, 3), "low": round(interval.low, 3), "high": round(interval.high, 3)}
+    def interval(values: list[float]) -> dict[str, float]:
+        student = Interval.of(values)
+        return {"mean": round(student.mean, 3), "low": round(student.low, 3), "high": round(student.high, 3)}
 
     table = np.array(counts)
-    # Of a seed that always errs, one part more than there are.
+    # A seed that never reaches zero mistakes gets one part more than exist.
     until = [int(np.append(row, 0).argmin()) + 1 for row in table]
     return {
-        "mistakes_at_the_end": told(table[:, -1].tolist()),
-        "mean_mistakes_on_the_way": told(table.mean(axis=1).tolist()),
-        "share_of_simulations_until_no_mistake": told([part / table.shape[1] for part in until]),
+        "mistakes_at_the_end": interval(table[:, -1].tolist()),
+        "mean_mistakes_on_the_way": interval(table.mean(axis=1).tolist()),
+        "share_of_simulations_until_no_mistake": interval([part / table.shape[1] for part in until]),
     }
 
 
@@ -71,14 +71,14 @@ def main(
     runs: Path = RUNS / "best_of_sweep",
     output: Path = RESULTS / "best_of_sweep.json",
 ) -> None:
-    """Trains, counts and writes.
+    """Trains both settings, counts mistakes and writes the results.
 
     Args:
-      seeds: of each side.
-      simulations: of self-play, of each run; the preset's before.
-      journal: of the sweep.
-      runs: where the run folders lie.
-      output: the results.
+      seeds: number of seeds of each setting.
+      simulations: simulations of self-play of each run; by default those of the earlier preset.
+      journal: journal of the sweep.
+      runs: parent of the run folders.
+      output: file of the results.
     """
     console = Console()
     study = load_study(STUDY)

@@ -1,13 +1,13 @@
-"""Brandub: one game as the notebook plays it, with what was predicted, what was searched, and what came of it.
+"""Brandub: one game as the notebook plays it, with predicted policies and values, search policies and the result.
 
-The notebook from which this game comes plays a game with a dummy in place of a network and returns, for each position,
-the predicted policy, the search's policy, the predicted value and the result. Here the packaged agent plays, and the
-same is returned by `play_game`; the table shows of every position the network's three likeliest moves beside the
-search's. How the agent was trained, and its matches, are told by `against_uct.py brandub`.
+The notebook from which this game comes plays a game with a dummy in place of a network. It returns, for each position,
+the predicted policy, the search policy, the predicted value and the result. Here the packaged agent plays, and
+`play_game` returns the same data. The table shows, for every position, the three most likely moves of the network and
+of the search. `against_uct.py brandub` trains the agent and plays its matches.
 
     python experiments/brandub.py
 
-Half a minute on 2 CPU cores. Writes experiments/results/brandub_game.json and docs/brandub_game.svg.
+It takes half a minute on 2 CPU cores. Writes experiments/results/brandub_game.json and docs/brandub_game.svg.
 """
 
 import time
@@ -30,16 +30,16 @@ from azjax.render import animate
 NOTEBOOK_SIMULATIONS_PER_SECOND = (106, 137)  # measured on a machine of 2 cores
 
 
-class Game(NamedTuple):
-    """A game of T moves; policies and values are seen by the player to move.
+class PlayedGame(NamedTuple):
+    """A game of T moves. Values are from the point of view of the player to move.
 
     Attributes:
       states: T + 1 positions.
-      actions: T.
-      predicted_policies: float [T, A]; of the network.
+      actions: T actions.
+      predicted_policies: float [T, A]; policies of the network.
       search_policies: float [T, A]; shares of visits.
-      predicted_values: float [T]; of the network.
-      results: float [T]; of the player who was to move.
+      predicted_values: float [T]; values of the network.
+      results: float [T]; result of the game for the player to move.
     """
 
     states: list[Any]
@@ -57,21 +57,21 @@ def main(
     output: Path = RESULTS / "brandub_game.json",
     picture: Path = DOCS / "brandub_game.svg",
 ) -> None:
-    """Plays, prints, writes and draws.
+    """Plays the game, prints it, writes the results and draws it.
 
     Args:
       agent: a packaged agent, or a run folder.
-      num_simulations: of each search.
-      seed: of the players.
-      output: the game.
-      picture: the game, animated.
+      num_simulations: simulations of each search.
+      seed: seed of the players.
+      output: file of the game.
+      picture: animated picture of the game.
     """
     console = Console(highlight=False)
     network = azjax.load_player(agent, level="medium")
     search = azjax.load_player(agent, num_simulations=num_simulations)
     game = game_of(agent)
     if game is None:
-        raise ValueError(f"{agent} is no trained agent")
+        raise ValueError(f"{agent} is not a trained agent")
     played = play_game(game, network, search, seed)
     began = time.perf_counter()
     play_game(game, network, search, seed)  # compiled now
@@ -93,23 +93,23 @@ def main(
     console.print(f"written to {output}, drawn to {picture}", soft_wrap=True)
 
 
-def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
-    """The search plays both sides; the network is asked about every position too."""
+def play_game(game: Any, network: Player, search: Player, seed: int) -> PlayedGame:
+    """Plays a game of the search against itself; the network evaluates every position too."""
     key = jax.random.key(seed)
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(key))
     states, actions, predicted, searched, values, movers = [state], [], [], [], [], []
     while not states[-1].terminated[0]:
         key, search_key = jax.random.split(key)
         alone = choose(network, search_key, states[-1])
-        action, judgement, _ = act(search, search_key, states[-1])
+        action, choice, _ = act(search, search_key, states[-1])
         movers.append(int(states[-1].current_player[0]))
         predicted.append(np.asarray(alone.preferences[0]))
         values.append(float(alone.value[0]))
-        searched.append(np.asarray(judgement.preferences[0]))
+        searched.append(np.asarray(choice.preferences[0]))
         actions.append(int(action[0]))
         states.append(host_step(game, states[-1], action))
     rewards = states[-1].rewards[0]
-    return Game(
+    return PlayedGame(
         states=[jax.tree.map(lambda leaf: leaf[0], state) for state in states],
         actions=actions,
         predicted_policies=np.array(predicted),
@@ -119,19 +119,19 @@ def play_game(game: Any, network: Player, search: Player, seed: int) -> Game:
     )
 
 
-def table(game: Any, played: Game) -> Table:
-    """A row for each move."""
+def table(game: Any, played: PlayedGame) -> Table:
+    """A table with a row for each move."""
     shown = Table("ply", "to move", "move", "network", "search", "value", "result")
     for ply, action in enumerate(played.actions):
         state = played.states[ply]
-        likeliest = (
+        most_likely = (
             best(game, state, policies[ply]) for policies in (played.predicted_policies, played.search_policies)
         )
         shown.add_row(
             str(ply),
             game.player_names[int(state.current_player)],
             game.action_to_text(state, action),
-            *likeliest,
+            *most_likely,
             f"{played.predicted_values[ply]:+.2f}",
             f"{played.results[ply]:+.0f}",
         )
@@ -139,9 +139,9 @@ def table(game: Any, played: Game) -> Table:
 
 
 def best(game: Any, state: Any, policy: np.ndarray, count: int = 3) -> str:
-    """The likeliest moves."""
-    likeliest = [action for action in np.argsort(-policy)[:count].tolist() if policy[action] > 0]
-    return ", ".join(f"{game.action_to_text(state, action)} {policy[action]:.0%}" for action in likeliest)
+    """The `count` most likely moves with their probabilities."""
+    most_likely = [action for action in np.argsort(-policy)[:count].tolist() if policy[action] > 0]
+    return ", ".join(f"{game.action_to_text(state, action)} {policy[action]:.0%}" for action in most_likely)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Connect-2 on four cells: what the network thinks of every position, trained as the notebook does and by our preset.
+"""Connect-2 on four cells: the network's evaluation of every position, with the notebook's settings and our preset.
 
-The notebook from which this game comes plays 5 x 100 games with 1,500 simulations a move and temperature 10, by a
-search that never asks its network, and trains for 200 epochs on each hundred with a learning rate of 1e-5, in 11
-minutes. Here the same settings train an agent whose search does ask, and `azjax train connect2` another one. The game
-is solved: the table shows the exact value of each of the 23 unfinished positions beside both networks.
+The notebook from which this game comes plays 5 x 100 games with 1,500 simulations a move and temperature 10. Its search
+does not use its network. It trains for 200 epochs on each 100 games with a learning rate of 1e-5, in 11 minutes. Here
+the same settings train one agent, whose search uses the network, and the preset trains another one. The game is solved:
+the table shows the exact value of each of the 23 unfinished positions beside the values of both networks.
 
     python experiments/connect2.py
 
-Half a minute on 2 CPU cores. Runs that are there already are taken as they are. Writes
+It takes half a minute on 2 CPU cores. Runs that exist are resumed or reused. Writes
 experiments/results/connect2.json.
 """
 
@@ -27,8 +27,8 @@ from azjax.runs import load_variables
 from azjax.training import Config, Hyper
 
 GAME = azjax.make("connect2")
-NOTEBOOK_MINUTES = 11.0  # as its progress bar tells
-# 100 games have some 400 positions: 12 batches of 32 an epoch, 200 epochs.
+NOTEBOOK_MINUTES = 11.0  # from its progress bar
+# 100 games have about 400 positions: 200 epochs of 12 batches of 32.
 NOTEBOOK = Config(
     iterations=5,
     network="mlp",
@@ -47,12 +47,12 @@ NOTEBOOK = Config(
 
 
 def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS / "connect2.json") -> None:
-    """Trains, judges, prints and writes.
+    """Trains both agents, measures them, prints and writes the results.
 
     Args:
-      runs: where the run folders lie.
-      seed: of both.
-      output: the results.
+      runs: parent of the run folders.
+      seed: seed of both runs.
+      output: file of the results.
     """
     console = Console(highlight=False)
     solution = solve(GAME)
@@ -73,8 +73,8 @@ def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS /
             "score_against_random": round(report.against_random.alternating.score, 4),
             "score_against_optimal": round(report.against_optimal.alternating.score, 4),
         }
-        judgement = jax.device_get(choose(player, jax.random.key(seed), states))
-        for row, value, policy in zip(rows, judgement.value, judgement.preferences, strict=True):
+        choice = jax.device_get(choose(player, jax.random.key(seed), states))
+        for row, value, policy in zip(rows, choice.value, choice.preferences, strict=True):
             row[name] = {"value": round(float(value), 3), "policy": [round(float(share), 3) for share in policy]}
     console.print(table(rows, agents))
     for name, agent in agents.items():
@@ -85,7 +85,7 @@ def main(runs: Path = RUNS / "connect2", seed: int = 0, output: Path = RESULTS /
 
 
 def table(rows: list[dict[str, Any]], agents: dict[str, Any]) -> Table:
-    """Each position with its exact value, and with the value and the policy of each network."""
+    """A table of the positions: the exact value, and the value and the policy of each network."""
     shown = Table("position", "exact", *(f"{name}: {what}" for name in agents for what in ("value", "policy")))
     for row in rows:
         cells = []

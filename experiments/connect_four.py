@@ -1,18 +1,19 @@
-"""How often does the Connect Four agent give away what there is, and who beats it?
+"""How often does the Connect Four agent give away a win or a draw, and how does it score against MCTS?
 
-Trains the preset from self-play alone, and judges the network at each kept checkpoint, alone and with 400 simulations,
-on the positions of `connect_four_positions.py`, of which every move's exact value is known; beside it random moves and
-OpenSpiel's MCTS (random rollouts, its example's settings). Then the last network moves first in 100 games against that
-MCTS with 1,000 rollouts. 75 minutes on 2 CPU cores with matrix units for bfloat16.
+Trains the preset from self-play alone. Counts mistakes of the network at each kept checkpoint, alone and with 400
+simulations, on the positions of `connect_four_positions.py`, where the exact value of every move is available. Random
+moves and OpenSpiel's MCTS (random rollouts, the settings of its example) are measured too. Then the last network moves
+first in 100 games against that MCTS with 1,000 rollouts. It takes 75 minutes on 2 CPU cores with matrix units for
+bfloat16.
 
-With --sets it is judged on Pascal Pons' six test sets too, beside what AlphaZero.jl publishes of its agent on them;
-they lie in games/connect-four/benchmark of https://github.com/jonathan-laurent/AlphaZero.jl.
+With --sets it also counts mistakes on Pascal Pons' six test sets, beside the published numbers of AlphaZero.jl. The
+sets are in games/connect-four/benchmark of https://github.com/jonathan-laurent/AlphaZero.jl.
 
     pip install 'azjax[interop]'
     python experiments/connect_four.py [--sets FOLDER]
 
-A run that is there already goes on or is taken as it is, and what was measured of MCTS is not measured again, unless
---anew. Writes experiments/results/connect_four.json and docs/connect_four.png.
+A run that exists is resumed or reused. Results of MCTS that exist are measured again only with --anew. Writes
+experiments/results/connect_four.json and docs/connect_four.png.
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, GREY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, GRAY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Player, choose, network_player, random_player, search_player
@@ -43,9 +44,9 @@ POSITIONS = RESULTS / "connect_four_positions.json"
 EARLY_PLIES, FEW_MOVES = 12, 2
 BATCH = 256
 
-# Pons' sets, of 1,000 positions each: begin is up to 14 plies, end after 28; easy is under 14 more plies with best
-# play, hard from 28. So often AlphaZero.jl's agent errs after its 15 iterations, with 600 simulations a move; read off
-# its plot (docs/src/assets/img/connect-four/pons-benchmark-results.png).
+# Pons' sets, of 1,000 positions each: "begin" is up to 14 plies, "end" after 28; "easy" is under 14 more plies with
+# best play, "hard" from 28. The numbers are AlphaZero.jl's shares of mistakes after 15 iterations, with 600 simulations
+# a move, read off its plot (docs/src/assets/img/connect-four/pons-benchmark-results.png).
 SETS = {
     "Test_L3_R1": ("end, easy", 0.0),
     "Test_L2_R1": ("middle, easy", 0.0),
@@ -58,16 +59,16 @@ SETS = {
 
 @dataclasses.dataclass(frozen=True)
 class Positions:
-    """Judged positions.
+    """Positions with the exact value of every move.
 
     Attributes:
       moves: n strings of columns 1 to 7.
-      states: after them, NumPy leaves [n, ...].
-      kinds: n words.
-      plies: int [n].
-      values: int [n]; exact, -1, 0 or 1 for the player to move.
-      keeps: bool [n, 7]; moves that keep the exact value.
-      legal: bool [n, 7].
+      states: the states after these moves, NumPy leaves [n, ...].
+      kinds: n names of the kinds of positions.
+      plies: int [n]; the number of moves.
+      values: int [n]; exact values, -1, 0 or 1 for the player to move.
+      keeps: bool [n, 7]; the moves that keep the exact value.
+      legal: bool [n, 7]; the legal moves.
     """
 
     moves: list[str]
@@ -85,7 +86,7 @@ class Positions:
 
     @property
     def open(self) -> np.ndarray:
-        """bool [n]: where a mistake can be made."""
+        """bool [n]: positions in which some legal move is a mistake."""
         return (self.keeps < self.legal).any(axis=1)
 
 
@@ -101,19 +102,19 @@ def main(
     output: Path = RESULTS / "connect_four.json",
     plot: Path = DOCS / "connect_four.png",
 ) -> None:
-    """Trains, judges, plays, prints, writes and draws.
+    """Trains, counts mistakes, plays the match, prints, writes and draws the results.
 
     Args:
-      iterations: of training; those of the preset by default.
-      seed: of the run.
-      num_simulations: of each search that is judged.
-      rollouts: of OpenSpiel's MCTS, a row each.
-      games: of the match against the first of these.
+      iterations: iterations of training; by default those of the preset.
+      seed: seed of the run.
+      num_simulations: simulations of each search.
+      rollouts: rollouts of OpenSpiel's MCTS, one row for each number.
+      games: games of the match against MCTS with the first number of rollouts.
       anew: measure MCTS again.
       sets: folder of Pons' test sets.
-      folder: of the run; runs/connect_four-SEED by default.
-      output: the results.
-      plot: mistakes against training time and by ply.
+      folder: run folder; by default runs/connect_four-SEED.
+      output: file of the results.
+      plot: picture of the mistakes against training time and by ply.
     """
     console = Console()
     game = azjax.make("connect_four")
@@ -126,12 +127,12 @@ def main(
         _, variables = load_variables(run.folder, step)
         agents = players(game, run.config, variables, num_simulations)
         for name, player in agents.items():
-            told = {"player": name, "iteration": step, "seconds": run.seconds(step)}
-            rows.append({**told, **mistakes(chosen(player, positions), positions)})
+            row = {"player": name, "iteration": step, "seconds": run.seconds(step)}
+            rows.append({**row, **mistakes(move_probabilities(player, positions), positions)})
     console.print(table([*rivals, *rows[-2:]]))
     beside = on_sets(game, agents, sets) if sets else {}
     for name, shares in beside.items():
-        console.print(f"{name}: {', '.join(f'{told} {share:.1%}' for told, share in shares.items())}")
+        console.print(f"{name}: {', '.join(f'{kind} {share:.1%}' for kind, share in shares.items())}")
     match = play_first(game, player, rollouts[0], games)
     console.print(f"moving first against MCTS, {rollouts[0]:,} rollouts: {match}")
     sizes = {kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())}
@@ -155,18 +156,18 @@ def main(
 
 
 def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, dict[str, float]]:
-    """Shares of mistakes on each of Pons' sets, AlphaZero.jl's first. Judging the moves takes some minutes, once."""
+    """Shares of mistakes on each of Pons' sets, AlphaZero.jl's first. The moves are solved once, in some minutes."""
     judged = RUNS / "pons_sets.json"
     if not judged.exists():
         from connect_four_positions import BitBully, values
 
         solver = BitBully(opening_book="12-ply-dist")
         if missing := [name for name in SETS if not (folder / name).is_file()]:
-            sys.exit(f"{folder} holds no test sets {', '.join(missing)}; it must be AlphaZero.jl's or one like it")
+            sys.exit(f"{folder} lacks the test sets {', '.join(missing)}; it must have the files of AlphaZero.jl")
         moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
         lines = [
             {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
-            for name, text in track(moves, "judging Pons' sets")
+            for name, text in track(moves, "solving Pons' sets")
         ]
         judged.parent.mkdir(parents=True, exist_ok=True)
         judged.write_text(json.dumps(lines))
@@ -174,13 +175,13 @@ def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, di
     kinds = [name for name, _ in SETS.values()]
     shares = {"AlphaZero.jl": dict(SETS.values())}
     for name, player in agents.items():
-        lost = (chosen(player, positions) * ~positions.keeps).sum(axis=1)
+        lost = (move_probabilities(player, positions) * ~positions.keeps).sum(axis=1)
         shares[name] = {kind: round(float(lost[positions.kinds == kind].mean()), 4) for kind in kinds}
     return shares
 
 
 def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
-    """Those of a file such as the committed one."""
+    """The positions of the lines of a file that `connect_four_positions.py` writes."""
     values = np.array([[".-=+".index(value) for value in line["values"]] for line in lines])
     moves = [line["moves"] for line in lines]
     plies = np.array([len(text) for text in moves])
@@ -189,9 +190,9 @@ def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
     step = jax.jit(jax.vmap(game.step))
     for ply in range(plies.max()):
         after = step(states, actions[:, ply])
-        goes_on = plies > ply
+        unfinished = plies > ply
         states = jax.tree.map(
-            lambda new, old: np.where(goes_on.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, states
+            lambda new, old: np.where(unfinished.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, states
         )
     return Positions(
         moves=moves,
@@ -205,7 +206,7 @@ def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
 
 
 def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
-    """A network alone, and with a search."""
+    """Two players: the network alone, and the network with a search."""
     network = config.make_network(game)
     search = search_player(
         game,
@@ -217,19 +218,19 @@ def players(game: Game, config: Config, variables: Variables, num_simulations: i
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
 
-def chosen(player: Player, positions: Positions) -> np.ndarray:
-    """float [n, 7]: how likely the player takes each move."""
+def move_probabilities(player: Player, positions: Positions) -> np.ndarray:
+    """float [n, 7]: the probability of each move of the player."""
     n = len(positions.moves)
-    found = []
+    batches = []
     for start in range(0, n, BATCH):
         rows = np.arange(start, start + BATCH) % n  # full batches: one compilation
         states = jax.tree.map(lambda leaf: leaf[rows], positions.states)
-        found.append(np.asarray(choose(player, jax.random.key(start), states).probabilities))
-    return np.concatenate(found)[:n]
+        batches.append(np.asarray(choose(player, jax.random.key(start), states).probabilities))
+    return np.concatenate(batches)[:n]
 
 
 def mistakes(probabilities: np.ndarray, positions: Positions) -> dict[str, Any]:
-    """Shares of the moves that give away what there is: of all positions, and of some."""
+    """Shares of the moves that give away a win or a draw: on all positions, and on parts of them."""
     lost = (probabilities * ~positions.keeps).sum(axis=1)
 
     def share(rows: np.ndarray) -> float:
@@ -242,8 +243,9 @@ def mistakes(probabilities: np.ndarray, positions: Positions) -> dict[str, Any]:
 
 
 def rival_rows(game: Game, positions: Positions, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Those who have not learned."""
-    rows = [{"player": "random", **mistakes(chosen(random_player(game), positions), positions)}]
+    """Rows of the players that do not learn: random moves and MCTS."""
+    random = move_probabilities(random_player(game), positions)
+    rows = [{"player": "random", **mistakes(random, positions)}]
     for count in rollouts:
         bot = OpenSpielMcts(count)
         moves = [bot.move(text) for text in track(positions.moves, f"MCTS, {count:,} rollouts")]
@@ -269,7 +271,7 @@ class OpenSpielMcts:
         )
 
     def move(self, moves: str) -> int:
-        """The column, 0 to 6, that it plays after moves such as `4453`."""
+        """The column, 0 to 6, that MCTS plays after moves such as `4453`."""
         state = self.rules.new_initial_state()
         for move in moves:
             state.apply_action(int(move) - 1)
@@ -277,7 +279,7 @@ class OpenSpielMcts:
 
 
 def play_first(game: Game, player: Player, rollouts: int, games: int) -> dict[str, int]:
-    """Games that the player begins: how many it won, drew and lost."""
+    """Counts of games won, drawn and lost by the player, who moves first in all of them."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), games))
     step = jax.jit(jax.vmap(game.step))
     bots = [OpenSpielMcts(rollouts, seed) for seed in range(games)]
@@ -299,9 +301,9 @@ def play_first(game: Game, player: Player, rollouts: int, games: int) -> dict[st
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     names = ("all", "random", "search", "balanced", "narrow", "open")
-    heads = (*names[:4], f"to ply {EARLY_PLIES}, at most {FEW_MOVES} right", "where one can err")
+    heads = (*names[:4], f"to ply {EARLY_PLIES}, at most {FEW_MOVES} right", "mistake possible")
     shown = Table("mistakes", "minutes", *heads)
     for row in rows:
         minutes = f"{row['seconds'] / 60:.0f}" if "seconds" in row else ""
@@ -310,16 +312,16 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def draw(rivals: list[dict[str, Any]], rows: list[dict[str, Any]], path: Path) -> None:
-    """Mistakes against training time, and by ply."""
+    """Draws mistakes against training time, and by ply."""
     figure, (time, ply) = wide_figure(2)
     for rival, line in zip(rivals[1:], ("--", ":"), strict=False):
-        time.axhline(rival["all"], color=GREY, linestyle=line, label=rival["player"])
-        ply.plot(rival["by_ply"], color=GREY, linestyle=line, label=rival["player"])
-    for player, colour in zip(dict.fromkeys(row["player"] for row in rows), COLOURS, strict=False):
+        time.axhline(rival["all"], color=GRAY, linestyle=line, label=rival["player"])
+        ply.plot(rival["by_ply"], color=GRAY, linestyle=line, label=rival["player"])
+    for player, color in zip(dict.fromkeys(row["player"] for row in rows), COLORS, strict=False):
         of_player = [row for row in rows if row["player"] == player]
         minutes = [row["seconds"] / 60 for row in of_player]
-        time.plot(minutes, [row["all"] for row in of_player], color=colour, marker="o", markersize=3, label=player)
-        ply.plot(of_player[-1]["by_ply"], color=colour, label=player)
+        time.plot(minutes, [row["all"] for row in of_player], color=color, marker="o", markersize=3, label=player)
+        ply.plot(of_player[-1]["by_ply"], color=color, label=player)
     for panel, title, axis in ((time, "mistakes on all positions", "minutes of training"), (ply, "by ply", "ply")):
         panel.set_ylim(bottom=0)
         style(panel, title, axis, shares=True)

@@ -1,20 +1,20 @@
-"""Which positions of Connect Four is an agent judged on? Makes them, with the exact value of every move.
+"""Makes the positions of Connect Four on which agents are measured, with the exact value of every move.
 
-Of each ply from 0 to 40, so many positions as there are of each kind, none twice:
+For each ply from 0 to 40 it takes up to --each positions of each kind, all of them different:
 
-- `random`: of games of random moves;
-- `search`: of games between searches without a network (UCT, 100 random rollouts a move), whose moves are drawn by
+- `random`: from games of random moves;
+- `search`: from games between searches without a network (UCT, 100 random rollouts a move), whose moves are drawn by
   their visits;
-- `balanced`: of games of random moves among those that keep the exact value, after 0 to 8 random plies.
+- `balanced`: from games of random moves among those that keep the exact value, after 0 to 8 random plies.
 
-bitbully (https://pypi.org/project/bitbully, an alpha-beta solver with an opening book, by M. Thill) judges each move.
+bitbully (https://pypi.org/project/bitbully, an alpha-beta solver with an opening book, by M. Thill) solves each move.
 
     pip install 'azjax[interop]'
     python experiments/connect_four_positions.py
 
-Four minutes on 2 CPU cores. Writes experiments/results/connect_four_positions.json: a line a position, with its moves
-as a string of columns 1 to 7, its kind, and for each column `+`, `=` or `-` where the player to move then wins, draws
-or loses with best play, and `.` where the column is full.
+It takes four minutes on 2 CPU cores. Writes experiments/results/connect_four_positions.json, one line for each
+position: its moves as a string of columns 1 to 7, its kind, and a character for each column: `+`, `=` or `-` if the
+player to move then wins, draws or loses with best play, and `.` if the column is full.
 """
 
 import collections
@@ -32,41 +32,41 @@ import azjax
 from azjax.evaluation.players import draw
 
 OUTPUT = Path(__file__).parent / "results" / "connect_four_positions.json"
-PLIES = 41  # 0 to 40: at ply 41 one move is left
+PLIES = 41  # 0 to 40; at ply 41 only one move is left
 COLUMNS = range(7)
 
 
 def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT) -> None:
-    """Plays, chooses, judges and writes.
+    """Plays games, picks positions, solves and writes them.
 
     Args:
-      each: positions of a ply and a kind, at most.
-      games: balanced ones, from which they are taken; five times as many of the other kinds.
-      seed: of everything random.
-      output: the file.
+      each: largest number of positions of a ply and a kind.
+      games: number of balanced games to take positions from; the other kinds have five times as many.
+      seed: seed of all random choices.
+      output: file of the positions.
     """
     solver = BitBully(opening_book="12-ply-dist")
     rng = np.random.default_rng(seed)
     played = {
-        # More, since few of these come to the late plies.
+        # More games, because few of them reach the late plies.
         "random": [random_game(rng) for _ in range(5 * games)],
         "search": searched_games(5 * games, seed),
         "balanced": [balanced_game(solver, rng) for _ in track(range(games), "balanced games")],
     }
-    seen: set[tuple] = set()
+    taken: set[tuple] = set()
     chosen = []
     for ply in range(PLIES):
         for kind, all_games in played.items():
             left = each
             for moves in rng.permutation(np.array(all_games, dtype=object)):
-                # A game that ended before has no position there.
-                if left and len(moves) > ply and (key := tuple(map(tuple, board(moves[:ply]).to_array()))) not in seen:
-                    seen.add(key)
+                # A game that ended earlier has no position at this ply.
+                if left and len(moves) > ply and (key := tuple(map(tuple, board(moves[:ply]).to_array()))) not in taken:
+                    taken.add(key)
                     chosen.append((kind, moves[:ply]))
                     left -= 1
     lines = [
         json.dumps({"moves": moves, "kind": kind, "values": values(solver, moves)})
-        for kind, moves in track(chosen, "judging")
+        for kind, moves in track(chosen, "solving")
     ]
     output.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     counts = collections.Counter(kind for kind, _ in chosen)
@@ -74,19 +74,19 @@ def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT)
 
 
 def board(moves: str) -> Board:
-    """bitbully's, after moves such as `4453`."""
+    """bitbully's board after moves such as `4453`."""
     return Board([int(move) - 1 for move in moves])
 
 
 def values(solver: BitBully, moves: str) -> str:
-    """A character for each column; see above."""
+    """The value of each column as a character; see the docstring of the module."""
     position = board(moves)
     scores = solver.score_all_moves(position)
     return "".join("." if column not in scores else "-=+"[np.sign(scores[column]) + 1] for column in COLUMNS)
 
 
 def random_game(rng: np.random.Generator, plies: int = 42) -> str:
-    """The moves of a game, or of its first plies."""
+    """Random moves of a whole game, or of its first `plies`."""
     position, moves = Board(), ""
     while not position.is_game_over() and len(moves) < plies:
         column = int(rng.choice(position.legal_moves()))
@@ -96,7 +96,7 @@ def random_game(rng: np.random.Generator, plies: int = 42) -> str:
 
 
 def balanced_game(solver: BitBully, rng: np.random.Generator) -> str:
-    """The moves of a game in which nobody gives away what there is, after some that are random."""
+    """Random moves that keep the exact value, after 0 to 8 moves without this condition."""
     moves = random_game(rng, plies=int(rng.integers(9)))
     position = board(moves)
     while not position.is_game_over():
@@ -109,7 +109,7 @@ def balanced_game(solver: BitBully, rng: np.random.Generator) -> str:
 
 
 def searched_games(games: int, seed: int) -> list[str]:
-    """The moves of games between searches with random rollouts."""
+    """The moves of each game between searches with random rollouts."""
     game = azjax.make("connect_four")
 
     @jax.jit

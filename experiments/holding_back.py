@@ -1,15 +1,16 @@
-"""What holds learning back, at equal time?
+"""What limits learning, at equal training time?
 
-Trains Connect Four from self-play for two minutes on 2 CPU cores with a base (the game's preset with a smaller network
-and replay, and without a schedule of the learning rate), and with one thing of it changed: where games begin, what the
-value target is, the simulations of a move, the network's precision, size and kind, how often a position is learned
-from. Every network is judged on the positions of `connect_four_positions.py`. Of the base it also tells where the time
-goes, and of the base and of the packaged agent, by ply, how wrong the network's value is and how sure its policy.
+Trains Connect Four from self-play for two minutes on 2 CPU cores with a base configuration: the game's preset with a
+smaller network and replay, and without a schedule of the learning rate. Each variant changes one setting: the starts of
+the games, the value target, the simulations a move, the network's precision, size and kind, or how often a position is
+used for learning. Mistakes of every network are counted on the positions of `connect_four_positions.py`. For the base
+the study also measures the time of each part of an iteration. For the base and for the packaged agent it measures, by
+ply, the error of the value and the entropy of the policy.
 
     python experiments/holding_back.py
 
-Variants that are in the results already are not trained again, unless --anew. Run it on a quiet
-machine: all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
+Variants that are in the results are trained again only with --anew. Run it on an idle machine,
+because all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
 """
 
 import dataclasses
@@ -18,15 +19,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import connect_four as judged
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from connect_four import POSITIONS, Positions, load_positions, mistakes, move_probabilities
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import choose, network_player, search_player
@@ -77,18 +78,18 @@ def main(
     output: Path = RESULTS / "holding_back.json",
     plot: Path = DOCS / "holding_back.png",
 ) -> None:
-    """Trains, judges, writes and draws.
+    """Trains all variants, counts mistakes, writes and draws the results.
 
     Args:
-      seconds: of each variant, without compiling.
-      points: of a curve.
-      num_simulations: of the searches that are judged at the end.
-      anew: train all variants, also those in the results.
-      output: the results.
-      plot: the curves.
+      seconds: training time of each variant, without compilation.
+      points: number of points of a curve.
+      num_simulations: simulations of the search with the last network.
+      anew: train all variants, including those in the results.
+      output: file of the results.
+      plot: picture of the curves.
     """
     console = Console()
-    positions = judged.load_positions(GAME, json.loads(judged.POSITIONS.read_text()))
+    positions = load_positions(GAME, json.loads(POSITIONS.read_text()))
     settings = {"seconds": seconds, "points": points, "num_simulations": num_simulations}
     rows, base = [], None
     if output.exists() and not anew:
@@ -122,9 +123,9 @@ def main(
 
 
 def train_for(
-    config: Config, seconds: float, points: int, num_simulations: int, positions: judged.Positions
+    config: Config, seconds: float, points: int, num_simulations: int, positions: Positions
 ) -> tuple[TrainState, dict[str, Any]]:
-    """Trains for so long, and judges on the way; judging takes no time."""
+    """Trains for `seconds` and counts mistakes at `points` times; counting is not timed."""
     hyper = jax.tree.map(jnp.float32, config.hyper)
     state = jax.jit(lambda: init(GAME, config, 0, hyper))()
     iterate = jax.jit(make_iteration(GAME, config), donate_argnums=0).lower(state, hyper).compile()
@@ -137,11 +138,11 @@ def train_for(
             taken += time.perf_counter() - began
             iterations, ended = iterations + 1, ended + float(metrics["games"])
         player = network_player(GAME, network, state.ema)
-        errors = judged.mistakes(judged.chosen(player, positions), positions)
+        errors = mistakes(move_probabilities(player, positions), positions)
         curve.append({"seconds": round(taken, 1), "mistakes": errors["all"], "narrow": errors["narrow"]})
     evaluator = evaluators.network(network, GAME)
     search = search_player(GAME, evaluator, state.ema, num_simulations=num_simulations)
-    errors = judged.mistakes(judged.chosen(search, positions), positions)
+    errors = mistakes(move_probabilities(search, positions), positions)
     played = iterations * config.num_games * config.steps_per_iteration
     return state, {
         "iterations": iterations,
@@ -154,12 +155,12 @@ def train_for(
     }
 
 
-def by_ply(network: Network, variables: Variables, positions: judged.Positions) -> dict[str, list[float]]:
-    """Mean absolute error of the network's value, entropy of its policy in nats, and mistakes: for each ply."""
+def by_ply(network: Network, variables: Variables, positions: Positions) -> dict[str, list[float]]:
+    """For each ply: mean absolute error of the value, entropy of the policy in nats, and share of mistakes."""
     player = network_player(GAME, network, variables, temperature=1.0)
-    judgement = jax.device_get(choose(player, jax.random.key(0), positions.states))
-    error = np.abs(judgement.value - positions.values)
-    policy = judgement.preferences
+    choice = jax.device_get(choose(player, jax.random.key(0), positions.states))
+    error = np.abs(choice.value - positions.values)
+    policy = choice.preferences
     entropy = -np.sum(policy * np.log(np.where(policy > 0, policy, 1.0)), axis=1)
     best = np.argmax(policy, axis=1)
     wrong = ~positions.keeps[np.arange(len(best)), best]
@@ -171,7 +172,7 @@ def by_ply(network: Network, variables: Variables, positions: judged.Positions) 
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     heads = ("positions", "a game", "entropy of targets", "network", "narrow", "with search", "narrow")
     shown = Table("", *heads)
     for row in rows:
@@ -182,20 +183,20 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, agent: dict[str, Any], path: Path) -> None:
-    """A panel of curves for each group, with the base in each; and by ply the base and the packaged agent."""
+    """Draws curves with the base for each group, and the base and the packaged agent by ply."""
     figure, (*panels, last) = wide_figure(len(GROUPS) + 1, width=16)
     for panel, group in zip(panels, GROUPS, strict=True):
         chosen = [row for row in rows if row["group"] in ("", group)]
-        for row, colour in zip(chosen, COLOURS, strict=False):
+        for row, color in zip(chosen, COLORS, strict=False):
             minutes = [point["seconds"] / 60 for point in row["curve"]]
-            panel.plot(minutes, [point["mistakes"] for point in row["curve"]], color=colour, label=row["name"])
+            panel.plot(minutes, [point["mistakes"] for point in row["curve"]], color=color, label=row["name"])
         panel.sharey(panels[0])
         style(panel, group, "minutes", shares=True)
     panels[0].set_ylabel("mistakes of the network alone")
     panels[0].set_ylim(bottom=0)
-    for whose, found, line in (("base", base, ":"), ("agent", agent, "-")):
-        for (name, values), colour in zip(found["by_ply"].items() if found else (), COLOURS, strict=False):
-            last.plot(values, color=colour, linestyle=line, label=f"{name.replace('_', ' ')}, {whose}")
+    for label, part, line in (("base", base, ":"), ("agent", agent, "-")):
+        for (name, values), color in zip(part["by_ply"].items() if part else (), COLORS, strict=False):
+            last.plot(values, color=color, linestyle=line, label=f"{name.replace('_', ' ')}, {label}")
     style(last, "by ply", "ply")
     last.set_ylim(bottom=0)
     save_figure(figure, path)

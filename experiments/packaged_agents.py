@@ -3,10 +3,10 @@
     python experiments/packaged_agents.py tictactoe connect2 santorini_2x2
     python experiments/packaged_agents.py            # all
 
-Each is trained with the preset of its game, from self-play alone, seed 0, in runs/NAME-0; a run that is there already
-goes on or is taken as it is. Small games are measured here, on all positions. The others are trained and measured by
-their studies, which must have run before (`santorini_3x3.py`, `connect_four.py`, `against_uct.py`); their results are
-what the card tells. Writes azjax/packaged/NAME.npz and NAME.md.
+Each agent is trained with the preset of its game, from self-play alone, with seed 0, in runs/NAME-0. A run that exists
+is resumed or reused. Small games are measured here, on all positions. The studies `santorini_3x3.py`, `connect_four.py`
+and `against_uct.py` train and measure the other agents and must have run before; the model cards show their results.
+Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ class Recipe:
     """How an agent is made.
 
     Attributes:
-      game: by name.
-      options: of the game.
-      strength: lines of Markdown on how strong it is, from its name and its game.
-      study: the script that trains and measures it, if it is not this one.
+      game: name of the game.
+      options: options of the game.
+      strength: returns lines of Markdown on the strength of an agent, given its name and its game.
+      study: the script that trains and measures the agent, if it is not this one.
     """
 
     game: str
@@ -49,11 +49,11 @@ class Recipe:
 
 
 def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None) -> None:
-    """Trains, packs and writes.
+    """Trains the agents, packs their weights and writes their cards.
 
     Args:
-      names: of the agents; all if none is given.
-      commit: of the code that trained them, for the card; HEAD by default.
+      names: names of the agents; by default all.
+      commit: commit of the code that trained them, for the cards; by default HEAD.
     """
     console = Console(highlight=False)
     unknown = set(names) - set(RECIPES)
@@ -72,7 +72,7 @@ def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None =
 
 
 def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str) -> str:
-    """The card, in Markdown."""
+    """The model card in Markdown."""
     config = run.config
     games = sum(row["games"] for row in read_rows(run.folder / METRICS)[:step])
     positions = step * config.num_games * config.steps_per_iteration
@@ -91,7 +91,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Limits": "weights in bfloat16; no solver value, outside game or heuristic entered training",
     }
     lines = [f"# {name}", "", f"Plays at once: `azjax play {name}`.", "", "| | |", "| --- | --- |"]
-    lines += [f"| {what} | {told} |" for what, told in rows.items()]
+    lines += [f"| {name} | {value} |" for name, value in rows.items()]
     return "\n".join([*lines, "", "## Strength", "", *recipe.strength(name, game), ""])
 
 
@@ -104,16 +104,16 @@ def on_all_positions(name: str, game: Game) -> list[str]:
         "| | mistakes | points against random | points against optimal |",
         "| --- | --- | --- | --- |",
     ]
-    for level, what in (("medium", "network"), ("hard", "network + 64 simulations")):
+    for level, label in (("medium", "network"), ("hard", "network + 64 simulations")):
         report = exact_report(azjax.load_player(name, level=level), solution, jax.random.key(0))
         scores = (versus.alternating.score for versus in (report.against_random, report.against_optimal))
-        told = [f"{report.mistakes.count:.0f}", *(f"{score:.4f}" for score in scores)]
-        lines.append(f"| {what} | {' | '.join(told)} |")
+        cells = [f"{report.mistakes.count:.0f}", *(f"{score:.4f}" for score in scores)]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
     return lines
 
 
 def on_3x3(name: str, game: Game) -> list[str]:
-    """Shares that are right on the sample of positions, and mistakes on all."""
+    """Shares of right moves and values on a sample of positions, and mistakes on all positions."""
     results = _read("santorini_3x3")
     lines = [
         "Shares of the won positions whose win is kept, of those won in 7 plies or more, and of the values whose sign",
@@ -125,37 +125,37 @@ def on_3x3(name: str, game: Game) -> list[str]:
     rows = [results["rows"][0], *results["rows"][-2:]]
     shares = ("wins_kept", "long_wins_kept", "signs_right")
     lines += [f"| {row['player']} | {' | '.join(f'{row[share]:.1%}' for share in shares)} |" for row in rows]
-    found = results["all_positions"]
-    told = f"{found['mistakes']:,.0f} ({found['share']:.2%})"
-    return [*lines, "", f"Mistakes of the network alone on all {found['positions']:,} unfinished positions: {told}."]
+    every = results["all_positions"]
+    count = f"{every['mistakes']:,.0f} ({every['share']:.2%})"
+    return [*lines, "", f"Mistakes of the network alone on all {every['positions']:,} unfinished positions: {count}."]
 
 
-def on_judged_positions(name: str, game: Game) -> list[str]:
+def on_solved_positions(name: str, game: Game) -> list[str]:
     """Mistakes in Connect Four, and the match against MCTS."""
     results = _read("connect_four")
     match = results["match"]
     lines = [
-        f"Moves that give away a win or a draw, on {results['positions']['all']:,} positions judged by an exact solver",
+        f"Moves that give away a win or a draw, on {results['positions']['all']:,} positions solved exactly",
         "(`experiments/results/connect_four.json`; MCTS is OpenSpiel's):",
         "",
         "| | all positions | to ply 12, at most 2 right moves |",
         "| --- | --- | --- |",
     ]
     for row in [*results["rivals"], *results["rows"][-2:]]:
-        told = [with_interval(row[kind], results["positions"][kind]) for kind in ("all", "narrow")]
-        lines.append(f"| {row['player']} | {' | '.join(told)} |")
-    told = f"{match['won']} won, {match['drawn']} drawn, {match['lost']} lost"
-    return [*lines, "", f"Moving first against MCTS with {match['rollouts']:,} rollouts: {told}."]
+        cells = [with_interval(row[kind], results["positions"][kind]) for kind in ("all", "narrow")]
+        lines.append(f"| {row['player']} | {' | '.join(cells)} |")
+    score = f"{match['won']} won, {match['drawn']} drawn, {match['lost']} lost"
+    return [*lines, "", f"Moving first against MCTS with {match['rollouts']:,} rollouts: {score}."]
 
 
 def with_interval(share: float, count: int) -> str:
-    """A share of so many positions, with its 95% interval (Wilson's)."""
+    """A share of `count` positions with its 95% interval (Wilson's)."""
     low, high = stats.binomtest(round(share * count), count).proportion_ci(method="wilson")
     return f"{share:.1%} ({low:.1%} to {high:.1%})"
 
 
 def in_matches(name: str, game: Game) -> list[str]:
-    """Scores of the last checkpoint."""
+    """Scores of the last checkpoint in matches."""
     results = _read(name)
     last = results["rows"][-1]["iteration"]
     lines = [
@@ -177,12 +177,12 @@ def in_matches(name: str, game: Game) -> list[str]:
 def _read(name: str) -> dict[str, Any]:
     path = RESULTS / f"{name}.json"
     if not path.exists():
-        sys.exit(f"{path} is not there: run the study first")
+        sys.exit(f"{path} does not exist; run the study first")
     return json.loads(path.read_text())
 
 
 def head() -> str:
-    """The commit that is checked out."""
+    """The hash of the current commit."""
     done = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
@@ -192,7 +192,7 @@ RECIPES = {
     "connect2": Recipe("connect2", {}, on_all_positions),
     "santorini_2x2": Recipe("santorini", {"size": 2, "workers": 1}, on_all_positions),
     "santorini_3x3": Recipe("santorini", {"size": 3, "workers": 1}, on_3x3, "santorini_3x3.py"),
-    "connect_four": Recipe("connect_four", {}, on_judged_positions, "connect_four.py"),
+    "connect_four": Recipe("connect_four", {}, on_solved_positions, "connect_four.py"),
     "santorini_5x5": Recipe("santorini", {"size": 5, "workers": 2}, in_matches, "against_uct.py santorini_5x5"),
     "brandub": Recipe("brandub", {}, in_matches, "against_uct.py brandub"),
 }

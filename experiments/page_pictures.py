@@ -1,8 +1,8 @@
-"""What does the page look like?
+"""Takes pictures of the page on which people play.
 
 Serves the page of each game, goes to the position of `pictures.py`, reviews every move, analyzes the position and takes
-a picture in Chromium: in light colors, for Santorini in dark ones too, and for Brandub also on a phone. It takes about
-three minutes on 2 CPU cores and needs the extras `play` and `dev`, and Chromium.
+a picture in Chromium: in light colors, for Santorini in dark colors too, and for Brandub also on a phone. It needs the
+extras `play` and `dev`, Chromium, and about three minutes on 2 CPU cores.
 
     python experiments/page_pictures.py
 

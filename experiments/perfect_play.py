@@ -1,11 +1,12 @@
 """Does the preset of each small game reach perfect play, from self-play alone, with every seed?
 
 Trains `tictactoe`, `connect2` and Santorini on 2x2 with their presets and a few seeds each, and counts the mistakes of
-the last network, alone and with 64 simulations, on all positions. About a minute a seed on 2 CPU cores.
+the last network, alone and with 64 simulations, on all positions. It takes
+about a minute a seed on 2 CPU cores.
 
     python experiments/perfect_play.py
 
-Runs that are there already are finished or taken as they are. Writes experiments/results/perfect_play.json.
+Runs that exist are resumed or reused. Writes experiments/results/perfect_play.json.
 """
 
 from pathlib import Path
@@ -26,12 +27,12 @@ GAMES: tuple[tuple[str, dict[str, int]], ...] = (
 
 
 def main(seeds: int = 3, runs: Path = RUNS / "perfect_play", output: Path = RESULTS / "perfect_play.json") -> None:
-    """Trains, measures and writes.
+    """Trains all games and seeds, counts mistakes and writes the results.
 
     Args:
-      seeds: how many of each game, from 0.
-      runs: where the run folders lie.
-      output: the results.
+      seeds: number of seeds of each game, from 0.
+      runs: parent of the run folders.
+      output: file of the results.
     """
     console = Console()
     rows = []

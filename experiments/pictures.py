@@ -1,4 +1,4 @@
-"""What does each game look like?
+"""Draws the pictures of the games.
 
 Draws one position of each game, most with the policy of a search with 1,000 random rollouts (the large board would need
 far more), one game of Connect Four as an animation, and a small search tree with its arrays. It takes about a minute on
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from jaxtyping import Float
-from study import COLOURS, DOCS, GREY, save_figure, wide_figure
+from study import COLORS, DOCS, GRAY, save_figure, wide_figure
 
 import azjax
 from azjax.games.game import AnyGame, State
@@ -104,10 +104,10 @@ def draw_arrays(path: Path, num_simulations: int = 12) -> None:
         x, y = points[node.number]
         if node.parent is not None and node.action is not None:
             above = points[node.parent]
-            left.plot([above[0], x], [above[1], y], color=GREY, zorder=1)
+            left.plot([above[0], x], [above[1], y], color=GRAY, zorder=1)
             move = game.action_to_text(nodes[node.parent].state, node.action)
             left.annotate(move, ((above[0] + x) / 2, (above[1] + y) / 2), fontsize=8, backgroundcolor="white")
-        left.scatter([x], [y], s=420, color=COLOURS[2 if node.state.terminated else 0], zorder=2)
+        left.scatter([x], [y], s=420, color=COLORS[2 if node.state.terminated else 0], zorder=2)
         left.annotate(str(node.number), (x, y), ha="center", va="center", color="white", fontweight="bold")
     left.margins(0.1)
     left.set_title("a tree (orange: the game is over)", fontsize=10)

@@ -1,14 +1,14 @@
 """Santorini 3x3 with one worker each: does an hour of self-play on 2 cores learn a game of 61 million positions?
 
-Trains with the game's preset and judges 1,200 positions of the solved game, spread over all plies, whose values,
-distances and values of every move are known (tests/golden/solved): how many moves keep the value where the side to move
-has a win, how many where that win takes 7 plies or more, and how often the sign of the value is right. Beside it stands
-the same search without a network. Then the last network alone is asked about all 44 million unfinished positions.
-Nothing of the solution enters training.
+Trains with the game's preset and measures the agent on 1,200 positions of the solved game, spread over all plies. Their
+values, distances and the values of every move come from tests/golden/solved. The measures are the share of moves that
+keep a win, the share that keep a win of 7 plies or more, and the share of values with the right sign. The same search
+without a network is measured too. Then the mistakes of the last network are counted on all 44 million unfinished
+positions. The solution does not enter training.
 
     python experiments/santorini_3x3.py
 
-About an hour on 2 CPU cores with matrix units for bfloat16. A run that is there already is finished or taken as it is.
+It takes about an hour on 2 CPU cores with matrix units for bfloat16. A run that exists is resumed or reused.
 Writes experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
-from study import COLOURS, DOCS, GREY, RESULTS, ROOT, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, GRAY, RESULTS, ROOT, RUNS, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Player, choose, mistakes, network_player, search_player, solve, tabulate
@@ -38,12 +38,13 @@ LONG_WIN = 7  # plies
 
 
 class Solved(NamedTuple):
-    """Positions with what is exactly known of them; P positions, A actions.
+    """P positions with their exact values; A actions.
 
-    states: every leaf [P, ...].
-    values: int [P]; for the side to move.
-    plies: int [P]; to the end with best play.
-    keeps: bool [P, A]; moves that keep the value.
+    Attributes:
+      states: every leaf [P, ...].
+      values: int [P]; values for the side to move.
+      plies: int [P]; plies to the end with best play.
+      keeps: bool [P, A]; the moves that keep the value.
     """
 
     states: Any
@@ -60,15 +61,15 @@ def main(
     output: Path = RESULTS / "santorini_3x3.json",
     plot: Path = DOCS / "santorini_3x3.png",
 ) -> None:
-    """Trains, judges, prints, writes and draws.
+    """Trains, measures, prints, writes and draws the results.
 
     Args:
-      iterations: of training; those of the preset by default.
-      seed: of the run.
-      num_simulations: of each search that is judged.
-      folder: of the run; runs/santorini_3x3-SEED by default.
-      output: the results.
-      plot: the shares against the training time.
+      iterations: iterations of training; by default those of the preset.
+      seed: seed of the run.
+      num_simulations: simulations of each search.
+      folder: run folder; by default runs/santorini_3x3-SEED.
+      output: file of the results.
+      plot: picture of the shares against the training time.
     """
     console = Console()
     game = azjax.make("santorini", size=3, workers=1)
@@ -79,20 +80,20 @@ def main(
     for step in run.steps:
         _, variables = load_variables(run.folder, step)
         for name, player in players(game, run.config, variables, num_simulations).items():
-            told = {"player": name, "iteration": step, "seconds": run.seconds(step)}
-            rows.append({**told, **shares(player, solved)})
+            row = {"player": name, "iteration": step, "seconds": run.seconds(step)}
+            rows.append({**row, **shares(player, solved)})
     console.print(table(rows))
-    console.print("solving the game, to count the mistakes of the last network on all of its positions")
-    found = on_all_positions(network_player(game, run.config.make_network(game), variables), game)
-    console.print(f"{found['mistakes']:,.0f} mistakes on {found['positions']:,} positions: {found['share']:.2%}")
+    console.print("solving the game to count the mistakes of the last network on all positions")
+    every = on_all_positions(network_player(game, run.config.make_network(game), variables), game)
+    console.print(f"{every['mistakes']:,.0f} mistakes on {every['positions']:,} positions: {every['share']:.2%}")
     settings = {"game": "santorini", "options": options_of(game), "seed": seed, "num_simulations": num_simulations}
-    write_results(output, "santorini_3x3.py", settings, rows=rows, all_positions=found)
+    write_results(output, "santorini_3x3.py", settings, rows=rows, all_positions=every)
     draw(rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
 def load_sample(game: Game) -> Solved:
-    """The positions of the golden file that are not the end."""
+    """The unfinished positions of the golden file."""
     with gzip.open(SAMPLE, "rt", encoding="utf-8") as file:
         lines = [line for line in map(json.loads, file) if line["legal"]]
     states = [jax.device_get(game.from_text(line["state"])) for line in lines]
@@ -108,33 +109,33 @@ def load_sample(game: Game) -> Solved:
 
 
 def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
-    """A network alone, and with a search."""
+    """Two players: the network alone, and the network with a search."""
     network = config.make_network(game)
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=num_simulations)
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
 
 def shares(player: Player, solved: Solved) -> dict[str, float]:
-    """How much of it is right: moves where the side to move wins, those of long wins, signs of the value."""
-    judgement = jax.device_get(choose(player, jax.random.key(0), solved.states))
-    right = (judgement.probabilities * solved.keeps).sum(axis=1)
+    """Shares of moves that keep a win and a long win, and of values with the right sign."""
+    choice = jax.device_get(choose(player, jax.random.key(0), solved.states))
+    right = (choice.probabilities * solved.keeps).sum(axis=1)
     won = solved.values > 0
     return {
         "wins_kept": round(float(right[won].mean()), 4),
         "long_wins_kept": round(float(right[won & (solved.plies >= LONG_WIN)].mean()), 4),
-        "signs_right": round(float((np.sign(judgement.value) == solved.values).mean()), 4),
+        "signs_right": round(float((np.sign(choice.value) == solved.values).mean()), 4),
     }
 
 
 def on_all_positions(player: Player, game: Game) -> dict[str, float]:
-    """Mistakes on every position that the start leads to."""
+    """Counts mistakes on all positions that can be reached from the start."""
     solution = solve(game, max_states=None)
     counted = mistakes(solution, tabulate(player, solution, jax.random.key(0), batch_size=4096))
     return {"positions": counted.states, "mistakes": counted.count, "share": round(counted.share, 5)}
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     shown = Table("", "iteration", "minutes", "wins kept", f"of {LONG_WIN} plies or more", "sign of the value right")
     for row in rows:
         minutes = f"{row['seconds'] / 60:.1f}" if "seconds" in row else ""
@@ -144,16 +145,16 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Shares that are wrong against training time."""
+    """Draws the shares of mistakes against training time."""
     names = {"wins_kept": "wins given away", "long_wins_kept": "long wins given away", "signs_right": "wrong signs"}
     figure, panels = wide_figure(len(names), height=3.4)
     for panel, (name, title) in zip(panels, names.items(), strict=True):
         plain, *of_run = rows
-        panel.axhline(1 - plain[name], color=GREY, linestyle="--", label=plain["player"])
-        for player, colour in zip(dict.fromkeys(row["player"] for row in of_run), COLOURS, strict=False):
+        panel.axhline(1 - plain[name], color=GRAY, linestyle="--", label=plain["player"])
+        for player, color in zip(dict.fromkeys(row["player"] for row in of_run), COLORS, strict=False):
             chosen = [row for row in of_run if row["player"] == player]
             minutes = [row["seconds"] / 60 for row in chosen]
-            panel.plot(minutes, [1 - row[name] for row in chosen], color=colour, marker="o", markersize=3, label=player)
+            panel.plot(minutes, [1 - row[name] for row in chosen], color=color, marker="o", markersize=3, label=player)
         panel.set_ylim(bottom=0)
         style(panel, title, "minutes of training", shares=True)
     save_figure(figure, path)

@@ -1,18 +1,18 @@
 """Santorini 2x2 with one worker each: self-improvement with a gate, and without, against random and optimal play.
 
-The game is solved, so every number is exact: scores are expectations, mistakes are counted over all 1,311 unfinished
-positions. Two ways to learn it from self-play alone:
+The game is solved, so every number is exact: scores are expectations, and mistakes are counted on all 1,311 unfinished
+positions. The study compares two ways to learn the game from self-play alone:
 
-  gated: the rounds of the notebook that this replaces. A data set of 50 self-played games with 1,000 simulations a
-    move, then up to 10 rounds of 100 epochs on it, each tested in 1,000 games against the network before, whose moves
-    are drawn from the policies; accepted from 0.55 points a game, ended by a fall of more than 0.03, the old weights
-    restored if none passes. Repeated, with the notebook's weights of exploration and thresholds, until four were
-    accepted, as it tells of four.
-  preset: what `azjax train santorini --size 2` does.
+  gated: the rounds of the notebook from which this game comes. Self-play makes a data set of 50 games with 1,000
+    simulations a move. Up to 10 rounds of 100 epochs learn from it. Each round is tested in 1,000 games against the
+    earlier network, with moves drawn from the policies. A round passes with 0.55 points a game; a fall of more than
+    0.03 ends the rounds, and the old weights return if no round passes. This is repeated, with the notebook's
+    exploration constants and thresholds, until four networks have passed, as in the notebook.
+  preset: the training of `azjax train santorini --size 2`.
 
     python experiments/santorini_small.py
 
-Some minutes on 2 CPU cores. Runs that are there already are finished or taken as they are. Writes
+It takes some minutes on 2 CPU cores. Runs that exist are resumed or reused. Writes
 experiments/results/santorini_small.json.
 """
 
@@ -49,7 +49,7 @@ from azjax.training import Config, Hyper, init, make_iteration
 
 SIMULATIONS = 32
 
-# 50 games have about 300 positions: 10 batches of 32 are an epoch.
+# 50 games have about 300 positions: an epoch has 10 batches of 32.
 GATED = Config(
     network="mlp",
     width=128,
@@ -65,9 +65,9 @@ GATED = Config(
     gate_rounds=10,
     hyper=Hyper(dirichlet_fraction=0.0, l2=0.0, gate_tolerance=0.03),
 )
-IMPROVEMENTS = ((0.5, 0.55), (0.8, 0.55), (0.8, 0.55), (1.0, 0.52))  # c_puct and threshold of each
-TRIES = 8  # at most
-# Of the notebook, in points a game: after each of its four improvements, where it tells.
+IMPROVEMENTS = ((0.5, 0.55), (0.8, 0.55), (0.8, 0.55), (1.0, 0.52))  # c_puct and threshold of each improvement
+TRIES = 8  # largest number of data sets
+# Points a game of the notebook after each of its four improvements; None where it shows no number.
 NOTEBOOK = {"random": (0.5534, 0.6157, None, 0.6904), "optimal": (0.2391, 0.4400, 0.4979, 0.4990)}
 NOTEBOOK_PLAYERS = {("optimal", "random"): 0.9352, ("random", "optimal"): 0.0599}
 
@@ -77,12 +77,12 @@ def main(
     runs: Path = RUNS / "santorini_small",
     output: Path = RESULTS / "santorini_small.json",
 ) -> None:
-    """Trains, measures, prints and writes.
+    """Trains both agents, measures them, prints and writes the results.
 
     Args:
-      seed: of both runs.
-      runs: where the run folders lie.
-      output: the results.
+      seed: seed of both runs.
+      runs: parent of the run folders.
+      output: file of the results.
     """
     console = Console(width=120)
     game = azjax.make("santorini", size=2, workers=1)
@@ -95,14 +95,14 @@ def main(
     rows += with_preset(game, solution, seed, runs, console)
     console.print(table(rows))
     settings = {"game": "santorini", "options": options_of(game), "seed": seed}
-    told = {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()}
-    notebook = {"improvements": NOTEBOOK, "players": told}
+    scores = {" against ".join(pair): score for pair, score in NOTEBOOK_PLAYERS.items()}
+    notebook = {"improvements": NOTEBOOK, "players": scores}
     write_results(output, "santorini_small.py", settings, notebook=notebook, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
 
 
 def gated(game: Game, solution: Solution, seed: int) -> list[dict[str, Any]]:
-    """The rows after each improvement that passed the gate."""
+    """Rows of the networks that passed the gate."""
     iterate = jax.jit(make_iteration(game, GATED))
     state = jax.jit(lambda: init(game, GATED, seed, GATED.hyper))()
     rows: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ def gated(game: Game, solution: Solution, seed: int) -> list[dict[str, Any]]:
 
 
 def with_preset(game: Game, solution: Solution, seed: int, runs: Path, console: Console) -> list[dict[str, Any]]:
-    """The rows after training with the preset."""
+    """Rows of the network that was trained with the preset."""
     run = trained(game, runs / f"preset-{seed}", console, seed=seed)
     step, variables = load_variables(run.folder)
     return [
@@ -134,7 +134,7 @@ def with_preset(game: Game, solution: Solution, seed: int, runs: Path, console: 
 
 
 def players(game: Game, config: Config, variables: Variables) -> dict[str, Player]:
-    """The network as the notebook plays it, at its best move, and with a search."""
+    """Three players: moves drawn from the policy, as in the notebook; the best moves; and a search."""
     network = config.make_network(game)
     search = search_player(game, evaluators.network(network, game), variables, num_simulations=SIMULATIONS)
     return {
@@ -145,7 +145,7 @@ def players(game: Game, config: Config, variables: Variables) -> dict[str, Playe
 
 
 def row(name: str, player: Player, solution: Solution, **more: Any) -> dict[str, Any]:
-    """What is exactly known of a player."""
+    """The exact scores and mistakes of a player, as a row of the results."""
     report: ExactReport = exact_report(player, solution, jax.random.key(0))
     return {
         "player": name,
@@ -159,7 +159,7 @@ def row(name: str, player: Player, solution: Solution, **more: Any) -> dict[str,
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people, the notebook's figures beside ours."""
+    """The results as a table, beside those of the notebook."""
     shown = Table("", "against random", "notebook", "against optimal", "notebook", "mistakes", "seconds", "gate")
     for each in rows:
         beside = [_of_notebook(each["player"], opponent) for opponent in ("random", "optimal")]

@@ -1,16 +1,16 @@
-"""How does the search scale: with the batch, the simulations and the actions, and beside a network?
+"""How does the search scale with the batch, the simulations and the actions, and how much of its time is the network?
 
-Measures, each in one process on one device:
+Measures in one process on one device:
   throughput: simulations per second against B, N and A, beside mctx;
-  growth: microseconds a simulation in large trees and with many actions, beside small ones;
-  network: how much of a search's time a network needs that is called at its best batch size;
+  growth: microseconds a simulation in large and small trees, and with many and few actions;
+  network: the share of a search's time that the network needs at its best batch size;
   compile: seconds to trace and compile every policy;
-  memory: of Brandub's tree at B=1024, N=800.
+  memory: bytes of Brandub's trees at B=1024, N=800.
 
     python experiments/search_scaling.py [--quick]
 
-About 15 minutes on 2 CPU cores. Writes experiments/results/search_scaling.json and docs/search_scaling.png. Axis
-letters: `A` actions, `B` batch, `N` simulations of each search.
+It takes about 15 minutes on 2 CPU cores. Writes experiments/results/search_scaling.json and docs/search_scaling.png.
+Axis letters: `A` actions, `B` batch, `N` simulations of each search.
 """
 
 import dataclasses
@@ -37,24 +37,24 @@ from benchmarks.rules.layered_game import LayeredGame
 
 POLICIES = {"alphazero": alphazero_policy, "gumbel": gumbel_policy, "uct": uct_policy}
 SANTORINI = {"size": 5, "workers": 2}
-SLOW_CALL = 6.0  # seconds; mctx is not measured on larger sizes than one that took so long
+SLOW_CALL = 6.0  # seconds; mctx is not measured on sizes larger than one that took longer
 
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What is measured.
+    """The sizes of all measurements.
 
     Attributes:
-      search: B and N of what is measured against something else.
-      batches: of tic-tac-toe.
-      simulations: of Connect Four.
-      boards: sides of square boards, four in a row; Brandub comes after them.
-      small_batch: another B to see the growth with simulations in.
-      growth: simulations in a small tree and in a large one, and actions of a game with few and of one with many.
-      network_batches: among which is the network's best.
-      network_search: B and N beside a network.
-      repeats: rounds at most.
-      seconds: no round begins later.
+      search: the fixed B and N of measurements that vary another size.
+      batches: B in tic-tac-toe.
+      simulations: N in Connect Four.
+      boards: sides of square boards with four in a row; Brandub is measured after them.
+      small_batch: a second B for the growth with simulations.
+      growth: simulations in a small and in a large tree, and actions of a game with few and of one with many.
+      network_batches: batch sizes from which the network's best is taken.
+      network_search: B and N of the search with a network.
+      repeats: largest number of rounds.
+      seconds: no round starts after this time.
     """
 
     search: tuple[int, int] = (128, 100)
@@ -77,12 +77,12 @@ def main(
     output: Path = RESULTS / "search_scaling.json",
     plot: Path = DOCS / "search_scaling.png",
 ) -> None:
-    """Measures, writes and draws.
+    """Measures everything, writes and draws the results.
 
     Args:
-      quick: tiny sizes, to see that it works.
-      output: the results.
-      plot: throughput against B, N and A.
+      quick: tiny sizes, for a test.
+      output: file of the results.
+      plot: picture of the throughput against B, N and A.
     """
     sizes = QUICK if quick else Sizes()
     console = Console()
@@ -93,20 +93,20 @@ def main(
         "compile": compile_seconds,
         "memory": memory,
     }
-    found: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 2)}
+    results: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 2)}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("", total=len(parts))
         for name, measure in parts.items():
             progress.update(task, description=name)
-            found[name] = measure(sizes, console)
+            results[name] = measure(sizes, console)
             progress.advance(task)
-    write_results(output, "search_scaling.py", dataclasses.asdict(sizes), **found)
-    draw(found["throughput"], plot)
+    write_results(output, "search_scaling.py", dataclasses.asdict(sizes), **results)
+    draw(results["throughput"], plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
 def throughput(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
-    """Rows of simulations per second against one of B, N and A, in ascending order, beside mctx while it is quick."""
+    """Rows of simulations per second against B, N or A, ascending, beside mctx up to `SLOW_CALL`."""
     tictactoe, connect_four = azjax.make("tictactoe"), azjax.make("connect_four")
     squares = [azjax.make("mnk", columns=side, rows=side, in_a_row=4) for side in sizes.boards]
     brandub = azjax.make("brandub", repetition="never")
@@ -143,11 +143,12 @@ def throughput(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 
 
 def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
-    """Microseconds a simulation of a large size and of a small one in turn, and their ratio; uniform evaluator.
+    """Microseconds a simulation of a large and a small size, measured in turn, and their ratio; uniform evaluator.
 
-    Simulations: on a game of 16 actions and 3 plies, so that the large tree is no deeper; in a usual batch and in one
-    whose large trees stay in the processor's cache. Actions: on games with 32 legal ones of all, in each position,
-    which they enumerate or which the contract finds in the mask.
+    The growth with simulations is measured on a game of 16 actions and 3 plies, so that the large tree is not deeper,
+    in the usual batch and in a small batch, whose large trees stay in the processor's cache. The growth with actions is
+    measured on games with 32 legal actions in each position. Either the game enumerates the legal actions, or the
+    generic compaction extracts them from the mask.
     """
     (few_simulations, many_simulations), (few_actions, many_actions) = sizes.growth
     batch, usual = sizes.search
@@ -181,25 +182,25 @@ def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 
 
 def network(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
-    """The share of a search's time that its network would need at its best batch size."""
+    """The share of a search's time that the network needs at its best batch size."""
     batch, simulations = sizes.network_search
     rows = []
     for name, options in (("brandub", {}), ("connect_four", {}), ("santorini", SANTORINI)):
         game = azjax.make(name, **options)
         net = make_network("resnet", game, width=64, depth=4)
         params = net.init(jax.random.key(0), game)
-        judge = evaluators.network(net, game)
+        evaluator = evaluators.network(net, game)
         apply = jax.jit(functools.partial(net.apply, train=False))
         sides = {}
         for size in sizes.network_batches:
             observations = jax.jit(jax.vmap(game.observe))(openings(game, size))
             call = functools.partial(apply, params, observations)
             sides[str(size)] = TimedSearch(lambda seed, call=call: jax.block_until_ready(call()), size)
-        sides["search"] = azjax_search(game, judge, openings(game, batch), simulations, params=params)
+        sides["search"] = azjax_search(game, evaluator, openings(game, batch), simulations, params=params)
         rates = time_in_turn(sides, "search", sizes.repeats, 5 * sizes.seconds)
-        # Of each round the network's best, so that both sides saw the same machine.
+        # The network's best rate of each round, so that both sides ran at the same time.
         best = [max(rates[str(size)][turn] for size in sizes.network_batches) for turn in range(len(rates["search"]))]
-        shares = [searched / judged for searched, judged in zip(rates["search"], best, strict=True)]
+        shares = [searched / evaluated for searched, evaluated in zip(rates["search"], best, strict=True)]
         row = {
             "game": name,
             "batch": batch,
@@ -216,7 +217,7 @@ def network(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 
 
 def compile_seconds(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
-    """Of every policy with the uniform evaluator, B=32, N=64."""
+    """Seconds to compile every policy with the uniform evaluator, B=32, N=64."""
     del sizes
     rows = []
     for name, options in (("tictactoe", {}), ("connect_four", {}), ("santorini", SANTORINI), ("brandub", {})):
@@ -232,7 +233,7 @@ def compile_seconds(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
 
 
 def memory(sizes: Sizes, console: Console) -> dict[str, Any]:
-    """Bytes of all temporary arrays of Brandub's search, with exact repetition."""
+    """Megabytes of all temporary arrays of Brandub's search, with exact repetition."""
     del sizes
     game = azjax.make("brandub")
     search = azjax_search(game, evaluators.uniform(game), openings(game, 1024), 800)
@@ -247,7 +248,7 @@ def memory(sizes: Sizes, console: Console) -> dict[str, Any]:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Throughput against B, N and A, all axes logarithmic."""
+    """Draws the throughput against B, N and A; all axes are logarithmic."""
     figure, panels = wide_figure(3, width=12, height=4.2, sharey=True)
     fields = {"B": "batch", "N": "num_simulations", "A": "actions"}
     titles = {
@@ -255,9 +256,9 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         "N": ("simulations N", "Connect Four, B={batch}"),
         "A": ("actions A", "n x n boards, then Brandub; B={batch}, N={num_simulations}"),
     }
-    colours, styles = {"azjax": "#2a6fbb", "mctx": "#e0a458"}, {"uniform": ("-", "o"), "peaked": ("--", "s")}
+    colors, styles = {"azjax": "#2a6fbb", "mctx": "#e0a458"}, {"uniform": ("-", "o"), "peaked": ("--", "s")}
     for panel, (axis, field) in zip(panels, fields.items(), strict=True):
-        for side, colour in colours.items():
+        for side, color in colors.items():
             for evaluator, (line, marker) in styles.items():
                 points = [
                     (row[field], row["simulations_per_second"][side])
@@ -266,7 +267,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 ]
                 if points:
                     x, rates = zip(*points, strict=True)
-                    panel.plot(x, rates, line, marker=marker, ms=5, color=colour, label=f"{side}, {evaluator}")
+                    panel.plot(x, rates, line, marker=marker, ms=5, color=color, label=f"{side}, {evaluator}")
         label, title = titles[axis]
         of_axis = [row for row in rows if row["against"] == axis]
         ticks = sorted({row[field] for row in of_axis})

@@ -1,14 +1,15 @@
-"""How many positions a second does the whole loop play and learn from, beside a loop of pgx and mctx?
+"""How many positions a second does the learning loop process, compared with a loop of pgx and mctx?
 
-Connect Four, Gumbel, 32 simulations, 256 games side by side, every position learned from once. The rival is written
-as pgx's public AlphaZero example does it (https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): a jitted
-self-play of pgx's rules and mctx's `gumbel_muzero_policy` from the start of new games, value targets where a game
-ended, a shuffle on the host, jitted optimizer steps. Both sides use the same networks of ours, the same sizes and
-Adam. The rate of the network alone, at the same batch, tells how much of the time it is.
+The game is Connect Four with the Gumbel policy, 32 simulations and 256 games side by side; every position is used for
+learning once. The rival follows pgx's public AlphaZero example
+(https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): jitted self-play with pgx's rules and mctx's
+`gumbel_muzero_policy` from the start of new games, value targets for finished games, a shuffle on the host, and jitted
+optimizer steps. Both sides use azjax's networks, the same sizes and Adam. The rate of the network alone, at the same
+batch, gives its share of the time.
 
     python experiments/self_play_speed.py
 
-About 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 
@@ -19,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -44,15 +44,15 @@ def main(
     rounds: int = 3,
     output: Path = RESULTS / "self_play_speed.json",
 ) -> None:
-    """Measures and writes.
+    """Measures both loops and writes the results.
 
     Args:
-      num_simulations: of each search.
-      num_games: G.
-      plies: T.
+      num_simulations: simulations of each search.
+      num_games: G, games side by side.
+      plies: T, plies of an iteration.
       batch_size: positions of an optimizer step.
-      rounds: iterations of each side, in turn; their median counts.
-      output: the results.
+      rounds: iterations of each side, in turn; the result is the median.
+      output: file of the results.
     """
     console = Console()
     rows = []
@@ -71,7 +71,7 @@ def main(
         )
         sides = {"azjax": azjax_loop(config), "pgx + mctx": pgx_loop(config)}
         for run in sides.values():
-            run()  # compiles; the games of our side then are at many plies
+            run()  # compiles
         seconds: dict[str, list[float]] = {name: [] for name in sides}
         for _ in range(rounds):
             for name, run in sides.items():
@@ -97,7 +97,7 @@ def main(
 
 
 def azjax_loop(config: Config) -> Callable[[], Any]:
-    """An iteration of ours, a call."""
+    """A function that runs one iteration of azjax."""
     game = azjax.make("connect_four")
     hyper = jax.tree.map(jnp.float32, config.hyper)
     iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
@@ -110,37 +110,37 @@ def azjax_loop(config: Config) -> Callable[[], Any]:
         state, metrics = jax.block_until_ready(iterate(state, hyper))
         learns = bool(jnp.isfinite(metrics["loss"]))
 
-    # Until the first games end there is nothing to learn from.
+    # The replay is empty until the first games end.
     while not learns:
         run()
     return run
 
 
 class Played(NamedTuple):
-    """What self-play of the rival keeps, every leaf [T, G, ...]."""
+    """The data of the rival's self-play, every leaf [T, G, ...]."""
 
-    observation: chex.Array
-    weights: chex.Array
-    reward: chex.Array
-    terminated: chex.Array
+    observation: jax.Array
+    weights: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
 
 
 def pgx_loop(config: Config) -> Callable[[], Any]:
-    """An iteration of pgx and mctx, a call."""
+    """A function that runs one iteration of pgx and mctx."""
     env, game = pgx.make("connect_four"), azjax.make("pgx:connect_four")
     network = config.make_network(game)
     games, plies = config.num_games, config.steps_per_iteration
     optimizer = optax.adam(config.hyper.learning_rate)
 
-    def judge(variables: Any, state: Any) -> tuple[chex.Array, chex.Array]:
+    def evaluate(variables: Any, state: Any) -> tuple[jax.Array, jax.Array]:
         output, _ = network.apply(variables, state.observation.astype(jnp.float32), train=False)
         logits = output.prior_logits
         return jnp.where(state.legal_action_mask, logits, jnp.finfo(logits.dtype).min), output.value
 
-    def recurrent_fn(variables: Any, key: chex.PRNGKey, action: chex.Array, state: Any) -> tuple[Any, Any]:
+    def recurrent_fn(variables: Any, key: jax.Array, action: jax.Array, state: Any) -> tuple[Any, Any]:
         del key
         following = jax.vmap(env.step)(state, action)
-        logits, value = judge(variables, following)
+        logits, value = evaluate(variables, following)
         output = mctx.RecurrentFnOutput(
             reward=jnp.take_along_axis(following.rewards, state.current_player[:, None], axis=1)[:, 0],
             discount=jnp.where(following.terminated, 0.0, -1.0),
@@ -150,11 +150,11 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
         return output, following
 
     @jax.jit
-    def self_play(variables: Any, key: chex.PRNGKey) -> Played:
-        def play(state: Any, key: chex.PRNGKey) -> tuple[Any, Played]:
+    def self_play(variables: Any, key: jax.Array) -> Played:
+        def play(state: Any, key: jax.Array) -> tuple[Any, Played]:
             search_key, reset_key = jax.random.split(key)
-            logits, value = judge(variables, state)
-            found = mctx.gumbel_muzero_policy(
+            logits, value = evaluate(variables, state)
+            result = mctx.gumbel_muzero_policy(
                 params=variables,
                 rng_key=search_key,
                 root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state),
@@ -164,35 +164,35 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
                 qtransform=mctx.qtransform_completed_by_mix_value,
             )
             step = jax.vmap(auto_reset(env.step, env.init))
-            following = step(state, found.action, jax.random.split(reset_key, games))
+            following = step(state, result.action, jax.random.split(reset_key, games))
             reward = jnp.take_along_axis(following.rewards, state.current_player[:, None], axis=1)[:, 0]
-            return following, Played(state.observation, found.action_weights, reward, following.terminated)
+            return following, Played(state.observation, result.action_weights, reward, following.terminated)
 
         start_key, play_key = jax.random.split(key)
         state = jax.vmap(env.init)(jax.random.split(start_key, games))
         return jax.lax.scan(play, state, jax.random.split(play_key, plies))[1]
 
     @jax.jit
-    def targets(played: Played) -> tuple[chex.Array, chex.Array]:
-        """The value targets, and which of them are known, [T, G]."""
+    def targets(played: Played) -> tuple[jax.Array, jax.Array]:
+        """The value targets [T, G], and bool [T, G]: the game of the target ended."""
 
-        def back(following: tuple, step: tuple) -> tuple[tuple, tuple]:
-            (value, known), (reward, terminated) = following, step
-            here = jnp.where(terminated, reward, reward - value), known | terminated
+        def backward(following: tuple, step: tuple) -> tuple[tuple, tuple]:
+            (value, valid), (reward, terminated) = following, step
+            here = jnp.where(terminated, reward, reward - value), valid | terminated
             return here, here
 
         begin = jnp.zeros(games), jnp.zeros(games, bool)
-        return jax.lax.scan(back, begin, (played.reward, played.terminated), reverse=True)[1]
+        return jax.lax.scan(backward, begin, (played.reward, played.terminated), reverse=True)[1]
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
-    def learn(variables: Any, optimizer_state: Any, batch: tuple) -> tuple[Any, Any, chex.Array]:
-        observation, weights, value_target, known = batch
+    def learn(variables: Any, optimizer_state: Any, batch: tuple) -> tuple[Any, Any, jax.Array]:
+        observation, weights, value_target, valid = batch
 
-        def loss(params: Any) -> tuple[chex.Array, Any]:
+        def loss(params: Any) -> tuple[jax.Array, Any]:
             whole = {"params": params, "batch_stats": variables["batch_stats"]}
             output, new = network.apply(whole, observation.astype(jnp.float32), train=True)
             policy_loss = optax.softmax_cross_entropy(output.prior_logits, weights)
-            value_loss = optax.l2_loss(output.value, value_target) * known
+            value_loss = optax.l2_loss(output.value, value_target) * valid
             return jnp.mean(policy_loss) + jnp.mean(value_loss), new["batch_stats"]
 
         (total, batch_stats), gradient = jax.value_and_grad(loss, has_aux=True)(variables["params"])
@@ -219,7 +219,7 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
 
 
 def network_rate(config: Config) -> float:
-    """Positions a second of the network alone, at the batch of self-play."""
+    """Positions per second of the network alone, at the batch size of self-play."""
     game = azjax.make("connect_four")
     network = config.make_network(game)
     variables = network.init(jax.random.key(0), game)

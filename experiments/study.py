@@ -1,4 +1,4 @@
-"""What the studies share: where results and pictures go, agents trained with their presets, and how a panel looks."""
+"""Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
 import sys
 from pathlib import Path
@@ -22,17 +22,17 @@ RESULTS = ROOT / "experiments" / "results"
 DOCS = ROOT / "docs"
 RUNS = ROOT / "runs"
 
-COLOURS = ("#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c")
-GREY = "#9aa0a6"
+COLORS = ("#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c")
+GRAY = "#9aa0a6"
 
 
 class Run(NamedTuple):
-    """A run that has ended.
+    """A finished run.
 
     Attributes:
-      folder: where it lies.
-      config: its own.
-      steps: iterations whose checkpoints are kept, rising.
+      folder: the run folder.
+      config: the configuration of the run.
+      steps: iterations of the kept checkpoints, ascending.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Run(NamedTuple):
     steps: list[int]
 
     def seconds(self, step: int) -> float:
-        """Of training up to a step, with what it measured on the way."""
+        """Seconds of training and of evaluation up to iteration `step`."""
         rows = read_rows(self.folder / TIMING)[:step]
         return round(sum(row["seconds"] + row["evaluation_seconds"] for row in rows), 1)
 
@@ -54,9 +54,9 @@ def trained(
     iterations: int | None = None,
     config: Config | None = None,
 ) -> Run:
-    """Trains with a configuration, that of the game's preset by default; a run that is there goes on, or is taken.
+    """Trains with `config`, by default the game's preset. Resumes an unfinished run and reuses a finished one.
 
-    A signal that ended the training ends the study too, with the exit code that it asks for.
+    A signal that stops the training also ends the study, with the exit code of that signal.
     """
     config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
@@ -68,19 +68,19 @@ def trained(
 
 
 def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any) -> None:
-    """The file of a study: its command, its settings, this machine, and its parts."""
+    """Writes the result file of a study: its command, its settings, this machine, and `parts`."""
     report = {"command": f"python experiments/{study}", "settings": settings, "machine": machine(), **parts}
     write_report(report, path)
 
 
 def wide_figure(columns: int, width: float = 11, height: float = 3.6, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of panels side by side. Not by pyplot, which would choose a window system."""
+    """A figure with `columns` panels side by side. It avoids pyplot, which would choose a window system."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, list(np.atleast_1d(figure.subplots(1, columns, **options)))
 
 
 def style(panel: Axes, title: str, x: str, *, shares: bool = False, legend: bool = True) -> None:
-    """Title, name of the x axis, and little ink; after all is drawn. Shares are told in percent."""
+    """Sets title, x label, grid and legend. Call it after drawing. `shares` formats the y axis in percent."""
     panel.set_title(title, fontsize=10)
     panel.set_xlabel(x)
     if shares:
@@ -93,6 +93,6 @@ def style(panel: Axes, title: str, x: str, *, shares: bool = False, legend: bool
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """As a picture of the file's ending."""
+    """Saves the figure; the suffix of `path` selects the format."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

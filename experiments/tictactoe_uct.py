@@ -1,12 +1,12 @@
-"""Does UCT with random rollouts ever lose tic-tac-toe, and from how many simulations on?
+"""How many games of tic-tac-toe does UCT with random rollouts lose, by number of simulations?
 
-The notebook from which this game comes searches 1,000 simulations a move, in one second, and draws the game that it
-shows. Here the same algorithm plays 1,000 games, one half on each side, for each number of simulations: against random
-moves and against best play, which loses none itself, and takes what is given away. The time of a move is that of a
-single search, as when a person plays, and of a batch of 1,000.
+The notebook from which this game comes runs 1,000 simulations a move, in about a second, and its game is a draw. Here
+the same algorithm plays 1,000 games, half of them on each side, for each number of simulations: against random moves
+and against best play, which never loses and wins after every mistake. The speed is measured for a single search, as in
+play against a person, and for a batch of 1,000.
 
-It prints what the notebook prints: the nodes in the order in which they are added, with what the rollouts of each came
-to, and the tree, each with counts, wins of either side, expected value and UCB.
+Like the notebook it prints the nodes in the order in which they are added, with the results of their rollouts, and the
+tree, each with counts, wins of either side, expected value and UCB.
 
     python experiments/tictactoe_uct.py
 
@@ -24,14 +24,14 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLOURS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import MatchResult, optimal_player, play_match, random_player, solve, uct_player
 from azjax.render import to_text
 
 GAME = azjax.make("tictactoe")
-NOTEBOOK = {"simulations": 1000, "simulations_per_second": 3500}  # one search at a time, on such a machine
+NOTEBOOK = {"simulations": 1000, "simulations_per_second": 3500}  # one search at a time, on a similar machine
 
 
 def main(
@@ -42,15 +42,15 @@ def main(
     output: Path = RESULTS / "tictactoe_uct.json",
     plot: Path = DOCS / "tictactoe_uct.png",
 ) -> None:
-    """Searches, plays, prints, writes and draws.
+    """Runs searches and matches, prints, writes and draws the results.
 
     Args:
-      counts: of simulations a move.
-      games: of each match.
-      shown_nodes: of the tree of the start.
-      seed: of everything random.
-      output: the results.
-      plot: scores and losses against simulations.
+      counts: numbers of simulations a move.
+      games: games of each match.
+      shown_nodes: printed nodes of the tree of the start.
+      seed: seed of all random choices.
+      output: file of the results.
+      plot: picture of scores and losses against simulations.
     """
     console = Console(highlight=False)
     show_search(console, shown_nodes, seed)
@@ -59,7 +59,7 @@ def main(
     for count in track(counts, "matches", console=console):
         player = uct_player(GAME, num_simulations=count)
         against = {
-            rival.name: told(play_match(GAME, player, rival, games, jax.random.key(seed), batch_size=games // 2))
+            rival.name: match_row(play_match(GAME, player, rival, games, jax.random.key(seed), batch_size=games // 2))
             for rival in (random, best)
         }
         one, many = (simulations_per_second(count, batch) for batch in (1, 1000))
@@ -72,18 +72,18 @@ def main(
 
 
 def show_search(console: Console, nodes: int, seed: int) -> None:
-    """A search from the start, as the notebook shows it."""
+    """Prints a search from the start in the form of the notebook."""
     states = jax.tree.map(lambda leaf: leaf[None], GAME.init(jax.random.key(seed)))
-    found = azjax.uct_policy(None, jax.random.key(seed), states, game=GAME, num_simulations=1000)
-    console.print("nodes in the order in which they were added, and what their rollouts came to")
-    console.print(to_text(found.tree, GAME, max_nodes=nodes, order="made", trace=True), soft_wrap=True)
+    result = azjax.uct_policy(None, jax.random.key(seed), states, game=GAME, num_simulations=1000)
+    console.print("nodes in the order in which they were added, and the results of their rollouts")
+    console.print(to_text(result.tree, GAME, max_nodes=nodes, order="made", trace=True), soft_wrap=True)
     console.print("the most visited nodes")
-    console.print(to_text(found.tree, GAME, max_nodes=nodes, order="visits"), soft_wrap=True)
-    console.print(f"the move: {GAME.action_to_text(GAME.init(jax.random.key(seed)), int(found.action[0]))}")
+    console.print(to_text(result.tree, GAME, max_nodes=nodes, order="visits"), soft_wrap=True)
+    console.print(f"the move: {GAME.action_to_text(GAME.init(jax.random.key(seed)), int(result.action[0]))}")
 
 
-def told(match: MatchResult) -> dict[str, Any]:
-    """Score and counts."""
+def match_row(match: MatchResult) -> dict[str, Any]:
+    """The score, its interval and the counts of games won, drawn and lost."""
     record = match.total
     return {
         "score": round(match.score, 4),
@@ -93,7 +93,7 @@ def told(match: MatchResult) -> dict[str, Any]:
 
 
 def simulations_per_second(count: int, batch: int, rounds: int = 5) -> float:
-    """Median over rounds, without compiling."""
+    """The median over `rounds`, without compilation."""
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), batch))
     search = jax.jit(lambda key: azjax.uct_policy(None, key, states, game=GAME, num_simulations=count).action)
     jax.block_until_ready(search(jax.random.key(0)))
@@ -106,7 +106,7 @@ def simulations_per_second(count: int, batch: int, rounds: int = 5) -> float:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """For people."""
+    """The results as a table."""
     shown = Table(
         "simulations", "lost to random", "lost to best play", "score", "one position, /s", "1,000 at once, /s"
     )
@@ -120,17 +120,17 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Games lost, and points, against simulations."""
+    """Draws games lost and points against simulations."""
     figure, (losses, points) = wide_figure(2)
     counts = [row["simulations"] for row in rows]
-    for rival, colour in (("optimal", COLOURS[0]), ("random", COLOURS[1])):
+    for rival, color in (("optimal", COLORS[0]), ("random", COLORS[1])):
         records = [row["against"][rival] for row in rows]
         lost = np.array([record["won_drawn_lost"][2] / sum(record["won_drawn_lost"]) for record in records])
-        losses.plot(counts, lost, color=colour, marker="o", ms=3, label=f"against {rival}")
+        losses.plot(counts, lost, color=color, marker="o", ms=3, label=f"against {rival}")
         scores = np.array([record["score"] for record in records])
         ends = np.array([record["interval"] for record in records])
         around = np.maximum([scores - ends[:, 0], ends[:, 1] - scores], 0)
-        points.errorbar(counts, scores, around, color=colour, marker="o", ms=3, label=f"against {rival}")
+        points.errorbar(counts, scores, around, color=color, marker="o", ms=3, label=f"against {rival}")
     for panel, title in ((losses, "games lost"), (points, "points a game")):
         panel.set_xscale("log")
         panel.set_ylim(bottom=0)

@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 
 class PlainPosition(Protocol):
-    """A position; every rules module has its own."""
+    """A position; every module of rules defines its own."""
 
     @property
     def terminal(self) -> bool: ...
 
 
 class PlainRules(Protocol):
-    """What random play needs of rules."""
+    """The part of the rules that random play needs."""
 
     def start(self) -> Any: ...
     def legal_actions(self, position: Any) -> list[int]: ...
@@ -20,7 +20,7 @@ class PlainRules(Protocol):
 
 
 def play_randomly(rules: PlainRules, plies: int, seed: int) -> int:
-    """Plays that many random plies, a new game after each end. Returns how many games ended."""
+    """Plays `plies` random plies and starts a new game after each end. Returns the number of finished games."""
     generator = random.Random(seed)
     start, ended = rules.start(), 0
     position = start

@@ -1,4 +1,4 @@
-"""Connect Four rules in plain Python on columns of discs, from the bottom."""
+"""Rules of Connect Four in plain Python. A column is a list of discs, from the bottom."""
 
 import dataclasses
 
@@ -9,9 +9,9 @@ class Position:
 
     Attributes:
       columns: the discs of each of the 7 columns from the bottom, 1 (player 0) or 2 (player 1).
-      player: 0 or 1, to move; after the end the player who would be next.
+      player: the player to move, 0 or 1; after the end of the game the player who would move next.
       terminal: the game is over.
-      rewards: of the step just made, by player.
+      rewards: rewards of the last step, by player.
     """
 
     columns: tuple[tuple[int, ...], ...] = ((),) * 7
@@ -27,7 +27,7 @@ class ConnectFourRules:
         return Position()
 
     def legal_actions(self, position: Position) -> list[int]:
-        """Ascending."""
+        """The legal actions, ascending."""
         return [] if position.terminal else [c for c, discs in enumerate(position.columns) if len(discs) < 6]
 
     def step(self, position: Position, action: int) -> Position:
@@ -46,7 +46,7 @@ class ConnectFourRules:
 
 
 def _run(columns: list[tuple[int, ...]], column: int, row: int, dc: int, dr: int) -> int:
-    """The discs in a row that are like the one of a cell, from that cell on, without it."""
+    """The number of discs of the same color next to a cell in one direction, without the cell."""
     disc, length = columns[column][row], 0
     while True:
         column, row = column + dc, row + dr

@@ -1,4 +1,4 @@
-"""A random game whose numbers of actions, legal actions and plies are chosen freely: to see how a search scales.
+"""A random game with free numbers of actions, legal actions and plies, to measure how a search scales.
 
 Axis letters: `M` nodes of the game, `A` actions, `K` slots.
 """
@@ -17,9 +17,10 @@ from azjax.games.game import Game
 
 @pytree_dataclass
 class LayeredState:
-    """Attributes: see `azjax.games.game.State`.
+    """See `azjax.games.game.State`.
 
-    node: int32 [].
+    Attributes:
+      node: int32 []; the node of the game.
     """
 
     node: chex.Array
@@ -30,13 +31,13 @@ class LayeredState:
 
 @dataclasses.dataclass(frozen=True)
 class LayeredGame(Game[LayeredState]):
-    """Every node has the same number of legal actions, which differ from node to node, and every game ends at `depth`.
+    """Every node has the same number of legal actions, drawn at random, and every game ends at `depth`.
 
     Attributes:
       actions: A.
-      legal: K; actions that are legal, in each node.
+      legal: K; number of legal actions of each node.
       depth: plies of a game.
-      width: nodes of each layer; an action leads to any node of the next one.
+      width: nodes of each layer; an action leads to some node of the next layer.
     """
 
     actions: int
@@ -67,7 +68,7 @@ class LayeredGame(Game[LayeredState]):
 
     @functools.cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [M, K]: the legal actions, ascending; float32 [M]: what reaching the node is worth to player 0."""
+        """int32 [M, K]: the legal actions, ascending; float32 [M]: the result for player 0 of a game that ends there."""
         generator = np.random.default_rng(0)
         nodes = self.width * (self.depth + 1)
         actions = np.stack([generator.permutation(self.actions)[: self.legal] for _ in range(nodes)])
@@ -81,7 +82,7 @@ class LayeredGame(Game[LayeredState]):
         actions, results = self._tables
         layer, column = state.node // self.width, state.node % self.width
         legal = ~state.terminated & jnp.any(jnp.asarray(actions)[state.node] == action)
-        # Any fixed rule serves that spreads the children over the next layer.
+        # Any fixed rule works that spreads the children over the next layer.
         child = (layer + 1) * self.width + (column * 31 + action * 17 + 1) % self.width
         ended = layer + 1 == self.depth
         result = jnp.where(legal & ended, jnp.asarray(results)[child], 0.0)
@@ -100,7 +101,7 @@ class LayeredGame(Game[LayeredState]):
         return jnp.where(valid | (self.legal == self.actions), self._legal_actions_of(state), 0), valid
 
     def _legal_actions_of(self, state: LayeredState) -> chex.Array:
-        """int32 [K]; where K == A, slot a is action a."""
+        """int32 [K]: the legal actions; if K == A, slot a is action a."""
         return jnp.asarray(self._tables[0])[state.node]
 
     def observe(self, state: LayeredState) -> chex.Array:

@@ -1,4 +1,4 @@
-"""m,n,k rules in plain Python on lists of cells.
+"""Rules of m,n,k games in plain Python on lists of cells.
 
 Cells are 0 (empty), 1 (player 0) or 2 (player 1), row-major from the top left.
 """
@@ -15,9 +15,9 @@ class Position:
 
     Attributes:
       board: the cells, row-major.
-      player: 0 or 1, to move; after the end the player who would be next.
+      player: the player to move, 0 or 1; after the end of the game the player who would move next.
       terminal: the game is over.
-      rewards: of the step just made, by player.
+      rewards: rewards of the last step, by player.
     """
 
     board: tuple[int, ...]
@@ -42,13 +42,13 @@ class MnkRules:
         return Position((0,) * self.num_cells)
 
     def legal_actions(self, position: Position) -> list[int]:
-        """Ascending."""
+        """The legal actions, ascending."""
         if position.terminal:
             return []
         return [cell for cell in range(self.num_cells) if position.board[cell] == 0]
 
     def slots(self, position: Position) -> list[int]:
-        """One slot a cell, in order; -1 where the cell is no legal action."""
+        """One slot for each cell, in order; -1 if the cell is not a legal action."""
         legal = set(self.legal_actions(position))
         return [cell if cell in legal else -1 for cell in range(self.num_cells)]
 
@@ -63,7 +63,7 @@ class MnkRules:
 
     @functools.cached_property
     def lines(self) -> list[list[int]]:
-        """The cells of every line of `in_a_row` cells."""
+        """All lines of `in_a_row` cells, each as a list of cells."""
         lines = []
         for row in range(self.rows):
             for column in range(self.columns):
@@ -74,7 +74,7 @@ class MnkRules:
         return lines
 
     def winner(self, board: Sequence[int]) -> int:
-        """1 or 2, who owns a line; 0 for neither."""
+        """1 or 2, the stones of a complete line; 0 if there is none."""
         for line in self.lines:
             owner = board[line[0]]
             if owner and all(board[cell] == owner for cell in line):
@@ -85,13 +85,13 @@ class MnkRules:
         return "".join("_XO"[cell] for cell in position.board)
 
     def planes(self, position: Position) -> list[list[list[float]]]:
-        """The observation [row][column][plane]: stones of the player to move, then of the other one."""
+        """The observation [row][column][plane]: stones of the player to move, then of the opponent."""
         own, other = position.player + 1, 2 - position.player
         cells = [[float(cell == own), float(cell == other)] for cell in position.board]
         return [cells[row * self.columns : (row + 1) * self.columns] for row in range(self.rows)]
 
     def random_game(self, generator: random.Random) -> list[tuple[Position, int]]:
-        """(position, action) of every ply of one game, and the final position with action -1."""
+        """Pairs (position, action) of every ply of a game, and the final position with action -1."""
         position, plies = self.start(), []
         while not position.terminal:
             action = generator.choice(self.legal_actions(position))
@@ -102,7 +102,7 @@ class MnkRules:
     def random_positions(
         self, generator: random.Random, number: int, keep: Callable[["MnkRules", Position], object] | None = None
     ) -> list[tuple[Position, list[int]]]:
-        """`number` positions of random games and the moves that led there; all of a game that `keep` takes."""
+        """`number` positions of random games that pass `keep`, and the moves that lead to them."""
         found: list[tuple[Position, list[int]]] = []
         while len(found) < number:
             plies = self.random_game(generator)

@@ -1,6 +1,6 @@
-"""The rules of any game, called for one state at a time with its whole history, and a table that judges positions.
+"""The rules of any game, called for one state at a time with its whole history, and a table that evaluates positions.
 
-A search over them knows nothing of batches, of packed positions or of how a tree finds repetitions.
+A search over these rules is independent of batches, of packed positions and of the way a tree detects repetitions.
 """
 
 import dataclasses
@@ -19,13 +19,13 @@ from azjax.games.protocols import without_history
 from azjax.search import alphazero_policy, evaluators
 from benchmarks.searches import puct
 
-NUM_ROWS = 97  # of the table that judges positions
+NUM_ROWS = 97  # rows of the table that evaluates positions
 NUM_SIMULATIONS = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class HashedPosition:
-    """Which of `rows` judges a state: random words weigh the position, its history and rewards apart."""
+    """The row of the table, below `rows`, for a state: a hash of its position without history and rewards."""
 
     game: Game
     rows: int
@@ -39,10 +39,11 @@ class HashedPosition:
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """A state and what the rules and the table say of it; see `benchmarks.searches.puct.Position`.
+    """A state with its rules and its evaluation; see `benchmarks.searches.puct.Position`.
 
-    actions: one a slot, -1 in holes.
-    prior, value: see `benchmarks.searches.puct.Evaluate`.
+    Attributes:
+      actions: the action of each slot, -1 in empty slots.
+      prior, value: see `benchmarks.searches.puct.Evaluate`.
     """
 
     state: Any
@@ -90,7 +91,7 @@ class OneStateRules:
         return functools.reduce(self.step, actions, self.position_of(self._start))
 
     def after_random_plies(self, generator: np.random.Generator, plies: int) -> Position:
-        """The position after so many random moves, or where the game ends before."""
+        """The position after `plies` random moves, or at the end of the game if it ends earlier."""
         position = self.after([])
         for _ in range(plies):
             if not position.terminal:
@@ -99,14 +100,14 @@ class OneStateRules:
 
 
 def batch_of(positions: Iterable[Position]) -> Any:
-    """Their states, every leaf [B, ...]."""
+    """The states of the positions, every leaf [B, ...]."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[position.state for position in positions])
 
 
 def assert_search_equals_the_plain_one(game, make_positions):
-    """Holds `alphazero_policy` against a plain search of the positions that `make_positions(rules)` lists.
+    """Asserts that `alphazero_policy` equals a plain search from each of the positions `make_positions(rules)`.
 
-    Returns the plain searches.
+    Returns the results of the plain searches.
     """
     generator = np.random.default_rng(1)
     logits = generator.integers(-2, 4, (NUM_ROWS, game.num_actions)).astype(np.float32)

@@ -1,6 +1,6 @@
-"""Santorini rules in plain Python on lists of squares.
+"""Rules of Santorini in plain Python on lists of squares.
 
-Squares are (row, column), row 0 on top. Actions are numbers as in the package.
+Squares are (row, column), row 0 at the top. Actions are numbered as in `azjax`.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ class Position:
     """A position.
 
     Attributes:
-      heights: by square, row-major; 4 is a dome.
+      heights: height of each square, row-major; 4 is a dome.
       workers: squares of the workers of player 0 and of player 1, in row-major order.
-      player: 0 or 1, to move; after the end the player who would be next.
+      player: the player to move, 0 or 1; after the end of the game the player who would move next.
       terminal: the game is over.
-      rewards: of the step just made, by player.
+      rewards: rewards of the last step, by player.
     """
 
     heights: tuple[int, ...]
@@ -43,7 +43,7 @@ class Position:
 
 @dataclasses.dataclass(frozen=True)
 class SantoriniRules:
-    """A size x size board with so many workers a side, on their start squares or placed by the players."""
+    """A size x size board with `workers` for each side, on their start squares or placed by the players."""
 
     size: int
     workers: int
@@ -64,13 +64,13 @@ class SantoriniRules:
         return len(position.workers[position.player]) < self.workers
 
     def neighbour(self, square: Square, direction: int) -> Square | None:
-        """None beyond the edge."""
+        """The next square in a direction; None beyond the edge."""
         row, column = square[0] + DIRECTIONS[direction][0], square[1] + DIRECTIONS[direction][1]
         return (row, column) if 0 <= row < self.size and 0 <= column < self.size else None
 
     @functools.cached_property
     def neighbours(self) -> dict[Square, list[tuple[int, Square, int]]]:
-        """By square: direction, square and row-major index of each neighbour, ascending by direction."""
+        """For each square: direction, square and row-major index of its neighbors, ascending by direction."""
         found = {}
         for square in self.squares:
             around = [(direction, self.neighbour(square, direction)) for direction in range(8)]
@@ -78,7 +78,7 @@ class SantoriniRules:
         return found
 
     def legal_actions(self, position: Position) -> list[int]:
-        """Ascending."""
+        """The legal actions, ascending."""
         if position.terminal:
             return []
         occupied = {*position.workers[0], *position.workers[1]}
@@ -97,7 +97,7 @@ class SantoriniRules:
         return actions
 
     def is_legal(self, position: Position, action: int) -> bool:
-        """Whether `legal_actions` holds the action; a lone question is faster than the whole list."""
+        """Whether the action is legal; faster than making the list of `legal_actions`."""
         if position.terminal or action < 0:
             return False
         occupied = {*position.workers[0], *position.workers[1]}
@@ -135,7 +135,7 @@ class SantoriniRules:
         return after
 
     def can_move(self, position: Position) -> bool:
-        """Whether the player to move has an action. A square to move to is enough: the one left may be built on."""
+        """Whether the player to move has an action. A move is enough: its worker can build where it came from."""
         occupied = {*position.workers[0], *position.workers[1]}
         return any(
             target not in occupied and position.heights[index] <= min(3, self.height(position, start) + 1)
@@ -144,7 +144,7 @@ class SantoriniRules:
         )
 
     def move(self, position: Position, action: int) -> tuple[Square, Square, Square]:
-        """From, to and the square built on."""
+        """The start square, the target square and the square built on."""
         start = position.workers[position.player][action // 64]
         target = self.neighbour(start, action // 8 % 8)
         assert target is not None
@@ -167,7 +167,7 @@ class SantoriniRules:
         return f"{start}-{target}^{block}"
 
     def planes(self, position: Position) -> list[list[list[float]]]:
-        """The observation [row][column][plane]: own workers, the opponent's, heights 0 to 4."""
+        """The observation [row][column][plane]: own workers, workers of the opponent, heights 0 to 4."""
         own, other = position.workers[position.player], position.workers[1 - position.player]
         rows = []
         for row in range(self.size):
@@ -180,7 +180,7 @@ class SantoriniRules:
         return rows
 
     def random_game(self, generator: random.Random) -> list[tuple[Position, int]]:
-        """(position, action) of every ply of one game, and the final position with action -1."""
+        """Pairs (position, action) of every ply of a game, and the final position with action -1."""
         position, plies = self.start(), []
         while not position.terminal:
             action = generator.choice(self.legal_actions(position))
@@ -189,7 +189,7 @@ class SantoriniRules:
         return [*plies, (position, -1)]
 
     def random_setup(self, generator: random.Random) -> Position:
-        """Random heights and workers, all placed, the side to move not on height 3; the end that the board decides."""
+        """A position with random heights and all workers placed, the side to move not on height 3."""
         while True:
             top = generator.choice([1, 2, 3, 4, 4])
             heights = tuple(generator.randint(0, top) for _ in self.squares)

@@ -1,8 +1,8 @@
-"""A game of random tables: every rule of the contract is exercised, and plain Python can read the same tables.
+"""A game of random tables that exercises every rule of the contract. Plain Python can read the same tables.
 
-Nodes lie in layers, and a step leads one or two layers down, so that lines of play meet again and games end. The
-same player may move twice in a row, and rewards come in the middle of the game too. Numbers are multiples of 1/8, so
-that their sums are exact in float32 and scores are often equal, or real ones. Axis letters: `M` nodes, `A` actions.
+Nodes are in layers, and a step leads one or two layers down, so that transpositions occur and games end. A player may
+move twice in a row, and rewards also come before the end of the game. Numbers are real, or multiples of 1/8, whose sums
+are exact in float32 and whose scores are often equal. Axis letters: `M` nodes, `A` actions.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ class Tables(NamedTuple):
     """The rules and an evaluation, by node.
 
     Attributes:
-      children: int32 [M, A]; the node that an action leads to.
-      rewards: float32 [M, A]; of the action, for player 0.
-      player: int32 [M]; to move.
-      terminal: bool [M].
+      children: int32 [M, A]; the node after an action.
+      rewards: float32 [M, A]; the reward of an action for player 0.
+      player: int32 [M]; the player to move.
+      terminal: bool [M]; the game is over.
       legal: bool [M, A]; all False at terminal nodes.
-      prior_logits: float32 [M, A]; integers, or real.
-      values: float32 [M]; in [-1, 1], for the player to move.
+      prior_logits: float32 [M, A]; integers or real numbers.
+      values: float32 [M]; values in [-1, 1], for the player to move.
     """
 
     children: np.ndarray
@@ -43,9 +43,10 @@ class Tables(NamedTuple):
 
 @pytree_dataclass
 class TableState:
-    """Attributes: see `azjax.games.game.State`.
+    """See `azjax.games.game.State`.
 
-    node: int32 [].
+    Attributes:
+      node: int32 []; the node of the game.
     """
 
     node: chex.Array
@@ -56,13 +57,15 @@ class TableState:
 
 @dataclasses.dataclass(frozen=True)
 class TableGame(Game):
-    """Attributes:
-    seed: of the tables.
-    width: nodes in a layer.
-    depth: layers below the first one.
-    actions: A.
-    slots: K <= A.
-    real: rewards, values and logits are real numbers.
+    """A game whose rules are random tables.
+
+    Attributes:
+      seed: seed of the tables.
+      width: number of nodes of a layer.
+      depth: number of layers below the first one.
+      actions: A, number of actions.
+      slots: K <= A, largest number of legal actions.
+      real: rewards, values and logits are real numbers.
     """
 
     seed: int
@@ -102,7 +105,7 @@ class TableGame(Game):
         return self.state_at(jnp.int32(0))
 
     def state_at(self, node: Any) -> TableState:
-        """The state at node int32 [...]; with that leading shape on every leaf."""
+        """The states at `node`, int32 [...]; every leaf has its shape as leading axes."""
         node = jnp.asarray(node, jnp.int32)
         player, terminal = jnp.asarray(self.tables.player)[node], jnp.asarray(self.tables.terminal)[node]
         return TableState(node, player, terminal, jnp.zeros((*node.shape, 2), jnp.float32))
@@ -133,7 +136,7 @@ def _tables(seed: int, width: int, depth: int, num_actions: int, max_legal_actio
     player = generator.integers(0, 2, num_nodes).astype(np.int32)
     player[0] = 0  # player 0 moves first
     num_legal = generator.integers(1, max_legal_actions + 1, num_nodes)
-    num_legal[0] = max_legal_actions  # the bound is reached
+    num_legal[0] = max_legal_actions  # some node reaches the bound
     rank = generator.random(shape).argsort(axis=1).argsort(axis=1)
     child_layer = np.minimum(layer[:, None] + generator.integers(1, 3, shape), depth)
 
@@ -175,7 +178,7 @@ class TableRules:
         return Position(int(node), int(self._tables.player[node]), bool(self._tables.terminal[node]))
 
     def slots(self, position: Position) -> list[int]:
-        """The legal actions ascending and then holes (-1), or, where K == A, every action at its own place."""
+        """The legal actions, ascending, then -1 in empty slots; if K == A, slot a is action a, or -1."""
         legal = self._tables.legal[position.node]
         if not self._compact:
             return [action if legal[action] else -1 for action in range(self._num_slots)]
@@ -189,12 +192,12 @@ class TableRules:
 
 
 def node_of(state: TableState) -> chex.Array:
-    """int32: the row of `prior_logits` and `values` that belongs to `state`."""
+    """int32: the row of `prior_logits` and `values` for `state`."""
     return state.node
 
 
 def slot_priors(game: TableGame) -> np.ndarray:
-    """float32 [M, K]: the softmax of `prior_logits` over the legal slots of every node; NaN at terminal ones."""
+    """float32 [M, K]: the softmax of `prior_logits` over the legal slots of each node; NaN at terminal nodes."""
     rules = TableRules(game)
     slots = np.array([rules.slots(rules.position_at(node)) for node in range(game.num_nodes)])
     logits = np.take_along_axis(game.tables.prior_logits, np.maximum(slots, 0), axis=1)
@@ -204,7 +207,7 @@ def slot_priors(game: TableGame) -> np.ndarray:
 def plain_search(
     game: TableGame, nodes: Any, num_simulations: int, c_puct: float = 1.25, leaves_per_step: int = 1
 ) -> list[puct.Result]:
-    """The plain-Python search from each of `nodes`, with the evaluation in the tables."""
+    """The results of plain-Python searches from each of `nodes`, with the evaluations of the tables."""
     rules, priors, values = TableRules(game), slot_priors(game), game.tables.values
 
     def evaluate(position: Position) -> tuple[np.ndarray, float]:

@@ -1,4 +1,4 @@
-"""Brandub in plain Python on lists of cells.
+"""Rules of Brandub in plain Python on lists of cells.
 
 Cells are 0 (empty), 1 (attacker), 2 (defender) or 3 (king), row-major from the top left; squares are pairs
 (row, column). Attackers are player 0.
@@ -25,7 +25,7 @@ Board = tuple[int, ...]
 
 
 def owner(piece: int) -> int | None:
-    """0 or 1, whose piece it is; None for an empty square."""
+    """The player, 0 or 1, of a piece; None for an empty square."""
     return OWNERS[piece]
 
 
@@ -46,7 +46,7 @@ def put(board: list[int], square: Square, piece: int) -> None:
 
 
 def squares_of(action: int) -> tuple[Square, Square]:
-    """From where to where an action goes; the second may lie off the board."""
+    """The start and the target square of an action; the target may be off the board."""
     start, way = divmod(action, 24)
     return divmod(start, SIZE), beside(divmod(start, SIZE), DIRECTIONS[way // 6], way % 6 + 1)
 
@@ -89,7 +89,7 @@ PIECES = ((ATTACKER,), (DEFENDER, KING))
 
 @functools.lru_cache(maxsize=1000)
 def moves(board: Board, player: int) -> tuple[int, ...]:
-    """The actions of a player, ascending."""
+    """The legal actions of a player, ascending."""
     found, own = [], PIECES[player]
     for square, piece in enumerate(board):
         if piece not in own:
@@ -109,13 +109,13 @@ class Position:
 
     Attributes:
       board: the cells, row-major.
-      player: 0 or 1, to move; after the end the player who would be next.
-      ply: moves made since the start or the set-up.
-      earlier: the boards that were there before, the newest first, as (board, player to move).
-      since_capture: how many of `earlier` have as many pieces as `board`.
+      player: the player to move, 0 or 1; after the end of the game the player who would move next.
+      ply: number of moves since the start or the set-up.
+      earlier: earlier boards, the newest first, as (board, player to move).
+      since_capture: number of boards of `earlier` since the last capture.
       terminal: the game is over.
-      rewards: of the step just made, by player.
-      reason: what ended the game; None while it goes on.
+      rewards: rewards of the last step, by player.
+      reason: the reason for the end of the game; None before the end.
     """
 
     board: Board
@@ -130,7 +130,7 @@ class Position:
 
 @dataclasses.dataclass(frozen=True)
 class BrandubRules:
-    """The options of the game, by their names and values there."""
+    """The options of `azjax.games`' Brandub, with the same names and values."""
 
     capture: str = "active"
     king: str = "by_castle"
@@ -141,7 +141,7 @@ class BrandubRules:
     max_plies: int = 512
 
     def legal_actions(self, position: Position) -> list[int]:
-        """Ascending."""
+        """The legal actions, ascending."""
         return [] if position.terminal else list(moves(position.board, position.player))
 
     def step(self, position: Position, action: int) -> Position:
@@ -169,7 +169,7 @@ class BrandubRules:
     # Captures.
 
     def _capture_beside(self, board: list[int], mover: Square) -> None:
-        """Takes the enemies beside the piece that just moved, all at once."""
+        """Removes the captured pieces next to the piece that moved, all at once."""
         taken = [
             beside(mover, direction)
             for direction in DIRECTIONS
@@ -191,18 +191,18 @@ class BrandubRules:
         )
 
     def _needs_four(self, board: Sequence[int], victim: Square) -> bool:
-        """The victim is the king on the castle or beside it, where two do not take him."""
+        """Whether the victim is a king on or next to the castle, which two attackers cannot capture."""
         strong = [CASTLE, *(beside(CASTLE, way) for way in DIRECTIONS)]
         return self.king == "by_castle" and at(board, victim) == KING and victim in strong
 
     def _hostile(self, board: Sequence[int], square: Square, victim: Square) -> bool:
         if square == CASTLE and at(board, CASTLE) == EMPTY:
-            # Three take the king beside the castle, whatever it is to others.
+            # Three attackers capture a king next to the castle, whether or not the castle is hostile to others.
             return self.castle_hostile == "when_empty" or self._needs_four(board, victim)
         return square in CORNERS
 
     def _remove_trapped(self, board: list[int], mover: Square) -> None:
-        """Takes trapped pieces, one after the other: the mover, then those above, below, left and right of it."""
+        """Removes trapped pieces one after the other: the mover, then its neighbors above, below, left and right."""
         for square in (mover, *(beside(mover, way) for way in (UP, DOWN, LEFT, RIGHT))):
             if on_board(square) and at(board, square) != EMPTY and self._trapped(board, square):
                 put(board, square, EMPTY)
@@ -213,7 +213,7 @@ class BrandubRules:
             if not on_board(square):
                 return False
             enemy = owner(at(board, square)) == 1 - owner(at(board, victim))
-            return enemy != self._hostile(board, square, victim)  # one of the two, not both
+            return enemy != self._hostile(board, square, victim)  # exactly one of the two
 
         column, row = bad(UP) and bad(DOWN), bad(LEFT) and bad(RIGHT)
         return (column and row) if self._needs_four(board, victim) else (column or row)
@@ -245,17 +245,17 @@ class BrandubRules:
             return "max_plies"
         return None
 
-    # Positions from elsewhere, and back.
+    # Conversion of positions.
 
     def start(self) -> Position:
         return self.position(START)
 
     def set_up(self, board: Sequence[int], player: int) -> Position:
-        """A position with an empty history; its result is what the board says."""
+        """A position with an empty history; the board decides whether the game is over."""
         return self._judged(Position(tuple(board), player))
 
     def position(self, text: str) -> Position:
-        """The position written as well-formed `text`, with an empty history."""
+        """The position of a well-formed `text`, with an empty history."""
         placement, side = text.split(" ")
         cells = []
         for symbol in placement.replace("/", ""):
@@ -286,7 +286,7 @@ class BrandubRules:
     def random_game(
         self, generator: random.Random, position: Position | None = None, plies: int = 512
     ) -> list[tuple[Position, int]]:
-        """(position, action) of every ply of one game of at most `plies`, and its last position with action -1."""
+        """Pairs (position, action) of a game of at most `plies`, and its last position with action -1."""
         position, played = position or self.start(), []
         while not position.terminal and len(played) < plies:
             action = generator.choice(self.legal_actions(position))
@@ -295,7 +295,7 @@ class BrandubRules:
         return [*played, (position, -1)]
 
     def random_set_up(self, generator: random.Random) -> Position:
-        """Pieces on random squares, the king off the corners; the game goes on."""
+        """An unfinished position with pieces on random squares and the king not on a corner."""
         while True:
             board = [EMPTY] * SIZE**2
             free = [square for square in range(SIZE**2) if divmod(square, SIZE) not in CORNERS]

@@ -1,7 +1,7 @@
 """Gumbel AlphaZero in plain Python, one position at a time, to check `azjax.search.gumbel_policy` against.
 
-Written after Danihelka et al. 2022: algorithm 1 at the root, equation 14 below it, the mixed value of appendix D, and
-the range of Q stretched to 0..1. Arithmetic is float32, slot by slot in ascending order. `K` and `A` as in `puct.py`.
+It follows Danihelka et al. 2022: algorithm 1 at the root, equation 14 below it, the mixed value of appendix D, and Q
+scaled to the range 0..1. Arithmetic is float32, slot by slot in ascending order. `K` and `A` as in `puct.py`.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Options:
 
 
 def completed_q(node: Node, num_actions: int, options: Options) -> np.ndarray:
-    """float32 [K]: sigma(completed Q) of the slots, less a constant of the node."""
+    """float32 [K]: sigma(completed Q) of the slots, up to a constant of the node."""
     value, q = F32(node.value), node.mean_returns()
     prior_tried = excess = F32(0)
     for slot in np.flatnonzero(node.visits):
@@ -33,7 +33,7 @@ def completed_q(node: Node, num_actions: int, options: Options) -> np.ndarray:
     if node.visits.any():
         mixed = value + F32(node.visits.sum()) / F32(node.visits.sum() + 1) * (excess / prior_tried)
     completed = np.where(node.visits > 0, q, mixed).astype(F32)
-    # The mixed value counts while any action has no visits, a legal one or not.
+    # The mixed value is part of the range while any action, legal or not, has no visits.
     some = [*q[node.visits > 0], *([mixed] if np.count_nonzero(node.visits) < num_actions else [])]
     spread = max(max(some) - min(some), F32(1e-8)) if options.rescale_values else F32(1)
     scale = F32(options.maxvisit_init + node.visits.max()) * F32(options.value_scale) / spread
@@ -46,7 +46,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def interior_slot(node: Node, num_actions: int, options: Options) -> int:
-    """The slot with the highest pi' - N / (1 + sum N); see `LARGEST_TABLE` for equal ones."""
+    """The slot with the highest pi' - N / (1 + sum N); see `LARGEST_TABLE` for ties."""
     legal = node.actions >= 0
     with np.errstate(divide="ignore"):
         logits = np.where(legal, np.log(np.maximum(node.prior, 0)), -np.inf)
@@ -57,11 +57,11 @@ def interior_slot(node: Node, num_actions: int, options: Options) -> int:
     if len(scores) > LARGEST_TABLE:
         untried = [slot for slot in order if slot not in node.children]
         order = [*node.children, *sorted(untried, key=lambda slot: -node.prior[slot])]
-    return max(order, key=lambda slot: scores[slot])  # the first of equal ones
+    return max(order, key=lambda slot: scores[slot])  # the first one on ties
 
 
 def halving_rounds(num_considered: int, num_simulations: int) -> list[int]:
-    """How many slots each round of sequential halving visits, once each; the last round may be cut short."""
+    """The number of slots that each round of sequential halving visits once; the last round may be incomplete."""
     phases = int(np.ceil(np.log2(num_considered))) if num_considered > 1 else 1
     rounds: list[int] = []
     left = num_considered
@@ -97,7 +97,7 @@ def search(
 
     simulations = 0
     for size in halving_rounds(min(options.max_num_considered_actions, len(legal)), num_simulations):
-        # Whoever has the visits of a round's start has outlived the rounds before.
+        # The candidates of a round are the slots with the most visits at its start.
         candidates = legal[root.visits[legal] == root.visits.max()]
         for _ in range(min(size, num_simulations - simulations)):
             slot = best(candidates)
@@ -116,7 +116,7 @@ def search(
 def simulate(
     rules: Rules, evaluate: Evaluate, root: Node, first_slot: int, num_actions: int, options: Options
 ) -> np.float32:
-    """One simulation that begins with `first_slot`; what it returns to the root's player."""
+    """Runs one simulation that begins with `first_slot`. Returns its return for the root's player."""
     path: list[tuple[Node, int]] = []
     node, is_new = root, False
     while not (node.position.terminal or is_new):

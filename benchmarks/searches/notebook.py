@@ -1,7 +1,7 @@
-"""A network's tree search for Brandub in plain Python, as a notebook would write it.
+"""A tree search with a network for Brandub in plain Python, in the style of a notebook.
 
-A node object for each position, its children in a dict. As in the well-known notebooks, a leaf that is visited the
-second time gets all its children at once, each evaluated when it is made.
+Each position is a node object with its children in a dict. As in the well-known notebooks, the second visit of a leaf
+makes all of its children at once and evaluates each of them.
 """
 
 import random
@@ -13,7 +13,7 @@ _RULES = BrandubRules()
 
 
 class Node:
-    """A position in a search tree. `value` is seen by the player to move."""
+    """A position in a search tree. `value` is for the player to move."""
 
     def __init__(self, position: Position, prior: float, value: float):
         self.position, self.prior, self.value = position, prior, value
@@ -21,9 +21,9 @@ class Node:
         self.visits, self.returns = 0, 0.0
 
     def expand(self, generator: random.Random) -> None:
-        """Makes all children; priors and values are random, and an end has its true value."""
+        """Makes all children with random priors and values; a finished game has its true value."""
         actions = _RULES.legal_actions(self.position)
-        logits = [generator.random() for _ in range(_NUM_ACTIONS)]  # for every action, as a network gives them
+        logits = [generator.random() for _ in range(_NUM_ACTIONS)]  # for every action, like the output of a network
         total = sum(logits[: len(actions)])
         for action, logit in zip(actions, logits, strict=False):
             following = _RULES.step(self.position, action)
@@ -40,7 +40,7 @@ class Node:
 
 
 def search(num_simulations: int, seed: int) -> Node:
-    """The root of a tree from the start of Brandub."""
+    """Runs a search from the start of Brandub and returns the root."""
     generator = random.Random(seed)
     root = Node(_RULES.start(), 1.0, generator.uniform(-1, 1))
     root.visits = 1
@@ -52,6 +52,6 @@ def search(num_simulations: int, seed: int) -> Node:
             path.append(path[-1].best_child())
         value = path[-1].value
         for node in reversed(path):
-            value = -value  # players take turns; a node's return is seen by the player above it
+            value = -value  # players take turns; a node's return is for the player of its parent
             node.visits, node.returns = node.visits + 1, node.returns + value
     return root

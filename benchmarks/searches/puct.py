@@ -1,7 +1,7 @@
 """PUCT search in plain Python, one position at a time, to check `azjax.search.alphazero_policy` against.
 
-Arithmetic is float32 in one stated order, so that a correct search agrees to the last bit. `K` is the number of
-child slots of a node, `A` the number of actions.
+Arithmetic is float32 in a fixed order, so that a correct search agrees to the last bit. `K` is the number of child
+slots of a node, `A` the number of actions.
 """
 
 import dataclasses
@@ -13,13 +13,13 @@ import numpy as np
 F32 = np.float32
 
 LARGEST_TABLE = 16
-"""Which of equal scores wins. With so many slots or fewer it is the lowest slot. With more it is the child that was
-made first, and a slot without a child must score more than every child; of those slots the one of the highest prior
-(the lowest slot on ties) stands for all."""
+"""The rule for ties of scores depends on the number of slots. Up to this number the lowest slot wins. With more slots
+the oldest child wins, and a slot without a child must score more than every child; among the slots without a child only
+the one with the highest prior (the lowest slot on ties) is considered."""
 
 
 class Position(Protocol):
-    """What a position must tell: the player to move, whether the game is over, and the step's rewards by player."""
+    """A position: the player to move, whether the game is over, and the rewards of the last step by player."""
 
     player: int
     terminal: bool
@@ -30,7 +30,7 @@ class Rules(Protocol):
     """Plain-Python rules of a game."""
 
     def slots(self, position: Any) -> Sequence[int]:
-        """K action numbers; -1 in a hole."""
+        """K action numbers; -1 in an empty slot."""
 
     def step(self, position: Any, action: int) -> Any:
         """The position after a legal action."""
@@ -41,21 +41,21 @@ Evaluate = Callable[[Any], tuple[np.ndarray, float]]
 
 
 class Node:
-    """A visited position and the statistics of its children, all seen by the player to move here."""
+    """A visited position and the statistics of its children, all for the player to move at this node."""
 
     def __init__(self, rules: Rules, evaluate: Evaluate, position: Any):
         self.position = position
         self.actions = np.array([] if position.terminal else rules.slots(position), int)
         self.prior: np.ndarray
         self.prior, self.value = (np.zeros(0, F32), 0.0) if position.terminal else evaluate(position)
-        self.children: dict[int, Node] = {}  # by slot, the eldest first
-        self.passes = 1  # visits of the node itself, of which its evaluation is one
-        self.waits = False  # for its judgement, while other leaves are looked for
+        self.children: dict[int, Node] = {}  # by slot, the oldest first
+        self.passes = 1  # visits of the node, including its evaluation
+        self.waits = False  # for its evaluation, while other leaves are selected
         self.visits = np.zeros(len(self.actions), int)
         self.return_sums = np.zeros(len(self.actions), F32)
 
     def best_slot(self, c_puct: float) -> int:
-        """The slot with the largest score; see `LARGEST_TABLE` for equal ones."""
+        """The slot with the largest score; see `LARGEST_TABLE` for ties."""
         scores = self.scores(c_puct)
         if len(self.actions) <= LARGEST_TABLE:
             return int(np.argmax(scores))
@@ -64,12 +64,12 @@ class Node:
         new = int(np.argmax(untried))
         if not self.children:
             return new
-        best = max(self.children, key=lambda slot: scores[slot])  # the first of equal ones
+        best = max(self.children, key=lambda slot: scores[slot])  # the first one on ties
         return new if untried[new] >= 0 and scores[new] > scores[best] else best
 
     def scores(self, c_puct: float) -> np.ndarray:
-        """float32 [K]; -inf in holes."""
-        # The root of the visits of the node without its own evaluation, one at least.
+        """float32 [K]: the scores of the slots; -inf in empty slots."""
+        # The square root of the visits without the evaluation of the node itself, at least 1.
         exploration = F32(c_puct) * np.sqrt(F32(max(self.passes - 1, 1)))
         scores = self.mean_returns() + exploration * (self.prior / (F32(1) + self.visits.astype(F32)))
         assert scores.dtype == F32
@@ -77,19 +77,19 @@ class Node:
         return scores
 
     def descendants(self) -> Iterator["Node"]:
-        """The node itself and all below it."""
+        """The node and all of its descendants."""
         yield self
         for child in self.children.values():
             yield from child.descendants()
 
     def mean_returns(self) -> np.ndarray:
-        """float32 [K]; 0 where a child was never visited."""
+        """float32 [K]: the mean returns of the slots; 0 without visits."""
         return np.where(self.visits > 0, self.return_sums / np.maximum(self.visits, 1).astype(F32), F32(0))
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What the search found at its root; the fields of `azjax.search.SearchResult`, and `root`, the tree."""
+    """The result of a search: the fields of `azjax.search.SearchResult`, and `root`, the tree."""
 
     action: int
     policy: np.ndarray
@@ -110,8 +110,8 @@ def search(
 ) -> Result:
     """Runs `num_simulations` simulations from `position` without noise and at temperature 0.
 
-    So many leaves of a step are looked for one after the other, each path counting as lost (-1) for everybody on it
-    until all of them are judged.
+    A step selects `leaves_per_step` leaves one after the other and then evaluates them. Until then each selected path
+    counts as a loss (-1) for the player of every node on it.
     """
     root = Node(rules, evaluate, position)
     root_sum = F32(root.value)
@@ -149,7 +149,7 @@ def search(
 
 
 def _descend(rules: Rules, evaluate: Evaluate, root: Node, c_puct: float) -> tuple[list[tuple[Node, int]], Node]:
-    """The nodes passed with the slots taken, and the node at the end, which is new, over, or waits."""
+    """The path as pairs of node and slot, and its last node, which is new, terminal, or waits for its evaluation."""
     path: list[tuple[Node, int]] = []
     node, is_new = root, False
     while not (node.position.terminal or node.waits or is_new):
@@ -165,7 +165,7 @@ def _descend(rules: Rules, evaluate: Evaluate, root: Node, c_puct: float) -> tup
 
 
 def assert_equal(result: Any, expected: Sequence[Result]) -> None:
-    """Of a `SearchResult` and one `Result` a row. Sums are equal to the last bit; a mean may differ by one rounding."""
+    """Asserts that a `SearchResult` equals one `Result` for each row; `policy` and `value` up to rounding."""
     for field in ("visits", "q_values", "action"):
         np.testing.assert_array_equal(
             getattr(result, field), np.stack([getattr(row, field) for row in expected]), field

@@ -1,7 +1,7 @@
-"""UCT in plain Python, with the results of its rollouts given, to check `azjax.search.uct_policy` against.
+"""UCT in plain Python, with given results of rollouts, to check `azjax.search.uct_policy` against.
 
-A node counts its visits and the wins of each player, as in the usual teaching version of the algorithm. Arithmetic is
-float32 in one stated order. `K` is the number of child slots of a node, `A` the number of actions.
+A node counts its visits and the wins of each player, as in the usual textbook version of the algorithm. Arithmetic is
+float32 in a fixed order. `K` is the number of child slots of a node, `A` the number of actions.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,16 +12,17 @@ import numpy as np
 from benchmarks.searches.puct import F32, Result, Rules
 
 Rollout = Callable[[Any], float]
-"""position -> the result of a game played on from there, for the player to move: 1, 0 or -1."""
+"""position -> the result of a rollout from this position, for the player to move: 1, 0 or -1."""
 
 
 class Node:
     """A visited position.
 
-    number: 1 + the simulation that made it; 0 for the root.
-    mover: who made the move into it; the player to move at the root.
-    count: visits.
-    wins: of them, by player.
+    Attributes:
+      number: 1 + the simulation that made the node; 0 for the root.
+      mover: the player who moved to this position; at the root the player to move.
+      count: number of visits.
+      wins: number of won visits, by player.
     """
 
     def __init__(self, rules: Rules, position: Any, mover: int, number: int):
@@ -32,7 +33,7 @@ class Node:
         self.wins = [0, 0]
 
     def returns(self) -> int:
-        """Wins less losses, of `mover`."""
+        """Wins minus losses of `mover`."""
         return self.wins[self.mover] - self.wins[1 - self.mover]
 
     def mean_return(self) -> np.float32:
@@ -43,7 +44,7 @@ class Node:
         return next((slot for slot, a in enumerate(self.actions) if a >= 0 and slot not in self.children), None)
 
     def best_slot(self, exploration: float) -> int:
-        """The child of the highest UCB1 score, the lowest slot on ties."""
+        """The slot of the child with the highest UCB1 score, the lowest slot on ties."""
         weight = F32(exploration) * np.sqrt(np.log(F32(self.count)))
 
         def score(slot: int) -> np.float32:
@@ -53,7 +54,7 @@ class Node:
         return max(sorted(self.children), key=score)
 
     def descendants(self) -> Iterator["Node"]:
-        """The node itself and all below it."""
+        """The node and all of its descendants."""
         yield self
         for child in self.children.values():
             yield from child.descendants()
@@ -67,7 +68,7 @@ def search(
     num_actions: int,
     exploration: float = 2**0.5,
 ) -> Result:
-    """Runs `num_simulations` simulations; the action is that of the best mean return, the lowest one on ties."""
+    """Runs `num_simulations` simulations; the action has the best mean return, the lowest action on ties."""
     root = Node(rules, position, position.player, 0)
     for simulation in range(0 if position.terminal else num_simulations):
         node, path, is_new = root, [root], False

@@ -1,4 +1,4 @@
-"""The judged positions of Connect Four, and what the study makes of them."""
+"""The solved positions of Connect Four, and the numbers that the study computes from them."""
 
 import functools
 import json
@@ -93,7 +93,7 @@ def test_the_states_are_those_after_the_moves(positions):
     np.testing.assert_array_equal(legal, positions.legal[-3:])
 
 
-def test_test_sets_of_others_are_judged_by_themselves(study, monkeypatch, tmp_path):
+def test_mistakes_are_counted_on_each_test_set(study, monkeypatch, tmp_path):
     """Two positions of one set and one of another, each with one right move of seven."""
     monkeypatch.setattr(study, "RUNS", tmp_path)
     monkeypatch.setattr(study, "SETS", {"one": ("easy", 0.0), "other": ("hard", 0.5)})
@@ -110,14 +110,15 @@ def test_test_sets_of_others_are_judged_by_themselves(study, monkeypatch, tmp_pa
 
 def test_the_packaged_agent_errs_as_the_results_say(study, positions):
     """The results are of a network in bfloat16, the packaged one plays in float32."""
-    (told,) = [row for row in json.loads((study.RESULTS / "connect_four.json").read_text())["rows"][-2:-1]]
-    assert told["player"] == "network"
-    found = study.mistakes(study.chosen(azjax.load_player("connect_four", level="medium"), positions), positions)
-    assert found["all"] == pytest.approx(told["all"], abs=0.003)
+    (row,) = [row for row in json.loads((study.RESULTS / "connect_four.json").read_text())["rows"][-2:-1]]
+    assert row["player"] == "network"
+    agent = azjax.load_player("connect_four", level="medium")
+    found = study.mistakes(study.move_probabilities(agent, positions), positions)
+    assert found["all"] == pytest.approx(row["all"], abs=0.003)
 
 
 def test_random_moves_err_as_often_as_there_are_wrong_ones(study, positions):
-    found = study.mistakes(study.chosen(random_player(GAME), positions), positions)
+    found = study.mistakes(study.move_probabilities(random_player(GAME), positions), positions)
     wrong = 1 - positions.keeps.sum(axis=1) / positions.legal.sum(axis=1)
     assert found["all"] == pytest.approx(wrong.mean(), abs=1e-4)
     assert found["narrow"] == pytest.approx(wrong[positions.narrow].mean(), abs=1e-4)
@@ -126,7 +127,7 @@ def test_random_moves_err_as_often_as_there_are_wrong_ones(study, positions):
 
 def test_the_match_counts_games_that_the_first_player_won_drew_and_lost(study, monkeypatch):
     class First:
-        """Takes the first column that is open, which a search punishes."""
+        """Plays the first open column, and so loses to a search."""
 
         def __init__(self, rollouts, seed):
             pass
