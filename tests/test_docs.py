@@ -312,26 +312,28 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
     gain = 100 * (rows["float32"]["network"]["mistakes"] - rows["base"]["network"]["mistakes"])
     for told in (
         "self-play takes {}, optimizer steps {}, and the tree and the rules together {}.".format(*shares),
-        f"for {positions('float32')} positions, in bfloat16, which the processor's matrix units take, for "
-        f"{positions('base')}, which is worth {gain:.1f} points",
+        f"makes {positions('float32')} positions in two minutes with float32, and {positions('base')} with bfloat16, "
+        f"which the processor's matrix units support; this is worth {gain:.1f} points",
         f"{positions(eight)} positions and end at {alone(eight)} mistakes, with 16 at {alone(base)}, with 32 at "
         f"{alone('32 simulations')}",
-        f"PUCT ends at {alone(puct.format(16))} with 16, and with 64, of which there are but "
-        f"{positions(puct.format(64))} positions, at {alone(puct.format(64))}",
+        f"PUCT ends at {alone(puct.format(16))} with 16, and at {alone(puct.format(64))} with 64, which make only "
+        f"{positions(puct.format(64))} positions",
         f"Two layers of 512 units ({alone('mlp 2 x 512')}) and four of 256 ({alone('mlp 4 x 256')}) do as well as four "
-        f"of 512 ({alone(base)}); four of 1,024 come to {alone('mlp 4 x 1024')}, since they see "
-        f"{positions('mlp 4 x 1024')}",
-        f"sees {positions('resnet 4 x 32')} and has learned nothing yet ({alone('resnet 4 x 32')}, and random moves "
+        f"of 512 ({alone(base)}); four of 1,024 end at {alone('mlp 4 x 1024')}, because they get "
+        f"only {positions('mlp 4 x 1024')} positions",
+        f"gets {positions('resnet 4 x 32')} and has learned nothing yet ({alone('resnet 4 x 32')}; random moves make "
         f"{result_of('connect_four')['rivals'][0]['all']:.1%})",
-        f"wasted ({alone('learned from once')})",
-        f"new ones ({alone(often)}, and {alone(often, 'narrow')} of the narrow ones, the base {alone(base, 'narrow')})",
-        f"it is {alone(start)}, and {alone(start, 'narrow')} of the narrow ones",
-        f"instead of 20 it is {alone('0 to 30 random plies')}",
+        f"once is too little ({alone('learned from once')})",
+        f"new positions ({alone(often)}, and {alone(often, 'narrow')} of the narrow positions, where the base has "
+        f"{alone(base, 'narrow')})",
+        f"makes {alone(start)} mistakes, and {alone(start, 'narrow')} on the narrow positions",
+        f"instead of 20 it makes {alone('0 to 30 random plies')}",
         f"less: {alone('targets not proven')} without",
         "proved, {} with".format(alone("games' results alone")),
         f"value, {alone('no noise in self-play')} without noise",
-        f"by {errors[0]:.2f} on average over the plies, of at most 2, and most of all at the start: by {errors[1]:.2f}",
-        f"it is wrong by {errors[2]:.2f}, and again most over the first ten plies, by {errors[3]:.2f}",
+        f"mean error of {errors[0]:.2f} over all plies; the largest possible error is 2. The error is largest at the "
+        f"start: {errors[1]:.2f} over",
+        f"the mean error is {errors[2]:.2f}, and again largest over the first ten plies, with {errors[3]:.2f}",
         f"{entropies[0]:.2f} nats after two minutes and {entropies[1]:.2f} after the hour",
         f"publishes {sets['AlphaZero.jl']['begin, medium']:.1%} and {sets['AlphaZero.jl']['begin, hard']:.1%} mistakes",
         f"makes {sets['network + 400']['begin, medium']:.1%} and {sets['network + 400']['begin, hard']:.1%} on",

@@ -65,9 +65,9 @@ def test_their_strengths_are_those_of_the_committed_files():
         ]
         assert strengths[name] == f"{hundred['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations"
     alone, with_search = result_of("connect_four")["rows"][-2:]
-    judged = result_of("connect_four")["positions"]["all"]
+    solved = result_of("connect_four")["positions"]["all"]
     told = f"{with_search['all']:.1%} mistakes with 400 simulations, {alone['all']:.1%} without"
-    assert strengths["connect_four"] == f"{told}, on {judged:,} judged positions"
+    assert strengths["connect_four"] == f"{told}, on {solved:,} solved positions"
     found = result_of("santorini_3x3")["all_positions"]
     told = f"{found['share']:.2%} mistakes on all {found['positions']:,} positions, without search"
     assert strengths["santorini_3x3"] == told

@@ -68,7 +68,7 @@ class LayeredGame(Game[LayeredState]):
 
     @functools.cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [M, K]: the legal actions, ascending; float32 [M]: the result for player 0 of a game that ends there."""
+        """int32 [M, K]: the legal actions, ascending; float32 [M]: the result for player 0 if the game ends there."""
         generator = np.random.default_rng(0)
         nodes = self.width * (self.depth + 1)
         actions = np.stack([generator.permutation(self.actions)[: self.legal] for _ in range(nodes)])
