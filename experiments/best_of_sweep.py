@@ -34,7 +34,7 @@ BEFORE: dict[str, Any] = {
     "width": 128,
 }
 FIRST_SEED = 100  # the seeds of the sweep begin at 0
-PARTS = 50  # mistakes are counted so often in a run
+PARTS = 50  # how many times a run counts mistakes
 
 
 def config_of(settings: dict[str, Any], simulations: int) -> Config:

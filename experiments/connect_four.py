@@ -157,8 +157,8 @@ def main(
 
 def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, dict[str, float]]:
     """Shares of mistakes on each of Pons' sets, AlphaZero.jl's first. The moves are solved once, in some minutes."""
-    judged = RUNS / "pons_sets.json"
-    if not judged.exists():
+    solved = RUNS / "pons_sets.json"
+    if not solved.exists():
         from connect_four_positions import BitBully, values
 
         solver = BitBully(opening_book="12-ply-dist")
@@ -169,9 +169,9 @@ def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, di
             {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
             for name, text in track(moves, "solving Pons' sets")
         ]
-        judged.parent.mkdir(parents=True, exist_ok=True)
-        judged.write_text(json.dumps(lines))
-    positions = load_positions(game, json.loads(judged.read_text()))
+        solved.parent.mkdir(parents=True, exist_ok=True)
+        solved.write_text(json.dumps(lines))
+    positions = load_positions(game, json.loads(solved.read_text()))
     kinds = [name for name, _ in SETS.values()]
     shares = {"AlphaZero.jl": dict(SETS.values())}
     for name, player in agents.items():

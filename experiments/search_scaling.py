@@ -5,7 +5,7 @@ Measures in one process on one device:
   growth: microseconds a simulation in large and small trees, and with many and few actions;
   network: the share of a search's time that the network needs at its best batch size;
   compile: seconds to trace and compile every policy;
-  memory: bytes of Brandub's trees at B=1024, N=800.
+  memory: megabytes of Brandub's trees at B=1024, N=800.
 
     python experiments/search_scaling.py [--quick]
 
