@@ -182,6 +182,6 @@ def _show_policy(sheet: Sheet, policy: Float[np.ndarray, "A"], own: list[Square]
                 "stroke_width": 5,
                 "stroke_dasharray": "3 9",
             }
-            opacity = 0.3 + 0.7 * share
+            opacity = float(0.3 + 0.7 * share)
             sheet.add("marks", tile(*block, 4, stroke_linecap="round", stroke_opacity=opacity, **style))
             sheet.add("marks", _plus(block, "policy", stroke_opacity=opacity))
