@@ -30,10 +30,10 @@ class peaked:
         words = jnp.concatenate([leaf.reshape(batch, -1).astype(jnp.uint32).T for leaf in leaves])
         # A loop, since the unrolled chain of some twenty words takes XLA a minute to compile inside a search.
         start = jnp.zeros(batch, jnp.uint32)
-        position, _ = jax.lax.scan(lambda position, word: (_mix(position + word), None), start, words)
+        position, _ = jax.lax.scan(lambda position, word: (mix(position + word), None), start, words)
         actions = jnp.arange(self.game.num_actions, dtype=jnp.uint32)
-        logits = 8 * _unit(_mix(position[:, None] + jnp.uint32(0x9E3779B9) * (actions[None] + 1)))
-        return logits, 2 * _unit(_mix(position)) - 1
+        logits = 8 * _unit(mix(position[:, None] + jnp.uint32(0x9E3779B9) * (actions[None] + 1)))
+        return logits, 2 * _unit(mix(position)) - 1
 
 
 def with_generic_compaction(game: AnyGame) -> AnyGame:
@@ -46,11 +46,6 @@ def with_generic_compaction(game: AnyGame) -> AnyGame:
 def _generic(rules: type[AnyGame]) -> type[AnyGame]:
     # One class for each class of rules, so that equal games stay equal.
     return type(f"{rules.__name__}WithGenericCompaction", (rules,), {"legal_slots": Game.legal_slots})
-
-
-def _mix(words: UInt32[Array, "*B"]) -> UInt32[Array, "*B"]:
-    """Spreads every bit of a word over the word."""
-    return mix(words, (16, 15, 16), (0x7FEB352D, 0x846CA68B))
 
 
 def _unit(words: UInt32[Array, "*B"]) -> Float32[Array, "*B"]:

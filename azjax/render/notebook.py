@@ -146,4 +146,3 @@ def _fitted(picture: str) -> str:
 
 
 display.set_renderer(mimebundle)
-GameRecord._repr_mimebundle_ = display.mimebundle
