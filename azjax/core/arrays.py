@@ -4,11 +4,12 @@ Inside a simulation every array of a tree is flat: XLA copies an array that is w
 of tree b has the flat index n * B + b. Axis letters: `B` batch, `K` slots, `R` rows that are read or written at once.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Shaped
-
-from azjax.core.xla import materialize_result
 
 
 def flat_index(node: Int32[Array, "B"], batch: int) -> Int32[Array, "B"]:
@@ -35,28 +36,56 @@ def add(
     flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
 ) -> Shaped[Array, "size"]:
     """Adds `values` at `index` and drops those whose index is beyond the end. `unique`: no index occurs twice."""
-    return flat.at[index].add(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+    return _update(flat, index, values, unique, jax.lax.add, "add")
 
 
 def put(
     flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
 ) -> Shaped[Array, "size"]:
     """Writes `values` at `index`; see `add`. Equal indices must have equal values."""
-    return flat.at[index].set(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+    return _update(flat, index, values, unique, lambda old, new: new, "set")
 
 
 def put_max(
     flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
 ) -> Shaped[Array, "size"]:
     """Writes those of `values` that are larger than the numbers at `index`; see `add`."""
-    return flat.at[index].max(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+    return _update(flat, index, values, unique, jax.lax.max, "max")
 
 
 def put_min(
     flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
 ) -> Shaped[Array, "size"]:
     """Writes those of `values` that are smaller than the numbers at `index`; see `add`."""
-    return flat.at[index].min(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+    return _update(flat, index, values, unique, jax.lax.min, "min")
+
+
+def _update(
+    flat: Shaped[Array, "size"],
+    index: Int32[Array, "R"],
+    values: Shaped[Array, "R"],
+    unique: bool,
+    combine: Callable[[Array, Array], Array],
+    method: str,
+) -> Shaped[Array, "size"]:
+    values = values.astype(flat.dtype)
+
+    def one_by_one(flat: Array, index: Array, values: Array) -> Any:
+        # A scatter cannot be part of a larger kernel; see `one_kernel`.
+        def write(row: Array, flat: Array) -> Any:
+            at = jnp.minimum(index[row], flat.size - 1)
+            old = jax.lax.dynamic_index_in_dim(flat, at, keepdims=False)
+            new = jnp.where(index[row] < flat.size, combine(old, values[row]), old)
+            return jax.lax.dynamic_update_index_in_dim(flat, new, at, axis=0)
+
+        return jax.lax.fori_loop(0, len(index), write, flat)
+
+    def scatter(flat: Array, index: Array, values: Array) -> Any:
+        write = getattr(flat.at[index], method)
+        return write(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+
+    written: Array = jax.lax.platform_dependent(flat, index, values, cpu=one_by_one, default=scatter)
+    return written
 
 
 def write_rows(
@@ -72,14 +101,6 @@ def read_row(flat: Shaped[Array, "size"], index: Int32[Array, ""], width: int) -
     return jax.lax.dynamic_slice_in_dim(flat, index * width, width)
 
 
-def materialize_flat(rows: Shaped[Array, "..."], node: Int32[Array, ""]) -> Shaped[Array, "size"]:
-    """`rows` flattened and materialized, for `write_rows`; see `materialize_result`.
-
-    A transpose that is fused with the write takes twice the time.
-    """
-    return materialize_result(lambda rows: rows.reshape(-1), rows, node)
-
-
 def max_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "1 R"]:
     """The maximum over the first axis.
 
@@ -88,6 +109,16 @@ def max_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "1 R"]:
     bits = _flip_negative(jax.lax.bitcast_convert_type(values, jnp.int32))
     largest = _flip_negative(jnp.max(bits, axis=0, keepdims=True))
     return jax.lax.bitcast_convert_type(largest, jnp.float32)
+
+
+def sum_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "R"]:
+    """The sum over the first axis, in its order: the same for every R, and part of a larger kernel."""
+
+    def add_row(slot: Int32[Array, ""], total: Float32[Array, "R"]) -> Any:
+        return total + jax.lax.dynamic_index_in_dim(values, slot, keepdims=False)
+
+    total: Array = jax.lax.fori_loop(0, len(values), add_row, jnp.zeros_like(values[0]))
+    return total
 
 
 def _flip_negative(bits: Int32[Array, "..."]) -> Int32[Array, "..."]:

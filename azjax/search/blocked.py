@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped
 
-from azjax.core.arrays import materialize_flat, put, read, tree_of, write_rows
+from azjax.core.arrays import put, read, tree_of, write_rows
 from azjax.core.pytree import pytree_dataclass
+from azjax.core.xla import materialize
 from azjax.search.edges import (
     NO_CHILD,
     FlatPrior,
@@ -99,7 +100,7 @@ class BlockedEdges:
         )
 
     def best(
-        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int
     ) -> tuple[Index, Index]:
         del num_slots
         tree_index = tree_of(index, batch)
@@ -107,18 +108,18 @@ class BlockedEdges:
         def in_next_block(carry: _Blocks) -> _Blocks:
             block, best = carry
             at = block * batch + tree_index
-            better = best_lane(self.features, selection, terms, at * LANES, best, 0, LANES, node)
+            better = best_lane(self.features, selection, terms, at * LANES, best, 0, LANES)
             return jnp.where(block != 0, read(self.next_block, at), 0), jnp.where(block != 0, better, best)
 
-        best = best_lane(self.features, selection, terms, index * LANES, index * LANES, 1, LANES, node)
+        best = best_lane(self.features, selection, terms, index * LANES, index * LANES, 1, LANES)
         _, best = jax.lax.while_loop(_any_block_left, in_next_block, (read(self.next_block, index), best))
         best_score = selection.score(terms, tuple(read(flat, best) for flat in self.features))
         untried = read(self.untried_prior, index)
         is_new = (untried >= 0) & (selection.score(terms, selection.untried_features(untried)) > best_score)
         return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
 
-    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
-        del num_slots, node
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int) -> Fold:
+        del num_slots
         tree_index = tree_of(index, batch)
 
         def fold(function: Callable[[_C, Features], _C], start: _C) -> _C:
@@ -217,7 +218,7 @@ class BlockedEdges:
         )
         if self.untried_mass is not None and mass is not None:
             edges = dataclasses.replace(edges, untried_mass=write_rows(self.untried_mass, mass, node, count))
-        return edges, write_rows(prior, materialize_flat(priors.prior, node), node, count)
+        return edges, write_rows(prior, materialize(priors.prior), node, count)
 
     def upper_of(self, upper: Float32[Array, "MBL"], index: Index, num_slots: int, batch: int) -> Float32[Array, "R"]:
         del num_slots

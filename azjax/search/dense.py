@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PyTree
 
 from azjax.core.arrays import put, read, write_rows
 from azjax.core.pytree import pytree_dataclass
-from azjax.core.xla import materialize_result
+from azjax.core.xla import materialize
 from azjax.search.edges import (
     NO_CHILD,
     FlatPrior,
@@ -59,18 +59,18 @@ class DenseEdges:
         return cls(child, features, allocate(num_nodes, untried_upper(prior)) if solver else None)
 
     def best(
-        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int
     ) -> tuple[Index, Index]:
         del batch
-        edge = best_lane(self.features, selection, terms, index * num_slots, index * num_slots, 1, num_slots, node)
+        edge = best_lane(self.features, selection, terms, index * num_slots, index * num_slots, 1, num_slots)
         return edge, read(self.child, edge)
 
-    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int) -> Fold:
         del selection, batch
 
         def fold(function: Callable[[_C, Features], _C], start: _C) -> _C:
             result = function(start, lanes_of(self.features, index, num_slots))
-            return materialize_result(lambda result: result, result, node)
+            return materialize(result)
 
         return fold
 

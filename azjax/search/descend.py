@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int32, UInt32
 
 from azjax.core.arrays import flat_index, read, read_row, tree_of, write_rows
-from azjax.core.xla import materialize_result
+from azjax.core.xla import materialize
 from azjax.games.repetition import History
 from azjax.search.edges import NO_CHILD
 from azjax.search.selection import Selection
@@ -69,16 +69,13 @@ _Carry: TypeAlias = tuple[Path, Bool[Array, "B"], Leaf]
 """The paths so far, which of them go on, and their ends."""
 
 
-def descend(
-    tree: Tree, selection: Selection, scratch: Path, node: Int32[Array, ""], first: FirstStep | None = None
-) -> tuple[Path, Leaf]:
+def descend(tree: Tree, selection: Selection, scratch: Path, first: FirstStep | None = None) -> tuple[Path, Leaf]:
     """Follows `selection` from each root to an edge without a child, or to a node that is never expanded; R is B.
 
     Args:
       tree: the trees, flat.
       selection: the rule of selection.
       scratch: an earlier path, which is written over.
-      node: the number of the node that is made next.
       first: the step from the root, where `selection` does not choose it.
     """
     num_nodes, batch = tree.num_nodes, tree.batch
@@ -88,11 +85,11 @@ def descend(
 
     def select(carry: _Carry) -> _Carry:
         index = flat_index(carry[2].node, batch)
-        fold = tree.edges.fold(selection, index, tree.num_slots, batch, node)
+        fold = tree.edges.fold(selection, index, tree.num_slots, batch)
         terms = selection.terms(read(tree.sums, index * 2 + VISITS), index, fold)
         if selection.folds:
-            terms = materialize_result(lambda terms: terms, terms, node)
-        return follow(carry, *tree.edges.best(selection, terms, index, tree.num_slots, batch, node))
+            terms = materialize(terms)
+        return follow(carry, *tree.edges.best(selection, terms, index, tree.num_slots, batch))
 
     def follow(carry: _Carry, edge: Int32[Array, "B"], child: Int32[Array, "B"]) -> _Carry:
         path, on, leaf = carry

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray, PyTree, Shaped, UInt32
 
 from azjax.core.pytree import select_rows
+from azjax.core.xla import one_kernel
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import RepetitionGame, earlier_positions, without_history
 from azjax.games.repetition import History
@@ -119,7 +120,10 @@ class GameDynamics:
 
     def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree = None) -> Evaluation:
         del output
-        prior_logits, value = self.evaluator(params, key, states)
+        prior_logits, value = one_kernel(self.evaluator)(params, key, states)
+        return one_kernel(self._by_slot)(states, prior_logits, value)
+
+    def _by_slot(self, states: PyTree, prior_logits: Float[Array, "B A"], value: Float[Array, "B"]) -> Evaluation:
         actions, valid = legal_slots(self.game, states)
         if actions is None:
             by_slot = prior_logits.T

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped
 
-from azjax.core.arrays import max_over_slots, read
-from azjax.core.xla import materialize_result
+from azjax.core.arrays import max_over_slots, read, sum_over_slots
+from azjax.core.xla import materialize
 from azjax.search.selection import Features, Fold, Selection
 
 Node: TypeAlias = Int32[Array, ""]
@@ -81,7 +81,7 @@ class Edges(Protocol[_E]):
     def upper(self) -> Float32[Array, "..."] | None: ...
 
     def best(
-        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int, node: Node
+        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int
     ) -> tuple[Index, Index]:
         """The best edge of the nodes at `index`, and its child or `NO_CHILD`.
 
@@ -89,7 +89,7 @@ class Edges(Protocol[_E]):
         """
         ...
 
-    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int, node: Node) -> Fold:
+    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int) -> Fold:
         """Over the edges of the nodes at `index`."""
         ...
 
@@ -105,11 +105,11 @@ class Edges(Protocol[_E]):
         ...
 
     def untried_without(self, new: _E) -> Untried | None:
-        """The slots that have no child once the edges `new` have theirs. Called behind a branch."""
+        """The slots that have no child once the edges `new` have theirs."""
         ...
 
     def priors(self, logits: Float32[Array, "K R"]) -> NodePriors:
-        """The priors of new nodes, from their `legal_logits`. Called behind a branch."""
+        """The priors of new nodes, from their `legal_logits`."""
         ...
 
     def attach(
@@ -220,7 +220,6 @@ def best_lane(
     best: Index,
     first: int,
     lanes: int,
-    node: Node,
 ) -> Index:
     """The best of the edge `best` and the edges `begin + first` to `begin + lanes - 1`, in one fusion."""
 
@@ -234,7 +233,7 @@ def best_lane(
         best = jnp.where(better, begin + lane, best)
         best_score = jnp.where(better, lane_score, best_score)
     # Otherwise XLA would compute the scores again for each reader of the edge.
-    return materialize_result(lambda edge: edge, best, node)
+    return materialize(best)
 
 
 def legal_logits(prior_logits: Float32[Array, "K B"], valid: Bool[Array, "..."]) -> Float32[Array, "K B"]:
@@ -246,7 +245,7 @@ def legal_softmax(logits: Float32[Array, "K B"]) -> Float32[Array, "K B"]:
     """Probabilities of `legal_logits`, -1 in holes."""
     # NaN where no slot is legal; every slot is a hole there.
     weights = jnp.exp(logits - max_over_slots(logits))
-    return jnp.where(logits == -jnp.inf, -1.0, weights / jnp.sum(weights, axis=0, keepdims=True))
+    return jnp.where(logits == -jnp.inf, -1.0, weights / sum_over_slots(weights)[None])
 
 
 def best_untried(prior: Float32[Array, "K B"]) -> tuple[Int32[Array, "B"], Float32[Array, "B"]]:
@@ -262,4 +261,4 @@ def best_untried(prior: Float32[Array, "K B"]) -> tuple[Int32[Array, "B"], Float
 
 def prior_mass(prior: Float32[Array, "K B"]) -> Float32[Array, "B"]:
     """The sum of the priors, without the -1s."""
-    return jnp.sum(jnp.maximum(prior, 0), axis=0)
+    return sum_over_slots(jnp.maximum(prior, 0))

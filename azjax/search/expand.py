@@ -5,8 +5,8 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree, UInt32
 
-from azjax.core.arrays import flat_index, materialize_flat, read, tree_of, write_rows
-from azjax.core.xla import materialize_result
+from azjax.core.arrays import flat_index, read, tree_of, write_rows
+from azjax.core.xla import materialize
 from azjax.search.descend import FirstStep, Leaf, Path, occurred_before
 from azjax.search.dynamics import Dynamics, Evaluation, Step
 from azjax.search.edges import NewEdge, NodePriors, Untried
@@ -14,16 +14,28 @@ from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree, new_bounds
 
 
-def expand(
+def step_below(
     dynamics: Dynamics,
     params: PyTree,
     key: PRNGKeyArray,
     tree: Tree,
-    selection: Selection,
     path: Path,
     leaf: Leaf,
+    first: FirstStep | None,
+) -> tuple[NewEdge, Step]:
+    """The edges of the leaves that are to get a child, and the steps along them; R is B."""
+    new = new_edge(tree, leaf, first)
+    return new, step_from_leaves(dynamics, params, key, tree, path, leaf, new.slot)
+
+
+def expand(
+    tree: Tree,
+    selection: Selection,
+    leaf: Leaf,
+    new: NewEdge,
+    step: Step,
+    evaluation: Evaluation,
     node: Int32[Array, ""],
-    first: FirstStep | None = None,
 ) -> tuple[Tree, Int32[Array, "B"], Int32[Array, "B"], Float32[Array, "B"]]:
     """Makes `node` below the leaves that are to be expanded, unless it is a spare row; R is B.
 
@@ -31,16 +43,8 @@ def expand(
       the trees; the edges to the new nodes; the nodes made, N where none was; and the values of the positions at the
       ends of the paths, seen by their players to move.
     """
-    new = new_edge(tree, leaf, first)
-    step = step_from_leaves(dynamics, params, key, tree, path, leaf, new.slot)
-    # All reads come before any write: otherwise XLA copies the array that is written.
-    step, new = materialize_result(lambda values: values, (step, new), node)
-    evaluation = dynamics.evaluate(params, key, step.states, step.output)
-
-    def priors_of(operand: tuple[NewEdge, Float32[Array, "K B"]]) -> tuple[Untried | None, NodePriors]:
-        return tree.edges.untried_without(operand[0]), tree.edges.priors(operand[1])
-
-    untried, priors = materialize_result(priors_of, (new, evaluation.logits), node)
+    logits, new = materialize((evaluation.logits, new))
+    untried, priors = materialize((tree.edges.untried_without(new), tree.edges.priors(logits)))
     expand = leaf.expand & (node < tree.max_nodes)
     tree, edge = attach(tree, leaf, new, untried, expand, jnp.where(step.discount == 0, -node, node))
     tree = write_nodes(tree, selection, leaf, new.slot, new.prior, step, evaluation, priors, node, 1)
@@ -129,7 +133,7 @@ def write_nodes(
     links = write(tree.links, [leaf.node, slot])
     if actions is not None:
         assert evaluation.actions is not None
-        actions = write_rows(actions, materialize_flat(evaluation.actions, node), node, count)
+        actions = write_rows(actions, materialize(evaluation.actions), node, count)
     if bounds is not None:
         bounds = write_rows(bounds, new_bounds(step.discount == 0), node, count)
     return dataclasses.replace(

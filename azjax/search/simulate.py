@@ -5,18 +5,20 @@ tree r modulo B.
 """
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.arrays import put, read, tree_of, write_rows
-from azjax.core.xla import materialize_result
+from azjax.core.xla import materialize, one_kernel
 from azjax.search.backward import Phase, backward
 from azjax.search.descend import FirstStep, Leaf, Path, descend
-from azjax.search.dynamics import Dynamics, Root
-from azjax.search.expand import attach, expand, new_edge, step_from_leaves, write_nodes
+from azjax.search.dynamics import Dynamics, Evaluation, Root, Step
+from azjax.search.edges import NewEdge
+from azjax.search.expand import attach, expand, new_edge, step_below, step_from_leaves, write_nodes
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree, new_tree
 
@@ -73,12 +75,21 @@ def simulate(
       the trees; the paths; the edges to the new nodes; and the values of the ends of the paths, seen by their players
       to move.
     """
-    # A full tree writes to a spare row, to which nothing leads.
-    node = jnp.minimum(tree.num_made, tree.max_nodes)
-    path, leaf = descend(tree, selection, scratch, node, first)
-    tree, edge, made, value = expand(dynamics, params, key, tree, selection, path, leaf, node, first)
-    tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
-    return backward(tree, selection, path, leaf, edge, made, value), path, edge, value
+    path, leaf = one_kernel(descend)(tree, selection, scratch, first)
+    new, step = one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first)
+    evaluation = dynamics.evaluate(params, key, step.states, step.output)
+
+    def add(
+        tree: Tree, selection: Selection, path: Path, leaf: Leaf, new: NewEdge, step: Step, evaluation: Evaluation
+    ) -> tuple[Tree, Int32[Array, "B"], Float32[Array, "B"]]:
+        # A full tree writes to a spare row, to which nothing leads.
+        node = jnp.minimum(tree.num_made, tree.max_nodes)
+        tree, edge, made, value = expand(tree, selection, leaf, new, step, evaluation, node)
+        tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
+        return backward(tree, selection, path, leaf, edge, made, value), edge, value
+
+    tree, edge, value = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation)
+    return tree, path, edge, value
 
 
 class PendingLeaf(NamedTuple):
@@ -110,52 +121,83 @@ def simulate_with_virtual_loss(
     Until then each path counts as lost for both players, so that the next simulation takes another one (virtual loss,
     Chaslot et al. 2008, "Parallel Monte-Carlo Tree Search"). A path that ends at a pending node shares its value.
     """
-    num_nodes, batch, width = tree.num_nodes, tree.batch, leaves_per_step
+    batch, width = tree.batch, leaves_per_step
     has_capacity = tree.num_made + width <= tree.max_nodes
     begin = jnp.where(has_capacity, tree.num_made, tree.max_nodes)
+    select = one_kernel(select_pending_leaf)
 
-    def select_leaf(carry: tuple[Tree, Path], number: Int32[Array, ""]) -> tuple[tuple[Tree, Path], PendingLeaf]:
-        tree, scratch = carry
-        node = begin + number
-        path, leaf = descend(tree, selection, scratch, node)
-        new = new_edge(tree, leaf)
-        new, untried = materialize_result(lambda new: (new, tree.edges.untried_without(new)), new, node)
-        made = jnp.where(leaf.expand & has_capacity, node, num_nodes)
-        # The negative number ends a path: none goes on from a pending node.
-        tree, edge = attach(tree, leaf, new, untried, made < num_nodes, jnp.full(batch, -node))
-        zeros = jnp.zeros(batch, jnp.float32)
-        row = jnp.stack([zeros, zeros, new.prior], axis=1)
-        tree = dataclasses.replace(tree, facts=write_rows(tree.facts, row, node))
-        tree = backward(tree, selection, path, leaf, edge, made, zeros, Phase.VIRTUAL_LOSS)
-        return (tree, path), PendingLeaf(path, leaf, made, new.slot, edge, new.prior)
+    def select_next(carry: tuple[Tree, Path], number: Int32[Array, ""]) -> tuple[tuple[Tree, Path], PendingLeaf]:
+        tree, path, pending = select(*carry, selection, begin + number, has_capacity)
+        return (tree, path), pending
 
-    (tree, scratch), pending = jax.lax.scan(select_leaf, (tree, scratch), jnp.arange(width, dtype=jnp.int32))
+    (tree, scratch), pending = jax.lax.scan(select_next, (tree, scratch), jnp.arange(width, dtype=jnp.int32))
 
-    def by_depth(rows: Int32[Array, "width DB"]) -> Int32[Array, "D width B"]:
-        return jnp.swapaxes(rows.reshape(width, -1, batch), 0, 1)
+    def side_by_side(tree: Tree, pending: PendingLeaf) -> PendingLeaf:
+        def by_depth(rows: Int32[Array, "width DB"]) -> Int32[Array, "D width B"]:
+            return jnp.swapaxes(rows.reshape(width, -1, batch), 0, 1)
 
-    nodes, edges = by_depth(pending.path.nodes), by_depth(pending.path.edges)
-    # Beyond the end of a path are remains of an earlier one.
-    on = jnp.arange(len(nodes), dtype=jnp.int32)[:, None, None] < pending.path.longest[None, :, None]
-    nodes = jnp.where(on, nodes, num_nodes)
-    path = Path(nodes.reshape(-1), edges.reshape(-1), jnp.max(pending.path.longest))
-    leaf, made, slot, edge, prior = jax.tree.map(lambda rows: rows.reshape(-1), pending[1:])
-    step = step_from_leaves(dynamics, params, key, tree, path, leaf, slot)
-    step = materialize_result(lambda step: step, step, begin)
+        nodes, edges = by_depth(pending.path.nodes), by_depth(pending.path.edges)
+        # Beyond the end of a path are remains of an earlier one.
+        on = jnp.arange(len(nodes), dtype=jnp.int32)[:, None, None] < pending.path.longest[None, :, None]
+        nodes = jnp.where(on, nodes, tree.num_nodes)
+        path = Path(nodes.reshape(-1), edges.reshape(-1), jnp.max(pending.path.longest))
+        leaves: PendingLeaf = jax.tree.map(lambda rows: rows.reshape(-1), pending)
+        return leaves._replace(path=path)
+
+    def step_pending(params: PyTree, key: PRNGKeyArray, tree: Tree, pending: PendingLeaf) -> Step:
+        return step_from_leaves(dynamics, params, key, tree, pending.path, pending.leaf, pending.slot)
+
+    pending = one_kernel(side_by_side)(tree, pending)
+    step = one_kernel(step_pending)(params, key, tree, pending)
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
-    priors = materialize_result(tree.edges.priors, evaluation.logits, begin)
-    tree = write_nodes(tree, selection, leaf, slot, prior, step, evaluation, priors, begin, width)
-    value = jnp.where(step.discount != 0, evaluation.value, 0.0)
+    add = one_kernel(functools.partial(add_pending, width))
+    return add(tree, selection, pending, step, evaluation, begin, has_capacity), scratch
 
+
+def select_pending_leaf(
+    tree: Tree, scratch: Path, selection: Selection, node: Int32[Array, ""], has_capacity: Bool[Array, ""]
+) -> tuple[Tree, Path, PendingLeaf]:
+    """One leaf of each tree, and the trees in which its path is lost; R is B."""
+    path, leaf = descend(tree, selection, scratch)
+    new = materialize(new_edge(tree, leaf))
+    new, untried = materialize((new, tree.edges.untried_without(new)))
+    made = jnp.where(leaf.expand & has_capacity, node, tree.num_nodes)
+    # The negative number ends a path: none goes on from a pending node.
+    tree, edge = attach(tree, leaf, new, untried, made < tree.num_nodes, jnp.full(tree.batch, -node))
+    zeros = jnp.zeros(tree.batch, jnp.float32)
+    row = jnp.stack([zeros, zeros, new.prior], axis=1)
+    tree = dataclasses.replace(tree, facts=write_rows(tree.facts, row, node))
+    tree = backward(tree, selection, path, leaf, edge, made, zeros, Phase.VIRTUAL_LOSS)
+    return tree, path, PendingLeaf(path, leaf, made, new.slot, edge, new.prior)
+
+
+def add_pending(
+    width: int,
+    tree: Tree,
+    selection: Selection,
+    pending: PendingLeaf,
+    step: Step,
+    evaluation: Evaluation,
+    begin: Int32[Array, ""],
+    has_capacity: Bool[Array, ""],
+) -> Tree:
+    """The trees with the evaluations of `width` pending leaves each, side by side, whose nodes begin at `begin`."""
+    num_nodes, batch = tree.num_nodes, tree.batch
+    path, leaf, made, slot, edge, prior = pending
+    priors = materialize(tree.edges.priors(materialize(evaluation.logits)))
+    value = jnp.where(step.discount != 0, evaluation.value, 0.0)
     child = jnp.abs(read(tree.edges.child, leaf.edge))
     lane = (child - begin) * batch + tree_of(jnp.arange(width * batch, dtype=jnp.int32), batch)
     shared = jnp.where(child >= begin, read(value, jnp.clip(lane, 0, width * batch - 1)), 0.0)
     leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, shared)
     expandable = jnp.where((made < num_nodes) & (step.discount != 0), edge, tree.edges.child.size)
+    # All reads come before any write: otherwise XLA copies the array that is written.
+    leaf_value, expandable = materialize((leaf_value, expandable))
+    tree = write_nodes(tree, selection, leaf, slot, prior, step, evaluation, priors, begin, width)
     opened = dataclasses.replace(tree.edges, child=put(tree.edges.child, expandable, made))
     tree = dataclasses.replace(tree, edges=opened, num_made=jnp.where(has_capacity, begin + width, tree.num_made))
     value = jnp.where(made < num_nodes, value, leaf_value)
-    return backward(tree, selection, path, leaf, edge, made, value, Phase.CORRECTION), scratch
+    return backward(tree, selection, path, leaf, edge, made, value, Phase.CORRECTION)
 
 
 # Searches whose rule of selection reads the evaluation of each node.
