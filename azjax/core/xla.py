@@ -3,6 +3,7 @@
 One kernel for many operations, values that are computed once, and batches as the last axis.
 """
 
+import contextvars
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -21,6 +22,8 @@ _P = ParamSpec("_P")
 # a "small call" as one function; it sets this attribute itself on small loops (its small-while-loop hoisting pass).
 _BORDER = {"inlineable": "false"}
 _ONE_KERNEL = {**_BORDER, "xla_cpu_small_call": "true"}
+
+_within_a_kernel = contextvars.ContextVar("within_a_kernel", default=False)
 
 
 def materialize(values: _T) -> _T:
@@ -52,24 +55,31 @@ def one_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     There a loop of many small kernels takes longer to call them, half a microsecond each, than to compute. The one
     kernel runs on one thread. A function with an operation that XLA cannot compile so, such as a matrix product, a
-    sort or a scatter, and a function under `vmap` stay as they are.
+    sort or a scatter, and a function under `vmap` stay as they are. In the first case the parts of the function that
+    are themselves in `one_kernel` become one kernel each.
     """
 
     def call(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
+        if _within_a_kernel.get():
+            return function(*arguments, **keywords)
         leaves, tree = jax.tree.flatten((arguments, keywords))
 
         def flat(*leaves: Any) -> Any:
             arguments, keywords = jax.tree.unflatten(tree, leaves)
             return function(*arguments, **keywords)
 
-        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*leaves)
+        token = _within_a_kernel.set(True)
+        try:
+            closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*leaves)
+        finally:
+            _within_a_kernel.reset(token)
         jaxpr, reads_const, reads_leaf = dce_jaxpr_consts(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
         operands = [leaf for leaf, is_read in zip(leaves, reads_leaf, strict=True) if is_read]
         consts = [const for const, is_read in zip(closed.consts, reads_const, strict=True) if is_read]
         compute = jaxpr_as_fun(ClosedJaxpr(jaxpr, consts))
-        fits = bool(operands) and all(map(_fits_in_a_kernel, _equations(jaxpr)))
-        outputs = _one_kernel_call(compute, operands) if fits else compute(*operands)
-        return cast(_R, jax.tree.unflatten(jax.tree.structure(shapes), outputs))
+        if not operands or not all(map(_fits_in_a_kernel, _equations(jaxpr))):
+            return function(*arguments, **keywords)
+        return cast(_R, jax.tree.unflatten(jax.tree.structure(shapes), _one_kernel_call(compute, operands)))
 
     return call
 
@@ -78,13 +88,13 @@ def _one_kernel_call(compute: Callable[..., Any], operands: list[Any]) -> Any:
     """`compute` of operands that it reads, all of them."""
 
     def kernel(*operands: Any) -> Any:
-        # XLA crashes on a small call with a parameter that nothing reads, and fails where it would compute a lone
-        # result in parts: the borders read all operands and return the results.
         return _border(*compute(*_border(*operands)))
 
+    # XLA crashes on a small call with a parameter that nothing reads, as where it takes a constant into the call, and
+    # fails where it would compute a lone result in parts. Borders hide constants, read all operands, and return results.
     @jax.custom_batching.custom_vmap
     def on_cpu(*operands: Any) -> Any:
-        return tuple(_tagged(jax.jit(kernel), _ONE_KERNEL)(*operands))
+        return tuple(_tagged(jax.jit(kernel), _ONE_KERNEL)(*_border(*operands)))
 
     @on_cpu.def_vmap
     def in_batch(axis_size: int, in_batched: list[bool], *operands: Any) -> tuple[Any, Any]:

@@ -120,6 +120,9 @@ class GameDynamics:
 
     def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree = None) -> Evaluation:
         del output
+        return one_kernel(self._evaluate)(params, key, states)
+
+    def _evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree) -> Evaluation:
         prior_logits, value = one_kernel(self.evaluator)(params, key, states)
         return one_kernel(self._by_slot)(states, prior_logits, value)
 

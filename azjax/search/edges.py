@@ -168,8 +168,10 @@ AnyEdges: TypeAlias = Edges[Any]
 
 def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
     """[N, ...]: the row of the roots, and uninitialized rows for other nodes."""
-    rows: Array = jax.lax.empty((num_nodes, *roots.shape), roots.dtype)
-    return rows.at[0].set(roots)
+    # Apart from one another: together XLA would compute every element anew.
+    rows, roots = materialize(jax.lax.empty((num_nodes, *roots.shape), roots.dtype)), materialize(roots)
+    allocated: Array = jax.lax.dynamic_update_index_in_dim(rows, roots, 0, axis=0)
+    return allocated
 
 
 def take_rows(rows: Shaped[Array, "..."], source: Int32[Array, "N B"]) -> Shaped[Array, "..."]:

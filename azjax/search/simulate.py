@@ -41,9 +41,14 @@ def search(
 
     def one_step(step: Int32[Array, ""], carry: tuple[Tree, Path]) -> tuple[Tree, Path]:
         evaluator_key = jax.random.fold_in(key, step)
+        return one_kernel(simulate_step)(params, evaluator_key, *carry, selection)
+
+    def simulate_step(
+        params: PyTree, key: PRNGKeyArray, tree: Tree, scratch: Path, selection: Selection
+    ) -> tuple[Tree, Path]:
         if leaves_per_step == 1:
-            return simulate(dynamics, params, evaluator_key, *carry, selection)[:2]
-        return simulate_with_virtual_loss(dynamics, params, evaluator_key, *carry, selection, leaves_per_step)
+            return simulate(dynamics, params, key, tree, scratch, selection)[:2]
+        return simulate_with_virtual_loss(dynamics, params, key, tree, scratch, selection, leaves_per_step)
 
     start = tree.flatten(), Path.allocate(tree, dynamics.max_depth)
     flat: Tree

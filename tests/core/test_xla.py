@@ -106,6 +106,15 @@ def test_operands_that_are_not_read_do_no_harm():
     np.testing.assert_array_equal(result, FLOATS + 1)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1)])
+def test_constant_operands_do_no_harm(shape):
+    def add(x):
+        return one_kernel(lambda x, zeros: (x + zeros, zeros))(x, jnp.zeros(shape))
+
+    np.testing.assert_array_equal(jax.jit(add)(jnp.ones(shape))[0], np.ones(shape))
+    np.testing.assert_array_equal(jax.jit(lambda: add(jnp.ones(shape)))()[0], np.ones(shape))
+
+
 def test_a_function_that_reads_nothing_returns_its_constant():
     np.testing.assert_array_equal(jax.jit(one_kernel(lambda x: jnp.ones(3)))(FLOATS), np.ones(3))
 
