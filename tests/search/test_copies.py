@@ -81,7 +81,7 @@ def cases():
             yield pytest.param(search, store, marks=[pytest.mark.slow] * is_slow)
 
 
-@pytest.mark.parametrize(("search", "store"), cases())
+@pytest.mark.parametrize(("search", "store"), list(cases()))
 def test_no_simulation_copies_a_tree(search, store):
     text = compiled_search(GAMES[store], *SEARCHES[search])
     assert "while(" in text
