@@ -90,8 +90,8 @@ def _one_kernel_call(compute: Callable[..., Any], operands: list[Any]) -> Any:
     def kernel(*operands: Any) -> Any:
         return _border(*compute(*_border(*operands)))
 
-    # XLA crashes on a small call with a parameter that nothing reads, as where it takes a constant into the call, and
-    # fails where it would compute a lone result in parts. Borders hide constants, read all operands, and return results.
+    # XLA crashes on a small call with a parameter that nothing reads, as where it takes a constant into the call. It
+    # fails where it would compute a lone result in parts. Borders hide constants, read operands, and return results.
     @jax.custom_batching.custom_vmap
     def on_cpu(*operands: Any) -> Any:
         return tuple(_tagged(jax.jit(kernel), _ONE_KERNEL)(*_border(*operands)))
