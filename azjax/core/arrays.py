@@ -4,6 +4,7 @@ Inside a simulation every array of a tree is flat: XLA copies an array that is w
 of tree b has the flat index n * B + b. Axis letters: `B` batch, `K` slots, `R` rows that are read or written at once.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -114,11 +115,7 @@ def max_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "1 R"]:
 def sum_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "R"]:
     """The sum over the first axis, in its order: the same for every R, and part of a larger kernel."""
 
-    def add_row(slot: Int32[Array, ""], total: Float32[Array, "R"]) -> Any:
-        return total + jax.lax.dynamic_index_in_dim(values, slot, keepdims=False)
-
-    total: Array = jax.lax.fori_loop(0, len(values), add_row, jnp.zeros_like(values[0]))
-    return total
+    return functools.reduce(jnp.add, [values[slot] for slot in range(len(values))])
 
 
 def _flip_negative(bits: Int32[Array, "..."]) -> Int32[Array, "..."]:

@@ -23,6 +23,8 @@ _P = ParamSpec("_P")
 _BORDER = {"inlineable": "false"}
 _ONE_KERNEL = {**_BORDER, "xla_cpu_small_call": "true"}
 
+_LARGEST_ONE_KERNEL = 1 << 15
+
 _within_a_kernel = contextvars.ContextVar("within_a_kernel", default=False)
 
 
@@ -50,14 +52,21 @@ def _store_batch(axis_size: int, in_batched: list[bool], *leaves: Any) -> tuple[
     return _store(*leaves), tuple(in_batched)
 
 
-def one_kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def one_kernel(function: Callable[_P, _R], size: int = 0) -> Callable[_P, _R]:
     """Compiles `function`, from pytrees of arrays to a pytree of arrays, as one kernel on CPU.
 
     There a loop of many small kernels takes longer to call them, half a microsecond each, than to compute. The one
     kernel runs on one thread. A function with an operation that XLA cannot compile so, such as a matrix product, a
     sort or a scatter, and a function under `vmap` stay as they are. In the first case the parts of the function that
     are themselves in `one_kernel` become one kernel each.
+
+    Args:
+      function: see above.
+      size: of its largest intermediate arrays, in numbers. Above 2^15 XLA's own kernels, which use all threads, take
+        less time, and the function stays as it is.
     """
+    if size > _LARGEST_ONE_KERNEL:
+        return function
 
     def call(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
         if _within_a_kernel.get():

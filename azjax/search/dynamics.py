@@ -120,11 +120,15 @@ class GameDynamics:
 
     def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree = None) -> Evaluation:
         del output
-        return one_kernel(self._evaluate)(params, key, states)
+        return one_kernel(self._evaluate, self._size(states))(params, key, states)
 
     def _evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree) -> Evaluation:
-        prior_logits, value = one_kernel(self.evaluator)(params, key, states)
-        return one_kernel(self._by_slot)(states, prior_logits, value)
+        size = len(states.terminated) * self.game.num_actions
+        prior_logits, value = one_kernel(self.evaluator, size)(params, key, states)
+        return one_kernel(self._by_slot, self._size(states))(states, prior_logits, value)
+
+    def _size(self, states: PyTree) -> int:
+        return len(states.terminated) * self.game.max_legal_actions
 
     def _by_slot(self, states: PyTree, prior_logits: Float[Array, "B A"], value: Float[Array, "B"]) -> Evaluation:
         actions, valid = legal_slots(self.game, states)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray, PyTree, Shaped, UInt32
 
 from azjax.core.bits import mix
+from azjax.core.xla import materialize
 from azjax.games.game import AnyGame, State
 
 _Evaluation: TypeAlias = tuple[Float[Array, "B A"], Float[Array, "B"]]
@@ -91,7 +92,7 @@ class RandomEvaluator:
         del params
         batch = states.current_player.shape[0]
         # One draw for each position, hashed with its actions: a good generator would take longer than the search.
-        own = jax.random.bits(key, (batch, 1))
+        own = materialize(jax.random.bits(key, (batch, 1)))
         action = jnp.arange(1, self.game.num_actions + 1, dtype=jnp.uint32)[None]
         draws = _unit(mix(own + action * np.uint32(0x9E3779B9)))
         return jnp.log(draws), 2 * _unit(mix(own))[:, 0] - 1

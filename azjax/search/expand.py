@@ -35,6 +35,8 @@ def expand(
     new: NewEdge,
     step: Step,
     evaluation: Evaluation,
+    untried: Untried | None,
+    priors: NodePriors,
     node: Int32[Array, ""],
 ) -> tuple[Tree, Int32[Array, "B"], Int32[Array, "B"], Float32[Array, "B"]]:
     """Makes `node` below the leaves that are to be expanded, unless it is a spare row; R is B.
@@ -43,8 +45,6 @@ def expand(
       the trees; the edges to the new nodes; the nodes made, N where none was; and the values of the positions at the
       ends of the paths, seen by their players to move.
     """
-    logits, new = materialize((evaluation.logits, new))
-    untried, priors = materialize((tree.edges.untried_without(new), tree.edges.priors(logits)))
     expand = leaf.expand & (node < tree.max_nodes)
     tree, edge = attach(tree, leaf, new, untried, expand, jnp.where(step.discount == 0, -node, node))
     tree = write_nodes(tree, selection, leaf, new.slot, new.prior, step, evaluation, priors, node, 1)

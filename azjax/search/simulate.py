@@ -17,7 +17,7 @@ from azjax.core.xla import materialize, one_kernel
 from azjax.search.backward import Phase, backward
 from azjax.search.descend import FirstStep, Leaf, Path, descend
 from azjax.search.dynamics import Dynamics, Evaluation, Root, Step
-from azjax.search.edges import NewEdge
+from azjax.search.edges import NewEdge, NodePriors, Untried
 from azjax.search.expand import attach, expand, new_edge, step_below, step_from_leaves, write_nodes
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree, new_tree
@@ -41,7 +41,8 @@ def search(
 
     def one_step(step: Int32[Array, ""], carry: tuple[Tree, Path]) -> tuple[Tree, Path]:
         evaluator_key = jax.random.fold_in(key, step)
-        return one_kernel(simulate_step)(params, evaluator_key, *carry, selection)
+        size = leaves_per_step * tree.batch * tree.num_slots
+        return one_kernel(simulate_step, size)(params, evaluator_key, *carry, selection)
 
     def simulate_step(
         params: PyTree, key: PRNGKeyArray, tree: Tree, scratch: Path, selection: Selection
@@ -81,20 +82,37 @@ def simulate(
       to move.
     """
     path, leaf = one_kernel(descend)(tree, selection, scratch, first)
-    new, step = one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first)
+    # All reads come before any write: otherwise XLA copies the array that is written.
+    new, step = materialize(one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first))
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
 
-    def add(
-        tree: Tree, selection: Selection, path: Path, leaf: Leaf, new: NewEdge, step: Step, evaluation: Evaluation
-    ) -> tuple[Tree, Int32[Array, "B"], Float32[Array, "B"]]:
-        # A full tree writes to a spare row, to which nothing leads.
-        node = jnp.minimum(tree.num_made, tree.max_nodes)
-        tree, edge, made, value = expand(tree, selection, leaf, new, step, evaluation, node)
-        tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
-        return backward(tree, selection, path, leaf, edge, made, value), edge, value
-
-    tree, edge, value = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation)
+    untried, priors = one_kernel(slots_of, tree.batch * tree.num_slots)(tree, new, evaluation.logits)
+    tree, edge, value = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation, untried, priors)
     return tree, path, edge, value
+
+
+def slots_of(tree: Tree, new: NewEdge, logits: Float32[Array, "K R"]) -> tuple[Untried | None, NodePriors]:
+    """The slots that have no child once the edges `new` have theirs, and the priors of new nodes."""
+    return materialize((tree.edges.untried_without(new), tree.edges.priors(materialize(logits))))
+
+
+def add(
+    tree: Tree,
+    selection: Selection,
+    path: Path,
+    leaf: Leaf,
+    new: NewEdge,
+    step: Step,
+    evaluation: Evaluation,
+    untried: Untried | None,
+    priors: NodePriors,
+) -> tuple[Tree, Int32[Array, "B"], Float32[Array, "B"]]:
+    """The trees with a simulation, the edges to its nodes, and the values of the ends of its paths; R is B."""
+    # A full tree writes to a spare row, to which nothing leads.
+    node = jnp.minimum(tree.num_made, tree.max_nodes)
+    tree, edge, made, value = expand(tree, selection, leaf, new, step, evaluation, untried, priors, node)
+    tree = dataclasses.replace(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
+    return backward(tree, selection, path, leaf, edge, made, value), edge, value
 
 
 class PendingLeaf(NamedTuple):
@@ -155,8 +173,13 @@ def simulate_with_virtual_loss(
     pending = one_kernel(side_by_side)(tree, pending)
     step = one_kernel(step_pending)(params, key, tree, pending)
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
+
+    def priors_of(tree: Tree, logits: Float32[Array, "K R"]) -> NodePriors:
+        return materialize(tree.edges.priors(materialize(logits)))
+
+    priors = one_kernel(priors_of, width * batch * tree.num_slots)(tree, evaluation.logits)
     add = one_kernel(functools.partial(add_pending, width))
-    return add(tree, selection, pending, step, evaluation, begin, has_capacity), scratch
+    return add(tree, selection, pending, step, evaluation, priors, begin, has_capacity), scratch
 
 
 def select_pending_leaf(
@@ -183,13 +206,13 @@ def add_pending(
     pending: PendingLeaf,
     step: Step,
     evaluation: Evaluation,
+    priors: NodePriors,
     begin: Int32[Array, ""],
     has_capacity: Bool[Array, ""],
 ) -> Tree:
     """The trees with the evaluations of `width` pending leaves each, side by side, whose nodes begin at `begin`."""
     num_nodes, batch = tree.num_nodes, tree.batch
     path, leaf, made, slot, edge, prior = pending
-    priors = materialize(tree.edges.priors(materialize(evaluation.logits)))
     value = jnp.where(step.discount != 0, evaluation.value, 0.0)
     child = jnp.abs(read(tree.edges.child, leaf.edge))
     lane = (child - begin) * batch + tree_of(jnp.arange(width * batch, dtype=jnp.int32), batch)
