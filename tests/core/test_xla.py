@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.core import xla
 from azjax.core.xla import materialize, one_kernel
 
 KEY = jax.random.key(0)
@@ -66,7 +67,7 @@ FITTING = {
 def test_a_fitting_function_is_one_kernel_with_the_same_results(name):
     function, operand = FITTING[name]
     kernel = compiled(function, operand)
-    assert ONE_KERNEL in kernel.as_text()
+    assert (ONE_KERNEL in kernel.as_text()) == xla._IS_TRIED
     expected = jax.jit(function)(operand)
     for result, plain in zip(jax.tree.leaves(kernel(operand)), jax.tree.leaves(expected), strict=True):
         assert result.dtype == plain.dtype
@@ -101,7 +102,7 @@ def test_operands_that_are_not_read_do_no_harm():
     def add(read, unread):
         return read["a"] + 1
 
-    assert is_one_kernel(add, {"a": FLOATS, "b": WORDS}, INTEGERS)
+    assert is_one_kernel(add, {"a": FLOATS, "b": WORDS}, INTEGERS) == xla._IS_TRIED
     result = jax.jit(one_kernel(add))({"a": FLOATS, "b": WORDS}, INTEGERS)
     np.testing.assert_array_equal(result, FLOATS + 1)
 
@@ -113,6 +114,13 @@ def test_constant_operands_do_no_harm(shape):
 
     np.testing.assert_array_equal(jax.jit(add)(jnp.ones(shape))[0], np.ones(shape))
     np.testing.assert_array_equal(jax.jit(lambda: add(jnp.ones(shape)))()[0], np.ones(shape))
+
+
+def test_large_functions_and_other_versions_of_jax_get_the_plain_function(monkeypatch):
+    large = jax.jit(one_kernel(lambda x: x + 1, size=1 << 16)).lower(FLOATS)
+    assert ONE_KERNEL not in large.compile().as_text()
+    monkeypatch.setattr(xla, "_IS_TRIED", False)
+    assert not is_one_kernel(lambda x: x + 1, FLOATS)
 
 
 def test_a_function_that_reads_nothing_returns_its_constant():
