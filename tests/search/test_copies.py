@@ -1,4 +1,4 @@
-"""No simulation copies a tree: the cost of a simulation does not grow with the number of nodes."""
+"""No simulation copies an array of its tree, however many nodes it has room for."""
 
 import dataclasses
 import math
