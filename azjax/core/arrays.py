@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Shaped
 
+_LARGEST_UNROLLED_SUM = 128  # rows: without a loop a sum is one operation, but many rows take long to compile
+
 
 def flat_index(node: Int32[Array, "B"], batch: int) -> Int32[Array, "B"]:
     """The flat indices of one node of each tree."""
@@ -114,8 +116,14 @@ def max_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "1 R"]:
 
 def sum_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "R"]:
     """The sum over the first axis, in its order: the same for every R, and part of a larger kernel."""
+    if len(values) <= _LARGEST_UNROLLED_SUM:
+        return functools.reduce(jnp.add, [values[slot] for slot in range(len(values))])
 
-    return functools.reduce(jnp.add, [values[slot] for slot in range(len(values))])
+    def add_row(slot: Int32[Array, ""], total: Float32[Array, "R"]) -> Any:
+        return total + jax.lax.dynamic_index_in_dim(values, slot, keepdims=False)
+
+    total: Array = jax.lax.fori_loop(1, len(values), add_row, values[0])
+    return total
 
 
 def _flip_negative(bits: Int32[Array, "..."]) -> Int32[Array, "..."]:
