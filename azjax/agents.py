@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
-from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, search_player
+from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, policy_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
@@ -17,7 +17,7 @@ from azjax.games.game import AnyGame
 from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
-from azjax.search import Evaluator, evaluators
+from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
 
 LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
@@ -85,6 +85,7 @@ def load_player(
     level: str = "hard",
     solver: bool = False,
     reuse_tree: bool = False,
+    policy: str | None = None,
 ) -> Player:
     """Makes a player.
 
@@ -99,6 +100,7 @@ def load_player(
       level: of a trained agent: `easy` draws from the network's policy, `medium` plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
       reuse_tree: the search keeps the tree below the moves that are played (a trained agent's at level `hard`).
+      policy: of a trained agent at level `hard`: `alphazero`, `gumbel` or `uct`; that of its training if None.
 
     Raises:
       InputError: an unknown spec or level, no game, another game than the agent's, or a search option that the player
@@ -117,7 +119,7 @@ def load_player(
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
-        return _trained(spec, game, num_simulations, level, solver, reuse_tree)
+        return _trained(spec, game, num_simulations, level, solver, reuse_tree, policy)
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
@@ -130,24 +132,28 @@ def load_player(
 
 
 class SearchSpec(NamedTuple):
-    """The arguments of `azjax.search.alphazero_policy` that belong to a player."""
+    """A search that belongs to a player: the policy, what its evaluator reads, and its numbers."""
 
-    evaluator: Evaluator
+    policy: SearchPolicy
     params: PyTree
-    c_puct: float
+    hyper: SearchHyper
 
 
 def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     """A search with the network of a trained agent, or with random rollouts for every other player.
+
+    It is AlphaZero's, which can go on step by step, also for an agent of Gumbel AlphaZero.
 
     Raises:
       InputError, RunError: as `load_player`.
     """
     spec, _ = split_level(spec)
     if not is_trained(spec):
-        return SearchSpec(evaluators.rollout(game), None, 1.25)
+        return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
     agent = _agent(spec)
-    return SearchSpec(evaluators.network(agent.network, agent.game), agent.variables, agent.c_puct)
+    evaluator = evaluators.network(agent.network, agent.game)
+    policy = make_policy("alphazero", agent.game, evaluator, NUM_SIMULATIONS, selection=agent.selection)
+    return SearchSpec(policy, agent.variables, SearchHyper(c_puct=agent.c_puct))
 
 
 def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
@@ -182,21 +188,27 @@ def _is_run(spec: str) -> bool:
 
 
 def _trained(
-    spec: str, game: AnyGame | None, num_simulations: int, level: str, solver: bool, reuse_tree: bool
+    spec: str,
+    game: AnyGame | None,
+    num_simulations: int,
+    level: str,
+    solver: bool,
+    reuse_tree: bool,
+    policy: str | None,
 ) -> Player:
     agent = _agent(spec)
     if game not in (None, agent.game):
         raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
     if level == "hard":
-        return search_player(
-            agent.game,
-            evaluators.network(agent.network, agent.game),
+        kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
+        selection = agent.selection if kind == "alphazero" else "puct"
+        evaluator = evaluators.network(agent.network, agent.game)
+        return policy_player(
+            make_policy(kind, agent.game, evaluator, num_simulations, selection=selection, solver=solver),
             agent.variables,
-            num_simulations=num_simulations,
-            c_puct=agent.c_puct,
-            solver=solver,
+            hyper=SearchHyper(c_puct=agent.c_puct),
             reuse_tree=reuse_tree,
-            name=name_with_options(f"network + {num_simulations} simulations", solver=solver, reuse_tree=reuse_tree),
+            name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
 
@@ -206,7 +218,8 @@ def _agent(spec: str) -> Agent:
         return load_agent(spec)
     folder, step = _split(spec)
     game, config = load_run(folder)
-    return Agent(game, config.make_network(game), load_variables(folder, step)[1], config.hyper.c_puct)
+    variables = load_variables(folder, step)[1]
+    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
 
 
 def _split(spec: str) -> tuple[str, int | None]:

@@ -83,9 +83,10 @@ def test_options_of_a_search_are_refused_for_players_without_one(spec, option):
         load_player(spec, GAME, **{option: True})
 
 
-def test_uct_keeps_no_tree():
-    with pytest.raises(ValueError, match="reuse_tree is for players that search with priors; uct:8 begins each search"):
-        load_player("uct:8", GAME, reuse_tree=True)
+def test_uct_keeps_its_tree_too():
+    starts = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
+    assert start_memory(load_player("uct:8", GAME), starts) is None
+    assert start_memory(load_player("uct:8", GAME, reuse_tree=True), starts).max_nodes == 25
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_spec_may_end_with_a_level_or_simulations(run):
     assert split_level("uct:400") == ("uct:400", "")
     assert load_player(f"{run}:400").name == "network + 400 simulations"
     assert load_player("connect2:medium", num_simulations=3).name == "network"
-    assert load_player(f"{run}@best:7").policy.num_simulations == 7
+    assert load_player(f"{run}@best:7").policy.policy.num_simulations == 7
     assert game_of("connect2:easy") == make("connect2")
     with pytest.raises(ValueError, match="connect2:0x: after the colon comes a number of simulations or easy, medium"):
         load_player("connect2:0x")

@@ -1,7 +1,7 @@
-"""In-place reads and writes of the flat arrays of search trees.
+"""Reads and in-place writes of large flat arrays, and reductions over slots.
 
-Inside a simulation every array of a tree is flat: XLA copies an array that is written in two shapes. The row of node n
-of tree b has the flat index n * B + b. Axis letters: `B` batch, `K` slots, `R` rows that are read or written at once.
+XLA copies an array that is written in two shapes, and so these arrays have one axis. Axis letters: `K` slots, `R`
+numbers or rows that are read or written at once.
 """
 
 import functools
@@ -13,18 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Shaped
 
 _LARGEST_UNROLLED_SUM = 128  # rows: without a loop a sum is one operation, but many rows take long to compile
-
-
-def flat_index(node: Int32[Array, "B"], batch: int) -> Int32[Array, "B"]:
-    """The flat indices of one node of each tree."""
-    return node * batch + jnp.arange(batch, dtype=jnp.int32)
-
-
-def tree_of(index: Int32[Array, "R"], batch: int) -> Int32[Array, "R"]:
-    """The tree of each flat index."""
-    # Unsigned: a signed remainder takes several operations more.
-    tree: Array = index.astype(jnp.uint32) % jnp.uint32(batch)
-    return tree.astype(jnp.int32)
 
 
 def read(flat: Shaped[Array, "size"], index: Int32[Array, "..."], width: int | None = None) -> Shaped[Array, "..."]:

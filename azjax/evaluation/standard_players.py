@@ -3,7 +3,6 @@
 Axis letters: `B` batch, `A` actions.
 """
 
-import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -13,13 +12,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.pytree import replace_fields
 from azjax.evaluation.players import MoveChoice, Player
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.evaluation.solver import solve
 from azjax.games.game import AnyGame, State
 from azjax.networks import Network, Variables
-from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy, evaluators, search_within, uct_policy
-from azjax.search.reuse import by_game, by_node, empty_tree, follow
+from azjax.search import (
+    AlphaZero,
+    Evaluator,
+    SearchHyper,
+    SearchPolicy,
+    SearchResult,
+    Tree,
+    Uct,
+    evaluators,
+    search_within,
+)
+from azjax.search.reuse import by_game, by_node, follow
 
 _CHUNK = 16  # simulations between two looks at the clock
 _MAX_NODES = 1 << 14  # of a search for a time
@@ -107,6 +117,28 @@ class _Network:
         return MoveChoice(probabilities, output.value, policy)
 
 
+def policy_player(
+    policy: SearchPolicy,
+    params: PyTree = None,
+    *,
+    hyper: SearchHyper | None = None,
+    reuse_tree: bool = False,
+    name: str | None = None,
+) -> Player:
+    """Plays the moves of a search, without exploration.
+
+    Args:
+      policy: the search.
+      params: of its evaluator.
+      hyper: its numbers, as Python numbers; the defaults if None.
+      reuse_tree: keep the tree below the moves that are played, in whole games (`RememberingPolicy`).
+      name: `search:SIMULATIONS` by default.
+    """
+    kind = _ReusingSearch if reuse_tree else _Search
+    name = f"search:{policy.num_simulations}" if name is None else name
+    return Player(name, kind(policy, SearchHyper() if hyper is None else hyper), params)
+
+
 def search_player(
     game: AnyGame,
     evaluator: Evaluator,
@@ -119,7 +151,7 @@ def search_player(
     leaves_per_step: int = 1,
     name: str | None = None,
 ) -> Player:
-    """Searches as AlphaZero does and plays the most visited move, without noise.
+    """`policy_player` of `AlphaZero`, which plays the most visited move.
 
     Args:
       game: the game.
@@ -128,92 +160,69 @@ def search_player(
       num_simulations: of each search, at least 1; new ones where the tree is reused.
       c_puct: weight of exploration.
       solver: prove wins, losses and draws in the search.
-      reuse_tree: keep the tree below the moves that are played, in whole games (`RememberingPolicy`).
-      leaves_per_step: see `azjax.search.alphazero_policy`.
+      reuse_tree: see `policy_player`.
+      leaves_per_step: see `azjax.search.SearchPolicy`.
       name: `search:SIMULATIONS` by default.
     """
-    kind = _ReusingSearch if reuse_tree else _AlphaZero
-    policy = kind(game, num_simulations, solver, evaluator, c_puct, leaves_per_step)
-    return Player(f"search:{num_simulations}" if name is None else name, policy, params)
+    policy = AlphaZero(game, evaluator, num_simulations, leaves_per_step, solver)
+    return policy_player(policy, params, hyper=SearchHyper(c_puct=c_puct), reuse_tree=reuse_tree, name=name)
 
 
-def uct_player(game: AnyGame, *, num_simulations: int, solver: bool = False, name: str | None = None) -> Player:
-    """Searches with random rollouts, without priors, and plays the move of the highest mean return.
+def uct_player(
+    game: AnyGame, *, num_simulations: int, solver: bool = False, reuse_tree: bool = False, name: str | None = None
+) -> Player:
+    """`policy_player` of `Uct` with random rollouts, which plays the move of the highest mean return.
 
     Args:
       game: the game.
       num_simulations: of each search, at least 1.
       solver: prove wins, losses and draws in the search.
+      reuse_tree: see `policy_player`.
       name: `uct:SIMULATIONS` by default.
     """
-    return Player(f"uct:{num_simulations}" if name is None else name, _Uct(game, num_simulations, solver))
+    policy = Uct(game, evaluators.rollout(game), num_simulations, solver=solver)
+    return policy_player(policy, reuse_tree=reuse_tree, name=f"uct:{num_simulations}" if name is None else name)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Search(abc.ABC):
+class _Search:
     """A search, whose action is played."""
 
-    game: AnyGame
-    num_simulations: int
-    solver: bool
-
-    @abc.abstractmethod
-    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Any = None) -> SearchResult:
-        """See `SearchingPolicy`."""
+    policy: SearchPolicy
+    hyper: SearchHyper
 
     def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> MoveChoice:
         return self._choice(states, self.search(params, key, states))
 
+    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree | None = None) -> SearchResult:
+        """See `SearchingPolicy`."""
+        tree = None if memory is None else by_node(memory)
+        result: SearchResult = self.policy(params, key, states, hyper=self.hyper, tree=tree)
+        return result
+
+    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
+        """See `TimedPolicy`."""
+        policy = dataclasses.replace(self.policy, num_simulations=_CHUNK * self.policy.leaves_per_step)
+        return search_within(policy, params, key, states, hyper=self.hyper, seconds=seconds, max_nodes=_MAX_NODES)
+
     def _choice(self, states: State, result: SearchResult) -> MoveChoice:
-        played = jax.nn.one_hot(result.action, self.game.num_actions)
+        played = jax.nn.one_hot(result.action, self.policy.game.num_actions)
         return MoveChoice(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Uct(_Search):
-    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: None = None) -> SearchResult:
-        del memory
-        options: dict[str, Any] = {"num_simulations": self.num_simulations, "solver": self.solver}
-        result: SearchResult = uct_policy(params, key, states, game=self.game, **options)
-        return result
-
-
-@dataclasses.dataclass(frozen=True)
-class _AlphaZero(_Search):
-    evaluator: Evaluator
-    c_puct: float
-    leaves_per_step: int
-
-    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree | None = None) -> SearchResult:
-        tree = None if memory is None else by_node(memory)
-        options = self._options() | {"num_simulations": self.num_simulations, "tree": tree}
-        result: SearchResult = alphazero_policy(params, key, states, **options)
-        return result
-
-    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
-        chunk = _CHUNK * self.leaves_per_step
-        return search_within(params, key, states, seconds=seconds, chunk=chunk, max_nodes=_MAX_NODES, **self._options())
-
-    def _options(self) -> dict[str, Any]:
-        names = ("game", "evaluator", "c_puct", "solver", "leaves_per_step")
-        return {name: getattr(self, name) for name in names}
-
-
-@dataclasses.dataclass(frozen=True)
-class _ReusingSearch(_AlphaZero):
+class _ReusingSearch(_Search):
     """A search whose memory is the tree below the moves that were played."""
 
     def start(self, params: PyTree, states: State) -> Tree:
-        options: dict[str, Any] = {"leaves_per_step": self.leaves_per_step, "solver": self.solver}
-        simulations = self.num_simulations
-        return by_game(empty_tree(self.game, self.evaluator, params, states, num_simulations=simulations, **options))
+        return by_game(self.policy.empty_tree(params, states, self.hyper))
 
     def think(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree) -> tuple[MoveChoice, Tree]:
         result = self.search(params, key, states, memory)
-        return self._choice(states, result), by_game(dataclasses.replace(result.tree, histories=None))
+        return self._choice(states, result), by_game(replace_fields(result.tree, histories=None))
 
     def observe(self, memory: Tree, action: Int32[Array, "B"]) -> Tree:
-        return by_game(follow(by_node(memory), action, self.num_simulations))
+        return by_game(follow(by_node(memory), action, self.policy.num_simulations))
 
 
 def with_simulations(player: Player, num_simulations: int) -> Player:
@@ -226,8 +235,8 @@ def with_simulations(player: Player, num_simulations: int) -> Player:
         raise InputError(f"{player.name} does not search")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
-    policy = dataclasses.replace(player.policy, num_simulations=num_simulations)
-    return dataclasses.replace(player, policy=policy)
+    policy = dataclasses.replace(player.policy.policy, num_simulations=num_simulations)
+    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
 
 
 def is_player_name(name: str) -> bool:
@@ -271,13 +280,11 @@ def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: 
             raise InputError(f"solver and reuse_tree are for players that search; {name} does not")
         return random_player(game) if name == "random" else optimal_player(solve(game))
     kind = name.partition(":")[0]
-    if kind == "uct" and reuse_tree:
-        raise InputError(f"reuse_tree is for players that search with priors; {name} begins each search anew")
-    options: dict[str, Any] = {"num_simulations": num_simulations, "solver": solver}
+    options: dict[str, Any] = {"num_simulations": num_simulations, "solver": solver, "reuse_tree": reuse_tree}
     options["name"] = name_with_options(name, solver=solver, reuse_tree=reuse_tree)
     if kind == "uct":
         return uct_player(game, **options)
-    return search_player(game, _EVALUATORS[kind](game), reuse_tree=reuse_tree, **options)
+    return search_player(game, _EVALUATORS[kind](game), **options)
 
 
 def name_with_options(name: str, *, solver: bool, reuse_tree: bool) -> str:

@@ -31,12 +31,16 @@ class Agent:
       network: without its variables.
       variables: of the network, float32.
       c_puct: weight of exploration in its searches.
+      policy: its search, `alphazero` or `gumbel`.
+      selection: its rule of selection; see `azjax.search.rules`.
     """
 
     game: AnyGame
     network: Network
     variables: Variables
     c_puct: float
+    policy: str = "alphazero"
+    selection: str = "puct"
 
 
 def packaged() -> list[str]:

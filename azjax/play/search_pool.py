@@ -16,13 +16,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray, PyTree, Shaped
+from jaxtyping import Array, Float32, Int, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.games.game import AnyGame, State
+from azjax.core.pytree import replace_fields
+from azjax.games.game import State
 from azjax.render.tree_nodes import NodeSummary, node_summaries
-from azjax.search import Evaluator, SearchResult, Tree, alphazero_policy
-from azjax.search.reuse import by_game, by_node, compact
+from azjax.search import SearchHyper, SearchPolicy, SearchResult, Tree
+from azjax.search.reuse import compact, select_rows
 
 CAPACITY = 8  # searches at the same time
 MAX_SIMULATIONS = 4096  # of one search
@@ -79,38 +80,29 @@ class SearchPool:
     """Searches up to `CAPACITY` positions of a game at once; further requests wait.
 
     Args:
-      game: the game.
-      evaluator: see `azjax.search.evaluators`.
-      params: parameters of the evaluator.
-      c_puct: weight of exploration.
+      policy: the search, with a solver in any case.
+      params: of its evaluator.
+      hyper: its numbers.
       max_simulations: upper limit of one search.
     """
 
     def __init__(
         self,
-        game: AnyGame,
-        evaluator: Evaluator,
+        policy: SearchPolicy,
         params: PyTree = None,
+        hyper: SearchHyper | None = None,
         *,
-        c_puct: float = 1.25,
         max_simulations: int = MAX_SIMULATIONS,
     ) -> None:
-        self.game, self.max_simulations = game, max_simulations
+        self.game, self.max_simulations = policy.game, max_simulations
         self._params = params
-        policy = functools.partial(
-            alphazero_policy,
-            game=game,
-            evaluator=evaluator,
-            num_simulations=_CHUNK,
-            c_puct=c_puct,
-            solver=True,
-            # After `compact` there is capacity for the rest of every search.
-            max_nodes=2 * (max_simulations + _CHUNK),
-        )
-        self._start = jax.jit(policy)
+        # After `compact` there is capacity for the rest of every search.
+        capacity = 2 * (max_simulations + _CHUNK)
+        policy = dataclasses.replace(policy, num_simulations=_CHUNK, solver=True, max_nodes=capacity)
+        self._start = functools.partial(policy, hyper=hyper)
 
         def continue_search(params: PyTree, key: PRNGKeyArray, states: State, tree: Tree) -> SearchResult:
-            result: SearchResult = policy(params, key, states, tree=tree)
+            result: SearchResult = policy(params, key, states, hyper=hyper, tree=tree)
             return result
 
         # Donated: trees are large, and an earlier one is never read again.
@@ -119,7 +111,7 @@ class SearchPool:
         self._waiting: list[SearchRequest] = []
         self._is_closed = False
         self._trees: dict[int, Tree] = {}  # by the number of rows: 1 and `CAPACITY`
-        self._idle: State = jax.tree.map(np.asarray, game.init(jax.random.key(0)))
+        self._idle: State = jax.tree.map(np.asarray, policy.game.init(jax.random.key(0)))
         self._compiler = threading.Thread(target=self._compile, args=(CAPACITY,), name="compiler", daemon=True)
         self._thread = threading.Thread(target=self._work, name="search pool", daemon=True)
 
@@ -246,24 +238,15 @@ class SearchPool:
 
 def _without_histories(tree: Tree) -> Tree:
     """The trees without the histories of their roots: the next states bring theirs."""
-    return dataclasses.replace(tree, histories=None)
+    return replace_fields(tree, histories=None)
 
 
-@jax.jit
-def _clear_rows(tree: Tree, rows: Bool[Array, "B"]) -> Tree:
-    """The trees, empty in the given rows. An empty tree is zero everywhere, see `azjax.search.reuse.empty_tree`."""
-
-    def clear(leaf: Shaped[Array, "B ..."]) -> Shaped[Array, "B ..."]:
-        return jnp.where(rows.reshape(-1, *[1] * (leaf.ndim - 1)), jnp.zeros_like(leaf), leaf)
-
-    return by_node(jax.tree.map(clear, by_game(tree)))
+_clear_rows = jax.jit(Tree.without_nodes)
 
 
 @jax.jit
 def _move_row(tree: Tree, row: Int[Array, ""], other: Tree) -> Tree:
     """As many trees as `other` has: the first is that of a row of `tree`, the others are empty."""
-
-    def move(source: Shaped[Array, "B ..."], into: Shaped[Array, "R ..."]) -> Shaped[Array, "R ..."]:
-        return jnp.zeros_like(into).at[0].set(source[row])
-
-    return by_node(jax.tree.map(move, by_game(tree), by_game(other)))
+    rows = jnp.arange(other.batch)
+    moved = select_rows(tree, jnp.broadcast_to(row, other.batch))
+    return moved.without_nodes(rows > 0)

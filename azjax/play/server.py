@@ -79,7 +79,7 @@ def serve(
             raise FileError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
         with console.status("compiling the search"):
             limit = max(MAX_SIMULATIONS, num_simulations)
-            pool = SearchPool(game, spec.evaluator, spec.params, c_puct=spec.c_puct, max_simulations=limit)
+            pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
             pool.start()
             session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations)
             _warm_up(session)

@@ -19,7 +19,8 @@ from azjax.render.picture import has_picture, svg
 from azjax.render.tree_nodes import NodeSummary, move_text, node_summaries
 from azjax.render.tree_picture import to_svg
 from azjax.render.tree_text import proof, signed
-from azjax.search.tree import ROOT, SearchResult
+from azjax.search.result import SearchResult
+from azjax.search.tree import ROOT
 
 _MAX_BOARDS = 6  # of a batch
 _MAX_MOVES, _MAX_NODES = 8, 7  # of a search

@@ -16,7 +16,8 @@ import numpy as np
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text
-from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS, Tree
+from azjax.search.rules.ucb1 import DECIDED
+from azjax.search.tree import ROOT, Nodes, Tree
 
 
 class NodeSummary(NamedTuple):
@@ -67,32 +68,36 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
     if not 0 <= row < tree.batch:
         raise InputError(f"row must be in 0..{tree.batch - 1}, got {row}")
     count = tree.num_nodes if max_nodes is None else min(max_nodes, tree.num_nodes)
-    of_all, of_kept = jax.device_get(_fetch(tree, row, count))
-    (sums, links, reward_and_discount), (kept, states, prior, actions, decided, bounds) = of_all, of_kept
-    index = {number: at for at, number in enumerate(kept.tolist()) if sums[number, VISITS] > 0 or number == ROOT}
+    of_all, (kept, states, actions, bounds) = jax.device_get(_fetch(tree, row, count))
+    numbers: Nodes = of_all
+    made = numbers.visits > 0
+    index = {number: at for at, number in enumerate(kept.tolist()) if made[number] or number == ROOT}
     below: dict[int, list[int]] = {}
-    for number in np.flatnonzero(sums[:, VISITS] > 0).tolist():
+    for number in np.flatnonzero(made).tolist():
         if number != ROOT:
-            below.setdefault(int(links[number, PARENT]), []).append(number)
+            below.setdefault(int(numbers.parent[number]), []).append(number)
 
     def summarize(number: int, depth: int) -> NodeSummary:
         state: State = jax.tree.map(lambda leaf: leaf[index[number]], states)
-        slot, parent = int(links[number, SLOT]), int(links[number, PARENT])
-        reward, discount = (0.0, 1.0) if number == ROOT else reward_and_discount[number].tolist()
-        visits, returns = int(sums[number, VISITS]), float(sums[number, RETURNS])
-        children = sorted(below.get(number, []), key=lambda child: (-sums[child, VISITS], links[child, SLOT]))
+        slot, parent = int(numbers.slot[number]), int(numbers.parent[number])
+        reward, discount = (
+            (float(numbers.reward[number]), float(numbers.discount[number])) if number != ROOT else (0.0, 1.0)
+        )
+        visits, returns = int(numbers.visits[number]), float(numbers.returns[number])
+        children = sorted(below.get(number, []), key=lambda child: (-numbers.visits[child], numbers.slot[child]))
         proven = None
         if bounds is not None:
             low, high = sorted(reward + discount * bound + 0.0 for bound in bounds[index[number]].tolist())
             proven = (low, high)
-        visits_below = sum(int(sums[child, VISITS]) for child in children)
-        returns_below = reward * visits_below + discount * sum(float(sums[child, RETURNS]) for child in children)
+        visits_below = sum(int(numbers.visits[child]) for child in children)
+        returns_below = reward * visits_below + discount * sum(float(numbers.returns[child]) for child in children)
         ended_here = visits - visits_below
         has_evaluation = ended_here > 0 and not (children and proven and proven[0] == proven[1])
         wins = None
-        if decided is not None:
+        if DECIDED in numbers.sums:
             mover = states.current_player[index[ROOT if number == ROOT else parent]]
-            won, lost = (round((float(decided[index[number]]) + side * returns) / 2) for side in (1, -1))
+            decided = float(numbers.sums[DECIDED][number])
+            won, lost = (round((decided + side * returns) / 2) for side in (1, -1))
             wins = (won, lost) if mover == 0 else (lost, won)
         return NodeSummary(
             number=number,
@@ -100,7 +105,7 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
             depth=depth,
             action=None if number == ROOT else slot if actions is None else int(actions[index[parent], slot]),
             visits=visits,
-            prior=1.0 if number == ROOT else float(prior[index[number]]),
+            prior=1.0 if number == ROOT else float(numbers.prior[number]),
             value=returns / max(visits, 1),
             evaluation=(returns - returns_below) / ended_here if has_evaluation else None,
             wins=wins,
@@ -118,13 +123,13 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
 
 
 @functools.partial(jax.jit, static_argnames="count")
-def _fetch(tree: Tree, row: int | jax.Array, count: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The small arrays of all nodes of one tree, and the others of its `count` most visited nodes."""
-    sums, links, facts = (each[:, row] for each in (tree.sums, tree.links, tree.facts))
-    kept = jnp.sort(jnp.argsort(-sums[:, VISITS])[:count])  # a stable sort: parents are older than their children
-    rows = (None if each is None else each[kept, row] for each in (tree.actions, tree.decided, tree.bounds))
-    states = tree.packing.unpack(tree.positions[kept, row])
-    return (sums, links, facts[:, jnp.array([REWARD, DISCOUNT])]), (kept, states, facts[kept, PRIOR], *rows)
+def _fetch(tree: Tree, row: int | jax.Array, count: int) -> tuple[Nodes, tuple[Any, ...]]:
+    """The numbers of all nodes of one tree, and the larger arrays of its `count` most visited nodes."""
+    numbers: Nodes = jax.tree.map(lambda column: column[:, row], tree.nodes)
+    kept = jnp.sort(jnp.argsort(-numbers.visits)[:count])  # a stable sort: parents are older than their children
+    grids = tree.grids()
+    rows = (None if each is None else each[kept, row] for each in (grids.actions, grids.bounds))
+    return numbers, (kept, tree.packing.unpack(grids.positions[kept, row]), *rows)
 
 
 @overload

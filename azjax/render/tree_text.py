@@ -14,6 +14,7 @@ from azjax.render.tree_nodes import (
     node_summaries,
     preorder,
 )
+from azjax.search.rules.ucb1 import DECIDED
 from azjax.search.tree import Tree
 
 ORDERS = {
@@ -67,7 +68,11 @@ def to_text(
     text_game = game if isinstance(game, TextGame) else None
     players = ("player 0", "player 1") if game is None else player_names(game)
     header = ["node", "parent", "move", "visits"]
-    header += ["prior", "value"] if tree.decided is None else [*(f"wins of {name}" for name in players), "value", "UCB"]
+    header += (
+        ["prior", "value"]
+        if DECIDED not in tree.sum_names
+        else [*(f"wins of {name}" for name in players), "value", "UCB"]
+    )
     header += ["proven"] if tree.bounds is not None else []
     header += ["evaluation"] if trace else []
     header += ["position"] if text_game else []

@@ -11,7 +11,6 @@ from azjax.core.errors import SettingsError
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.search import evaluators
-from azjax.search.reuse import empty_tree
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
 
@@ -85,7 +84,7 @@ def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: i
 
     def trees(variables: Variables) -> PyTree:
         states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))
-        return empty_tree(game, evaluator, variables, states, num_simulations=config.num_simulations)
+        return config.make_policy(game, evaluator).empty_tree(variables, states)
 
     replay, games = _num_bytes(state.replay), _num_bytes(state.games)
     return MemoryNeed(

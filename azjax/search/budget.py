@@ -1,63 +1,65 @@
 """A search with a budget: a host loop around jitted chunks of simulations. Axis letters: see `tree.py`."""
 
+import dataclasses
 import time
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
-from azjax.games.game import AnyGame, State
+from azjax.games.game import State
+from azjax.search.alphazero import AlphaZero
 from azjax.search.draws import Keys
-from azjax.search.dynamics import Evaluator
-from azjax.search.policies import alphazero_policy
-from azjax.search.tree import SearchResult
+from azjax.search.hyper import SearchHyper
+from azjax.search.policy import SearchPolicy
+from azjax.search.result import SearchResult
 
 
 def search_within(
+    policy: SearchPolicy,
     params: PyTree,
     key: Keys,
     states: State,
     *,
-    game: AnyGame,
-    evaluator: Evaluator,
+    hyper: SearchHyper | None = None,
     seconds: float | None = None,
     num_simulations: int | None = None,
-    chunk: int = 100,
     max_nodes: int = 100_000,
     stop_early: bool = True,
-    **options: Any,
 ) -> SearchResult:
-    """`alphazero_policy` until the budget is used up, or the most visited actions cannot change any more.
+    """Searches until the budget is used up, or more simulations cannot change the action.
 
     Args:
+      policy: its `num_simulations` are those between two looks at the clock. It does not explore: noise would be drawn
+        anew at each look.
       params: what the evaluator reads.
-      key: consumed by the evaluator and the choice of action.
+      key: consumed by the evaluator and the rule of selection.
       states: the roots, every leaf [B, ...].
-      game: the rules.
-      evaluator: see `alphazero_policy`.
-      seconds: no chunk begins after so many; the compilation and first run of a chunk is not counted.
-      num_simulations: a multiple of `chunk`; given with `seconds` too, the first budget used up ends the search.
-      chunk: simulations between two looks at the clock.
+      hyper: the numbers of the search.
+      seconds: no chunk of simulations begins after so many; the compilation and first run of a chunk is not counted.
+      num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
+        search.
       max_nodes: capacity of each tree; a full one goes on without making nodes.
-      stop_early: end when every root is proven or the lead of its most visited action exceeds the simulations left; if
-        only time is given, these are estimated from the rate so far.
-      **options: others of `alphazero_policy`, such as `c_puct` and `solver`; no noise, which each chunk would redraw.
+      stop_early: end when every root is proven or, in AlphaZero's search, the lead of its most visited action exceeds
+        the simulations left; if only time is given, these are estimated from the rate so far.
 
     Raises:
-      InputError: no budget, one that is not positive, or a number of simulations that is no multiple of `chunk`.
+      InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's.
     """
+    chunk = policy.num_simulations
     if seconds is None and num_simulations is None:
         raise InputError("a search needs a budget: seconds, num_simulations or both")
     if seconds is not None and not seconds > 0:
         raise InputError(f"seconds must be above 0, got {seconds}")
-    if chunk < 1 or (num_simulations is not None and (num_simulations < 1 or num_simulations % chunk)):
-        raise InputError(f"num_simulations must be a multiple of chunk = {chunk}, at least once, got {num_simulations}")
+    if num_simulations is not None and (num_simulations < 1 or num_simulations % chunk):
+        raise InputError(
+            f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations}"
+        )
     if num_simulations is not None:
         max_nodes = min(max_nodes, num_simulations + 1)
-    options = {**options, "game": game, "evaluator": evaluator, "num_simulations": chunk, "max_nodes": max_nodes}
-    result: SearchResult = alphazero_policy(params, key, states, **options)
+    policy = dataclasses.replace(policy, max_nodes=max_nodes)
+    result: SearchResult = policy(params, key, states, hyper=hyper)
     result.value.block_until_ready()
     began, done = time.perf_counter(), chunk
     while True:
@@ -66,10 +68,11 @@ def search_within(
         if seconds is not None:
             rate = (done - chunk) / passed if done > chunk else np.inf
             left = 0 if passed >= seconds else min(left, rate * (seconds - passed))
-        if left <= 0 or (stop_early and _is_settled(result, left)):
+        lead = left if isinstance(policy, AlphaZero) else np.inf
+        if left <= 0 or (stop_early and _is_settled(result, lead)):
             return result
         key = jax.random.fold_in(key, done)
-        result = alphazero_policy(params, key, states, tree=result.tree, **options)
+        result = policy(params, key, states, hyper=hyper, tree=result.tree)
         result.value.block_until_ready()
         done += chunk
 

@@ -22,11 +22,20 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 def keys_of_states(key: Keys, batch: int, num: int) -> Key[Array, "{num} B"]:
     """`num` keys for each state, split from its own key, or from its share of the one `key`."""
-    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        key = jax.random.wrap_key_data(key)
+    key = _typed(key)
     own = jax.random.split(key, batch) if key.ndim == 0 else key
     chex.assert_shape(own, (batch,))
     return jax.vmap(lambda key: jax.random.split(key, num), out_axes=1)(own)
+
+
+def first_key(key: Keys) -> Key[Array, ""]:
+    """The one key, or that of the first state."""
+    key = _typed(key)
+    return key if key.ndim == 0 else key[0]
+
+
+def _typed(key: Keys) -> Key[Array, "..."]:
+    return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
 
 
 def add_dirichlet_noise(

@@ -14,7 +14,7 @@ from azjax.core.xla import one_kernel
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import RepetitionGame, earlier_positions, without_history
 from azjax.games.repetition import History
-from azjax.search.edges import legal_logits, legal_softmax
+from azjax.search.priors import legal_logits, legal_softmax
 
 
 @runtime_checkable

@@ -1,266 +1,331 @@
-"""The edges from nodes to their children: the protocol of the two stores, and what they share.
+"""The edges from nodes to their children, in one of two stores: `dense.py` and `blocked.py`.
 
-An edge is its flat index in `child`. Axis letters: see `tree.py`; `R` nodes, or leaves of simulations.
+Both stores mean the same, ties included; which one is used changes speed and nothing else. An edge exists once it has a
+child. Edges lie in blocks of L lanes, and an edge is its flat index in `child`. Axis letters: see `tree.py`; `R` nodes,
+of which node r is in tree r modulo B.
 """
 
-import dataclasses
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped
+import numpy as np
+from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, Shaped
 
-from azjax.core.arrays import max_over_slots, read, sum_over_slots
+from azjax.core.arrays import put, read, write_rows
+from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
 from azjax.core.xla import materialize
-from azjax.search.selection import Features, Fold, Selection
+from azjax.search.priors import Untried, untried_of
+from azjax.search.selection import EdgeTerms, Fold, NodeStatistics, Selection
 
-Node: TypeAlias = Int32[Array, ""]
-"""The number of the node that a simulation makes."""
+_C = TypeVar("_C")
+_S = TypeVar("_S", bound="EdgeStore")
 
 Index: TypeAlias = Int32[Array, "R"]
 """Flat indices of R nodes or edges."""
 
-FlatPrior: TypeAlias = Float32[Array, "NBK"]
-"""See `Tree.prior`."""
-
 NO_CHILD = 0
-"""In `child`: no edge leads to the root, so its number is free."""
+"""For `child`: no edge leads to the root, so its number is free."""
 
 
-@runtime_checkable
-class NewEdge(Protocol):
-    """An edge that is about to get its child, of R nodes."""
+class NewEdge(NamedTuple):
+    """An edge that is about to get its child, of each of R nodes.
 
-    @property
-    def slot(self) -> Index: ...
-    @property
-    def prior(self) -> Float32[Array, "R"]: ...
-
-
-class Untried(NamedTuple):
-    """The slots of R nodes that have no child.
-
-    slot: the one of the highest prior, the lowest such slot on ties.
-    prior: its prior, -1 where every slot has a child.
-    mass: the sum of their priors; None where the rule of selection does not fold over edges.
+    others: the priors of the node's other slots without a child, -1 elsewhere.
+    edge: where it will be.
+    place: what the store must know to put it there.
     """
 
-    slot: Int32[Array, "R"]
+    slot: Index
     prior: Float32[Array, "R"]
-    mass: Float32[Array, "R"] | None
+    others: Float32[Array, "K R"]
+    edge: Index
+    place: PyTree
 
 
-class NodePriors(NamedTuple):
-    """The priors of R new nodes, -1 in holes; `untried`: see `BlockedEdges`, None in `DenseEdges`."""
+@pytree_dataclass
+class EdgeStore(abc.ABC):
+    """The edges of B trees of N nodes.
 
-    prior: Float32[Array, "R K"]
-    untried: Untried | None
-
-
-_E = TypeVar("_E", bound=NewEdge)
-_S = TypeVar("_S", bound="Edges[Any]")
-
-
-@runtime_checkable
-class Edges(Protocol[_E]):
-    """The edges of B trees of N nodes, flat inside a simulation (see `azjax/core/arrays.py`).
-
-    child: int32; the node that the edge leads to, negative where that node is never expanded, or `NO_CHILD`.
-    features: what the rule of selection stores of the edge; the first is -inf where there is no edge.
-    upper: float32; what the return of the edge is proven not to exceed, -1 where there is no edge; None without a
-      solver.
+    child: the node that the edge leads to, negative where that node is never expanded; without meaning where there is
+      no edge.
+    terms: `EdgeTerms` of the rule of selection; `q` is -inf where there is no edge.
+    upper: what the return of the edge is proven not to exceed, -1 where there is no edge; None without a solver.
+    untried: the slots without a child, of each node.
+    batch, lanes: B and L.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    child: Int32[Array, "MBL"]
+    terms: Any
+    upper: Float32[Array, "MBL"] | None
+    untried: Untried
+    batch: int = static_field()
+    lanes: int = static_field()
 
-    @property
-    def child(self) -> Int32[Array, "..."]: ...
-    @property
-    def features(self) -> Features: ...
-    @property
-    def upper(self) -> Float32[Array, "..."] | None: ...
-
-    def best(
-        self, selection: Selection, terms: PyTree, index: Index, num_slots: int, batch: int
-    ) -> tuple[Index, Index]:
-        """The best edge of the nodes at `index`, and its child or `NO_CHILD`.
-
-        `BlockedEdges` return any edge of the node where the best one is yet to be made.
-        """
-        ...
-
-    def fold(self, selection: Selection, index: Index, num_slots: int, batch: int) -> Fold:
-        """Over the edges of the nodes at `index`."""
-        ...
-
-    def new_edge(
-        self,
-        prior: FlatPrior,
-        index: Int32[Array, "B"],
-        edge: Int32[Array, "B"],
-        num_slots: int,
-        slot: Int32[Array, "B"] | None,
-    ) -> _E:
-        """The edge that `best` selected at the nodes at `index`, or the edge of `slot` where that is not negative."""
-        ...
-
-    def untried_without(self, new: _E) -> Untried | None:
-        """The slots that have no child once the edges `new` have theirs."""
-        ...
-
-    def priors(self, logits: Float32[Array, "K R"]) -> NodePriors:
-        """The priors of new nodes, from their `legal_logits`."""
-        ...
-
-    def attach(
-        self: _S, prior: FlatPrior, new: _E, untried: Untried | None, index: Int32[Array, "B"], child: Int32[Array, "B"]
-    ) -> tuple[_S, FlatPrior, Int32[Array, "B"]]:
-        """Makes the edges `new` of the nodes at `index` lead to `child`; nothing where `index` is out of range.
-
-        Returns:
-          the edges; `prior`; the flat indices of the new edges.
-        """
-        ...
-
-    def write_nodes(
-        self: _S, selection: Selection, prior: FlatPrior, priors: NodePriors, node: Node, count: int
-    ) -> tuple[_S, FlatPrior]:
-        """The edges and `prior` with those of `count` new nodes, from number `node` on, in all trees."""
-        ...
-
-    def upper_of(self, upper: Float32[Array, "MBL"], index: Index, num_slots: int, batch: int) -> Float32[Array, "R"]:
-        """What no edge of the nodes at `index` exceeds, from `upper` of the edges."""
-        ...
-
-    def with_root_prior(
-        self: _S,
+    @classmethod
+    def fields_for(
+        cls,
         selection: Selection,
         prior: Float32[Array, "B K"],
-        visits: Int32[Array, "B K"],
-        q: Float32[Array, "B K"],
-        slot: Int32[Array, "N B"],
-        sums: Float32[Array, "N B 2"],
-    ) -> tuple[_S, Float32[Array, "B K"]]:
-        """The edges, not flat, with `prior` at the roots, whose slots have `visits` and mean returns `q`.
+        shape: tuple[int, ...],
+        num_nodes: int,
+        solver: bool,
+    ) -> dict[str, Any]:
+        """The fields above for trees that hold their roots alone, with blocks of the `shape` [M, B, L]."""
+        untried = untried_of(prior.T, with_mass=folds(selection, len(prior)))
+        terms: Any = jax.eval_shape(selection.init, jax.ShapeDtypeStruct((len(prior),), jnp.float32))
+        size = math.prod(shape)
+        return {
+            "child": jax.lax.empty((size,), jnp.int32),
+            "terms": jax.tree.map(lambda _: jax.lax.empty((size,), jnp.float32), terms)._replace(
+                q=jnp.full(size, -jnp.inf, jnp.float32)
+            ),
+            "upper": jnp.full(size, -1, jnp.float32) if solver else None,
+            "untried": jax.tree.map(lambda row: allocate(num_nodes, row), untried),
+            "batch": shape[1],
+            "lanes": shape[2],
+        }
 
-        Args:
-          slot: of the parent, through which each node is reached.
-          sums: see `Tree.sums`.
+    @abc.abstractmethod
+    def over_blocks(self, index: Index, function: Callable[[_C, Index, Bool[Array, "R"]], _C], start: _C) -> _C:
+        """`function(carry, begin, exists)` over the blocks of the nodes at `index`.
 
-        Returns:
-          the edges, and the roots' row of `Tree.prior`.
+        `begin` are the first edges of one block of each node, where it `exists`.
         """
-        ...
 
+    @abc.abstractmethod
+    def slot_of(self, edge: Int32[Array, "..."]) -> Int32[Array, "..."]:
+        """The slots of edges, where these exist."""
+
+    @property
+    @abc.abstractmethod
+    def in_slot_order(self) -> bool:
+        """Whether blocks and their lanes are in the order of the slots."""
+
+    @abc.abstractmethod
+    def place(self, index: Index, slot: Index) -> tuple[Index, PyTree]:
+        """Where an edge of `slot` of the nodes at `index` will be, and what `occupy` must know."""
+
+    @abc.abstractmethod
+    def occupy(self: _S, place: PyTree, index: Index, slot: Index, made: Bool[Array, "R"]) -> _S:
+        """The store in which the edges of `slot` have their places where `made` holds."""
+
+    @abc.abstractmethod
     def renumber(self: _S, source: Int32[Array, "N B"], number: Int32[Array, "N B"], made: Bool[Array, "N B"]) -> _S:
-        """The edges, not flat, of nodes with other numbers.
+        """The edges of nodes with other numbers, in `grids` as the store.
 
         Args:
           source: the old number of each new node.
           number: the new number of each old node, -1 where it is dropped.
           made: the new nodes that there are.
         """
-        ...
+
+    @abc.abstractmethod
+    def grow(self: _S, more: int) -> _S:
+        """The store with `more` nodes in every tree, in `grids` as it is itself."""
+
+    def grids(self: _S) -> _S:
+        """The store with arrays [M, B, L] and [N, B] in place of flat ones."""
+
+        def by_lane(flat: Shaped[Array | np.ndarray, "MBL"]) -> Shaped[Array | np.ndarray, "M B L"]:
+            return flat.reshape(-1, self.batch, self.lanes)
+
+        return replace_fields(
+            self,
+            child=by_lane(self.child),
+            terms=jax.tree.map(by_lane, self.terms),
+            upper=None if self.upper is None else by_lane(self.upper),
+            untried=jax.tree.map(lambda flat: flat.reshape(-1, self.batch), self.untried),
+        )
+
+    def best(
+        self,
+        selection: Selection,
+        keys: Key[Array, "R"] | None,
+        depth: Int32[Array, ""],
+        node_terms: PyTree,
+        index: Index,
+    ) -> tuple[Index, Index]:
+        """The edges that `selection` scores highest at the nodes at `index`, and their children.
+
+        The child is `NO_CHILD`, and the edge any one, where that is the best slot without a child.
+        """
+
+        def score(terms: EdgeTerms, slot: Index) -> Float32[Array, "R"]:
+            own = None if keys is None else jax.vmap(jax.random.fold_in)(keys, slot)
+            return selection.score(own, depth, node_terms, terms)
+
+        def score_at(edge: Index, slot: Index) -> Float32[Array, "R"]:
+            terms = self.read_terms(edge)
+            return jnp.where(terms.q > -jnp.inf, score(terms, slot), -jnp.inf)
+
+        def in_block(best: Index, begin: Index, exists: Bool[Array, "R"]) -> Index:
+            # The best edge so far is scored again, which takes less time than to keep its score.
+            slot = self.slot_of(best)
+            best_score = score_at(best, slot)
+            for lane in range(self.lanes):
+                edge = begin + lane
+                lane_slot = self.slot_of(edge)
+                lane_score = score_at(edge, lane_slot)
+                better = (lane_score > best_score) & exists
+                if not self.in_slot_order:
+                    better |= (lane_score == best_score) & (lane_slot < slot) & exists
+                best = jnp.where(better, edge, best)
+                slot = jnp.where(better, lane_slot, slot)
+                best_score = jnp.where(better, lane_score, best_score)
+            # Otherwise XLA would compute the scores again for each reader of the edge.
+            return materialize(best)
+
+        best = self.over_blocks(index, in_block, index * self.lanes)
+        best_slot = self.slot_of(best)
+        best_score = score_at(best, best_slot)
+        slot, prior = read(self.untried.slot, index), read(self.untried.prior, index)
+        untried_score = score(selection.init(prior), slot)
+        better = (untried_score > best_score) | ((untried_score == best_score) & (slot < best_slot))
+        is_new = (best_score == -jnp.inf) | ((prior >= 0) & better)
+        return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
+
+    def fold(self, selection: Selection, index: Index) -> Fold:
+        """Over the edges of the nodes at `index`."""
+
+        def fold(function: Callable[[_C, Any], _C], start: _C) -> _C:
+            assert self.untried.mass is not None
+            mass = read(self.untried.mass, index)[None]
+            untried: Any = selection.init(jnp.maximum(mass, 0))
+            untried = untried._replace(q=jnp.where(mass >= 0, untried.q, -jnp.inf))
+
+            def over_block(carry: _C, begin: Index, exists: Bool[Array, "R"]) -> _C:
+                terms = self.read_terms(begin[None] + jnp.arange(self.lanes, dtype=jnp.int32)[:, None])
+                on = (terms.q > -jnp.inf) & exists[None]
+                cleared = jax.tree.map(lambda term: jnp.where(on, term, 0.0), terms)
+                return function(carry, cleared._replace(q=jnp.where(on, terms.q, -jnp.inf)))
+
+            return materialize(self.over_blocks(index, over_block, function(start, untried)))
+
+        return fold
+
+    def read_terms(self, edge: Int32[Array, "..."]) -> Any:
+        """The terms of edges."""
+        return jax.tree.map(lambda terms: read(terms, edge), self.terms)
+
+    def write_terms(self: _S, edge: Index, terms: EdgeTerms, unique: bool = True) -> _S:
+        """Writes the terms of edges; nothing where `edge` is out of range."""
+        written = jax.tree.map(lambda old, new: put(old, edge, new, unique), self.terms, terms)
+        return replace_fields(self, terms=written)
+
+    def new_edge(
+        self, prior: Float32[Array, "NBK"], num_slots: int, index: Index, slot: Index | None = None
+    ) -> NewEdge:
+        """The edge of `slot` of the nodes at `index`, or of the best slot without a child where that is negative."""
+        best, best_prior = read(self.untried.slot, index), read(self.untried.prior, index)
+        if slot is None:
+            slot, slot_prior = best, best_prior
+        else:
+            slot = jnp.where(slot < 0, best, slot)
+            slot_prior = read(prior, index * num_slots + slot)
+        slots = jnp.arange(num_slots, dtype=jnp.int32)[:, None]
+        others = jnp.where(slots == slot[None], -1.0, read(prior, index[None] * num_slots + slots))
+        return NewEdge(slot, slot_prior, others, *self.place(index, slot))
+
+    def attach(self: _S, new: NewEdge, untried: Untried, index: Index, child: Index, made: Bool[Array, "R"]) -> _S:
+        """Makes the edges `new` of the nodes at `index` lead to `child` where `made` holds.
+
+        Args:
+          untried: the slots that have no child then.
+        """
+        store = self.occupy(new.place, index, new.slot, made)
+        at_edge = jnp.where(made, new.edge, self.child.size)
+        at_node = jnp.where(made, index, self.untried.slot.size)
+        return replace_fields(
+            store,
+            child=put(self.child, at_edge, child),
+            upper=None if self.upper is None else put(self.upper, at_edge, jnp.ones_like(new.prior)),
+            untried=jax.tree.map(lambda old, row: put(old, at_node, row), self.untried, untried),
+        )
+
+    def write_nodes(self: _S, untried: Untried, node: Int32[Array, ""], count: int) -> _S:
+        """The store with `count` new nodes in every tree, from number `node` on, whose slots are all `untried`."""
+        rows = jax.tree.map(lambda old, row: write_rows(old, row, node, count), self.untried, untried)
+        return replace_fields(self, untried=rows)
+
+    def highest_upper(self, index: Index) -> Float32[Array, "R"]:
+        """What no edge of the nodes at `index` exceeds."""
+        uppers = self.upper
+        assert uppers is not None
+
+        def in_block(highest: Float32[Array, "R"], begin: Index, exists: Bool[Array, "R"]) -> Array:
+            for lane in range(self.lanes):
+                highest = jnp.where(exists, jnp.maximum(highest, read(uppers, begin + lane)), highest)
+            return highest
+
+        highest = self.over_blocks(index, in_block, jnp.full(len(index), -jnp.inf))
+        return jnp.where(read(self.untried.prior, index) >= 0, 1.0, highest)
+
+    def find(self, index: Index, slots: Int32[Array, "J R"]) -> Int32[Array, "J R"]:
+        """The edges of slots of the nodes at `index`, -1 where there is none."""
+
+        def in_block(found: Array, begin: Index, exists: Bool[Array, "R"]) -> Array:
+            for lane in range(self.lanes):
+                on = (self.read_terms(begin + lane).q > -jnp.inf) & exists
+                found = jnp.where(on[None] & (self.slot_of(begin + lane)[None] == slots), (begin + lane)[None], found)
+            return found
+
+        return self.over_blocks(index, in_block, jnp.full_like(slots, -1))
+
+    def untried_of_roots(self, prior: Float32[Array, "B K"]) -> Untried:
+        """`untried` with those of roots whose slots have `prior`, -1 where there is a child."""
+        roots = untried_of(prior.T, self.untried.mass is not None)
+        untried: Untried = jax.tree.map(lambda flat, row: write_rows(flat, row, jnp.int32(0)), self.untried, roots)
+        return untried
+
+    def renumbered_child(self, number: Int32[Array, "N B"]) -> Int32[Array, "M B L"]:
+        """`child` with the new numbers of nodes, `NO_CHILD` where there is no edge or its child is dropped."""
+        # Lanes before trees, so that numbers are looked up by tree.
+        by_lane = jnp.where(self.terms.q > -jnp.inf, self.child, NO_CHILD).swapaxes(1, 2)
+        new = jnp.take_along_axis(number, jnp.abs(by_lane).reshape(-1, number.shape[1]), axis=0).reshape(by_lane.shape)
+        return jnp.where(new > 0, jnp.sign(by_lane) * new, NO_CHILD).swapaxes(1, 2)
 
 
-AnyEdges: TypeAlias = Edges[Any]
+def tree_of(index: Index, batch: int) -> Index:
+    """The tree of each flat index."""
+    # Unsigned: a signed remainder takes several operations more.
+    tree: Array = index.astype(jnp.uint32) % jnp.uint32(batch)
+    return tree.astype(jnp.int32)
 
 
-def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
-    """[N, ...]: the row of the roots, and uninitialized rows for other nodes."""
+def folds(selection: Selection, batch: int) -> bool:
+    """Whether the rule folds over edges, in a batch of so many trees."""
+    is_folded = False
+
+    def fold(function: Callable[[_C, Any], _C], start: _C) -> _C:
+        nonlocal is_folded
+        del function
+        is_folded = True
+        return start
+
+    def trace(row: Float32[Array, "B"]) -> PyTree:
+        node = NodeStatistics(row, row, row, jnp.int32(0), selection.sums(row))
+        return selection.node_terms(node, fold), selection.backward(row, node, fold)
+
+    jax.eval_shape(trace, jax.ShapeDtypeStruct((batch,), jnp.float32))
+    return is_folded
+
+
+def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "size"]:
+    """The row of the roots, and uninitialized rows for other nodes, flat."""
     # Apart from one another: together XLA would compute every element anew.
-    rows, roots = materialize(jax.lax.empty((num_nodes, *roots.shape), roots.dtype)), materialize(roots)
-    allocated: Array = jax.lax.dynamic_update_index_in_dim(rows, roots, 0, axis=0)
-    return allocated
+    rows, roots = materialize(jax.lax.empty((num_nodes * roots.size,), roots.dtype)), materialize(roots.reshape(-1))
+    return write_rows(rows, roots, jnp.int32(0))
+
+
+def more_rows(rows: Shaped[Array, "N ..."], more: int, value: float = 0) -> Shaped[Array, "N2 ..."]:
+    """`rows` and `more` rows of `value`."""
+    return jnp.concatenate([rows, jnp.full((more, *rows.shape[1:]), value, rows.dtype)])
 
 
 def take_rows(rows: Shaped[Array, "..."], source: Int32[Array, "N B"]) -> Shaped[Array, "..."]:
     """Rows [N, B, ...] in the order of `source`."""
     return jnp.take_along_axis(rows, source.reshape(*source.shape, *[1] * (rows.ndim - 2)), axis=0)
-
-
-def renumbered_children(
-    child: Int32[Array, "M B L"], number: Int32[Array, "N B"]
-) -> tuple[Int32[Array, "M B L"], Int32[Array, "M L B"]]:
-    """`child` with the new numbers of nodes (see `Edges.renumber`), and those numbers, -1 where a child is dropped."""
-    # Lanes before trees, so that numbers are looked up by tree.
-    by_lane = jnp.moveaxis(child, 2, 1)
-    new = jnp.take_along_axis(number, jnp.abs(by_lane).reshape(-1, number.shape[1]), axis=0).reshape(by_lane.shape)
-    return jnp.moveaxis(jnp.sign(by_lane) * new, 1, 2), new
-
-
-def untried_upper(prior: Float32[Array, "B K"]) -> Float32[Array, "B K"]:
-    """What the returns of edges without a child are known not to exceed; -1 in holes."""
-    return jnp.where(prior < 0, -1.0, 1.0)
-
-
-def untried_features(selection: Selection, prior: Float32[Array, "B K"]) -> Features:
-    """The features of edges without a child; the first is -inf in holes."""
-    first, *rest = selection.untried_features(prior)
-    return jnp.where(prior < 0, -jnp.inf, first), *rest
-
-
-def highest_lane(flat: Float32[Array, "MBL"], begin: Index, lanes: int) -> Float32[Array, "R"]:
-    """The highest number of `flat` in the `lanes` numbers from `begin` on."""
-    highest = read(flat, begin)
-    for lane in range(1, lanes):
-        highest = jnp.maximum(highest, read(flat, begin + lane))
-    return highest
-
-
-def lanes_of(features: Features, index: Index, lanes: int) -> Features:
-    """The features [lanes, R] of the rows of `lanes` edges at `index`."""
-    edge = index[None] * lanes + jnp.arange(lanes, dtype=jnp.int32)[:, None]
-    return tuple(read(flat, edge) for flat in features)
-
-
-def best_lane(
-    features: Features,
-    selection: Selection,
-    terms: PyTree,
-    begin: Index,
-    best: Index,
-    first: int,
-    lanes: int,
-) -> Index:
-    """The best of the edge `best` and the edges `begin + first` to `begin + lanes - 1`, in one fusion."""
-
-    def score(edge: Index) -> Float32[Array, "R"]:
-        return selection.score(terms, tuple(read(flat, edge) for flat in features))
-
-    best_score = score(best)
-    for lane in range(first, lanes):
-        lane_score = score(begin + lane)
-        better = lane_score > best_score
-        best = jnp.where(better, begin + lane, best)
-        best_score = jnp.where(better, lane_score, best_score)
-    # Otherwise XLA would compute the scores again for each reader of the edge.
-    return materialize(best)
-
-
-def legal_logits(prior_logits: Float32[Array, "K B"], valid: Bool[Array, "..."]) -> Float32[Array, "K B"]:
-    """Logits that are -inf in holes and nowhere else. XLA vectorizes reductions over the first axis."""
-    return jnp.where(valid, jnp.maximum(prior_logits, jnp.finfo(jnp.float32).min), -jnp.inf)  # type: ignore[no-untyped-call]
-
-
-def legal_softmax(logits: Float32[Array, "K B"]) -> Float32[Array, "K B"]:
-    """Probabilities of `legal_logits`, -1 in holes."""
-    # NaN where no slot is legal; every slot is a hole there.
-    weights = jnp.exp(logits - max_over_slots(logits))
-    return jnp.where(logits == -jnp.inf, -1.0, weights / sum_over_slots(weights)[None])
-
-
-def best_untried(prior: Float32[Array, "K B"]) -> tuple[Int32[Array, "B"], Float32[Array, "B"]]:
-    """The slot with the highest prior, and that prior; -1 where all are -1."""
-    # Two plain reductions over the first axis: XLA vectorizes those, and not the paired one behind argmax. The bits of
-    # floats from 0 up are in the order of the floats, and those of -1 are below them.
-    bits = jax.lax.bitcast_convert_type(prior, jnp.int32)
-    slots = jnp.arange(len(bits), dtype=jnp.int32)[:, None]
-    best = jnp.max(bits, axis=0)
-    slot = jnp.min(jnp.where(bits == best[None], slots, len(bits) - 1), axis=0)
-    return slot, jax.lax.bitcast_convert_type(best, jnp.float32)
-
-
-def prior_mass(prior: Float32[Array, "K B"]) -> Float32[Array, "B"]:
-    """The sum of the priors, without the -1s."""
-    return sum_over_slots(jnp.maximum(prior, 0))

@@ -23,17 +23,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float32, Int32, PRNGKeyArray, PyTree, Real, Shaped
 
-from azjax.core.arrays import read
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
 from azjax.search.dynamics import Evaluation, Occurred, Root, Step
-from azjax.search.edges import legal_logits, legal_softmax
-from azjax.search.gumbel import gumbel_search
-from azjax.search.policies import check_num_simulations
-from azjax.search.selection import Features, Fold, Numbers
-from azjax.search.simulate import root_values, search_with_values
-from azjax.search.tree import RETURNS, ROOT, VISITS, Tree, root_statistics
+from azjax.search.gumbel import check_considered, gumbel_search
+from azjax.search.hyper import traced
+from azjax.search.policy import check_num_simulations
+from azjax.search.priors import legal_logits, legal_softmax
+from azjax.search.result import root_statistics
+from azjax.search.rules.improved_policy import ImprovedPolicy
+from azjax.search.rules.min_max_puct import MinMaxPuct
+from azjax.search.search import new_tree, search
+from azjax.search.tree import ROOT, Tree
 
 
 @runtime_checkable
@@ -63,8 +65,6 @@ class RecurrentOutput(Protocol):
 
 
 RecurrentFn: TypeAlias = Callable[[Any, Any, Any, Any], tuple[RecurrentOutput, Any]]
-
-_SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
 
 
 @pytree_dataclass
@@ -123,22 +123,25 @@ def gumbel_muzero_policy(
     Raises:
       InputError: an argument out of its range, or an array of another shape.
     """
+    check_num_simulations(num_simulations)
+    check_considered(max_num_considered_actions)
     loop_key, noise_key = jax.random.split(rng_key)  # as in mctx, so that the noise is the same
     start = root_of(root, invalid_actions)
     # Drawn along one axis: XLA compiles a draw of two for a second.
     draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
     noise = jnp.asarray(gumbel_scale, jnp.float32) * draws
+    numbers = traced(maxvisit_init), traced(value_scale)
+    rule = ImprovedPolicy(*numbers, jnp.asarray(rescale_values, bool), start.prior.shape[1])
     searched = gumbel_search(
         RecurrentDynamics.create(recurrent_fn, start, num_simulations, max_depth),
         params,
         loop_key,
         start,
         noise,
+        rule,
+        new_tree(start, rule, num_simulations + 1),
         num_simulations=num_simulations,
         max_num_considered_actions=max_num_considered_actions,
-        maxvisit_init=maxvisit_init,
-        value_scale=value_scale,
-        rescale_values=rescale_values,
     )
     return _output(searched.tree, searched.winner, searched.improved_policy)
 
@@ -185,13 +188,10 @@ def muzero_policy(
     start = root_of(root, invalid_actions)
     noise_keys, action_keys = keys_of_states(start_key, len(start.prior), 2)
     start = start._replace(prior=add_dirichlet_noise(noise_keys, start.prior, dirichlet_fraction, dirichlet_alpha))
-    rule = MinMaxPuct(
-        values=root_values(start, num_simulations),
-        pb_c_init=jnp.asarray(pb_c_init, jnp.float32),
-        pb_c_base=jnp.asarray(pb_c_base, jnp.float32),
-    )
+    rule = MinMaxPuct(traced(pb_c_init), traced(pb_c_base))
     dynamics = RecurrentDynamics.create(recurrent_fn, start, num_simulations, max_depth)
-    tree = search_with_values(dynamics, params, loop_key, start, rule, num_simulations)
+    tree = new_tree(start, rule, num_simulations + 1)
+    tree = search(dynamics, params, loop_key, tree, rule, num_simulations)
     visits, _ = root_statistics(tree)
     weights = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
     return _output(tree, sample_by_visits(action_keys, visits, start.prior >= 0, temperature), weights)
@@ -199,8 +199,7 @@ def muzero_policy(
 
 def _output(tree: Tree, action: Int32[Array, "B"], action_weights: Float32[Array, "B A"]) -> PolicyOutput:
     visits, q_values = root_statistics(tree)
-    value = tree.sums[ROOT, :, RETURNS] / tree.sums[ROOT, :, VISITS]
-    return PolicyOutput(action, action_weights, value, visits, q_values, tree)
+    return PolicyOutput(action, action_weights, tree.nodes.q[ROOT], visits, q_values, tree)
 
 
 def root_of(root: RecurrentRoot, invalid_actions: Shaped[ArrayLike, "..."] | None) -> Root:
@@ -264,53 +263,3 @@ class RecurrentDynamics:
         """The evaluation that came with the step."""
         del params, key, states
         return output
-
-
-@pytree_dataclass
-class MinMaxPuct:
-    """Q + P sqrt(N) / (1 + n) (c_1 + log((1 + N + c_2) / c_2)), Schrittwieser et al. 2020, appendix B.
-
-    N are the visits of the node, its own evaluation included, and n those of the child. Q is stretched to 0..1 between
-    the lowest and the highest of the node's mean value and its children's Qs, as in mctx; an unvisited child has 0.
-    Features are Q, P / (1 + n) and n.
-
-    values: the model's value of each node.
-    pb_c_init, pb_c_base: c_1 and c_2.
-    """
-
-    values: Float32[Array, "NB"]
-    pb_c_init: Float32[Array, ""]
-    pb_c_base: Float32[Array, ""]
-
-    @property
-    def folds(self) -> bool:
-        return True
-
-    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
-        return value, prior / (1 + visits), visits
-
-    def untried_features(self, prior: Numbers) -> Features:
-        return jnp.zeros_like(prior), prior, jnp.zeros_like(prior)
-
-    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> tuple[Array, Array, Array]:
-        def add_lanes(totals: tuple[Array, Array, Array], lanes: Features) -> tuple[Array, Array, Array]:
-            total, lowest, highest = totals
-            q, _, lane_visits = lanes
-            tried = lane_visits > 0
-            return (
-                total + jnp.sum(jnp.where(tried, lane_visits * q, 0.0), axis=0),
-                jnp.minimum(lowest, jnp.min(jnp.where(tried, q, jnp.inf), axis=0)),
-                jnp.maximum(highest, jnp.max(jnp.where(tried, q, -jnp.inf), axis=0)),
-            )
-
-        zeros = jnp.zeros_like(visits)
-        total, lowest, highest = fold(add_lanes, (zeros, zeros + jnp.inf, zeros - jnp.inf))
-        mean = (read(self.values, index) + total) / visits
-        lowest, highest = jnp.minimum(lowest, mean), jnp.maximum(highest, mean)
-        exploration = self.pb_c_init + jnp.log((visits + self.pb_c_base + 1) / self.pb_c_base)
-        return lowest, 1 / jnp.maximum(highest - lowest, _SMALLEST_SPREAD), exploration * jnp.sqrt(visits)
-
-    def score(self, terms: tuple[Array, Array, Array], features: Features) -> Float32[Array, "..."]:
-        lowest, scale, exploration = terms
-        q, weight, visits = features
-        return jnp.where(visits > 0, (q - lowest) * scale, q) + exploration * weight

@@ -1,116 +1,146 @@
-"""Rules of selection: which edge a simulation follows from a node. Axis letters: see `tree.py`; `R` nodes or edges."""
+"""What a rule of selection is: a simulation follows, from each node, the edge that the rule scores highest.
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+A rule is a pytree dataclass (`azjax.core.pytree_dataclass`) of its numbers, in a file of its own; `rules/` has those of
+the package, and `docs/adding_a_selection_rule.md` writes one. Axis letters: `R` nodes, or edges, that are looked at
+together, one of each tree; `L` edges of each; `B` batch, `K` slots.
+"""
 
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, PyTree
-
-from azjax.core.pytree import pytree_dataclass
+from jaxtyping import Array, Float32, Int32, Key, PyTree
 
 _C = TypeVar("_C")
 
 Numbers: TypeAlias = Float32[Array, "*R"]
 
-Features: TypeAlias = tuple[Float32[Array, "..."], ...]
-"""F arrays of one shape: what a rule of selection stores of edges in order to score them."""
+LOST = -1e6
+"""The `q` of an edge that is proven lost: a rule then prefers every other edge."""
+
+
+@runtime_checkable
+class EdgeTerms(Protocol):
+    """What a rule keeps of an edge in order to score it: a NamedTuple of floats with `q` among them."""
+
+    @property
+    def q(self) -> Numbers:
+        """-inf where there is no edge."""
+        ...
+
+
+class EdgeStatistics(NamedTuple):
+    """Of the child behind an edge. Values are seen by the player who moves along the edge.
+
+    q: mean of the returns; where a solver knows the true return, that one, and `LOST` in place of a loss.
+    value: the return of the simulation that comes back along the edge.
+    prior: of the edge.
+    visits: of the child, its own evaluation included.
+    sums: `Selection.sums` over its visits.
+    """
+
+    q: Numbers
+    value: Numbers
+    prior: Numbers
+    visits: Numbers
+    sums: Mapping[str, Numbers]
+
+
+class NodeStatistics(NamedTuple):
+    """Of a node. Values are seen by its player to move.
+
+    visits: its own evaluation included; of all its edges there is one visit less.
+    value: mean of its values, 0 without visits.
+    evaluation: what the evaluator said.
+    depth: 0 at the root.
+    sums: `Selection.sums` over its visits.
+    """
+
+    visits: Float32[Array, "R"]
+    value: Float32[Array, "R"]
+    evaluation: Float32[Array, "R"]
+    depth: Int32[Array, "*R"]
+    sums: Mapping[str, Float32[Array, "R"]]
 
 
 @runtime_checkable
 class Fold(Protocol):
-    """`fold(function, start)`: `function(carry, features)` over all edges of some nodes [R].
+    """`fold(function, start)`: `function(carry, terms)` over all edges of some nodes [R].
 
-    Features come as arrays [L, R] of any number L of edges; the first feature is -inf where there is no edge. Edges
-    without a child come one by one, or as one edge whose prior is the sum of theirs.
+    `terms` are `EdgeTerms` with leaves [L, R] of any number L of edges; where there is none `q` is -inf and the others
+    are 0. Edges without a child come together, as one edge whose prior is the sum of theirs. The order is not certain.
     """
 
-    def __call__(self, function: Callable[[_C, Features], _C], start: _C) -> _C: ...
+    def __call__(self, function: Callable[[_C, Any], _C], start: _C) -> _C: ...
 
 
-@runtime_checkable
-class Selection(Protocol):
-    """A rule of selection: a simulation follows the edge of the highest score.
+class Selection(abc.ABC):
+    """A rule of selection. Of equal scores the edge of the lowest slot is followed.
 
-    Ties go to the first edge in the store, and to an edge with a child before one without.
+    Edges without a child differ in their prior alone, and the one of the highest prior (the lowest such slot) stands
+    for all of them: no score may fall where the prior rises.
     """
+
+    @abc.abstractmethod
+    def init(self, prior: Numbers) -> EdgeTerms:
+        """The terms of edges without a child."""
+
+    @abc.abstractmethod
+    def update(self, edge: EdgeStatistics) -> EdgeTerms:
+        """The terms of an edge after a visit of its child: all of its score that can be computed ahead."""
+
+    @abc.abstractmethod
+    def node_terms(self, node: NodeStatistics, fold: Fold) -> PyTree:
+        """What the edges of a node share in their scores; every leaf [R] or []."""
+
+    @abc.abstractmethod
+    def score(
+        self, key: Key[Array, "R"] | None, depth: Int32[Array, ""], node_terms: PyTree, edge_terms: Any
+    ) -> Float32[Array, "R"]:
+        """The score of one edge of each node, elementwise. `key`: one for each edge; None unless `is_random`."""
+
+    # What a rule may have besides.
 
     @property
-    def folds(self) -> bool:
-        """Whether `terms` folds over the edges of a node."""
-        ...
-
-    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
-        """The features of edges with this mean return, prior and visits: all of a score that can be computed ahead."""
-        ...
-
-    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> PyTree:
-        """What the edges of a node share in their scores, from its visits and its flat index; every leaf [R]."""
-        ...
-
-    def score(self, terms: PyTree, features: Features) -> Float32[Array, "..."]:
-        """The score of one edge of each node, elementwise."""
-        ...
-
-    def untried_features(self, prior: Numbers) -> Features:
-        """The features of edges without a child."""
-        ...
-
-
-@pytree_dataclass
-class Puct:
-    """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
-
-    The maximum makes the first simulation of a node follow its priors. An edge without a child has
-    Q = first_play_urgency.
-    """
-
-    c_puct: Float32[Array, ""] | Float32[Array, "B"]
-    first_play_urgency: Float32[Array, ""]
-
-    @property
-    def folds(self) -> bool:
+    def is_random(self) -> bool:
+        """Whether `score` reads its key."""
         return False
 
-    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
-        return value, prior / (1 + visits)
+    def sums(self, value: Numbers) -> Mapping[str, Numbers]:
+        """What is summed over the visits of a node besides the returns, from the return of one visit."""
+        del value
+        return {}
 
-    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> Float32[Array, "R"]:
-        del index, fold
-        c_puct = self.c_puct if self.c_puct.ndim == 0 else jnp.tile(self.c_puct, len(visits) // len(self.c_puct))
-        return c_puct * jnp.sqrt(jnp.maximum(visits - 1, 1))
+    def backward(self, value: Float32[Array, "R"], node: NodeStatistics, fold: Fold) -> Float32[Array, "R"]:
+        """The value that a node hands up to its parent: that of the simulation below it, and so the mean is backed up.
 
-    def score(self, terms: Float32[Array, "..."], features: Features) -> Float32[Array, "..."]:
-        value, weight = features
-        return value + terms * weight
+        `node` does not have the visit of this simulation yet; its edges have.
+        """
+        del node, fold
+        return value
 
-    def untried_features(self, prior: Numbers) -> Features:
-        return jnp.broadcast_to(self.first_play_urgency, prior.shape), prior
+    def target(
+        self, prior: Float32[Array, "B K"], visits: Int32[Array, "B K"], q: Float32[Array, "B K"]
+    ) -> Float32[Array, "B K"]:
+        """The training target of the roots, in any scale: their visits.
+
+        Args:
+          prior: of the slots as the search had it, noise included; -1 in holes.
+          visits: of the slots.
+          q: their mean returns, 0 without visits.
+        """
+        del prior, q
+        return visits.astype("float32")
 
 
-@pytree_dataclass
-class Ucb1:
-    """Mean return + c sqrt(ln N / n), Auer et al. 2002, as in UCT (Kocsis and Szepesvari 2006).
+def has_own_backward(selection: Selection) -> bool:
+    """Whether the rule hands up another value than the mean's."""
+    return type(selection).backward is not Selection.backward
 
-    Every action is tried once before any is tried again.
-    """
 
-    exploration: Float32[Array, ""]
-
-    @property
-    def folds(self) -> bool:
-        return False
-
-    def features(self, value: Numbers, prior: Numbers, visits: Numbers) -> Features:
-        del prior
-        return value, 1 / jnp.sqrt(visits)
-
-    def terms(self, visits: Float32[Array, "R"], index: Int32[Array, "R"], fold: Fold) -> Float32[Array, "R"]:
-        del index, fold
-        return self.exploration * jnp.sqrt(jnp.log(jnp.maximum(visits, 1)))
-
-    def score(self, terms: Float32[Array, "..."], features: Features) -> Float32[Array, "..."]:
-        value, weight = features
-        return value + terms * weight
-
-    def untried_features(self, prior: Numbers) -> Features:
-        return jnp.full_like(prior, jnp.inf), jnp.zeros_like(prior)
+def gumbel(key: Key[Array, "R"] | None) -> Float32[Array, "R"]:
+    """A Gumbel draw for each edge: added to the logarithms of a policy, its highest score is a sample of the policy."""
+    assert key is not None, "a rule that draws must say so: `is_random`"
+    return jax.vmap(lambda own: jax.random.gumbel(own, (), jnp.float32))(key)

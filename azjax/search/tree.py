@@ -1,193 +1,310 @@
-"""The arrays of a batch of search trees, and the result of a search.
+"""The arrays of a batch of search trees.
 
 Axis letters: `B` batch (one tree each), `N` nodes of a tree, `K` slots of the compact table of legal actions,
-`A` actions, `M` blocks of a tree and `L` lanes of a block (see `BlockedEdges`), `W` words of a packed position.
-Arrays are node-major: simulation i makes node i + 1 of all trees at once, so its row is one contiguous write. Inside a
-simulation they are flat (see `azjax/core/arrays.py`), with shapes such as "NB2".
+`A` actions, `M` blocks of edges and `L` lanes of a block (see `edges.py`), `W` words of a packed position, `R` nodes
+that are looked at together, of which node r is in tree r modulo B. Arrays are node-major: simulation i makes node i + 1
+of all trees at once, so its row is one contiguous write. The index of node n of tree b is n * B + b. Arrays are flat
+(see `azjax/core/arrays.py`), with shapes such as "NB2"; `Tree.nodes` and other properties show them by node and tree.
 """
 
-import dataclasses
-from typing import cast
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped, UInt32
 
+from azjax.core.arrays import add, read, write_rows
 from azjax.core.packing import Packing
-from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
+from azjax.core.xla import materialize
 from azjax.games.repetition import History
-from azjax.search.blocked import BlockedEdges
-from azjax.search.dense import DenseEdges
-from azjax.search.dynamics import Root
-from azjax.search.edges import AnyEdges, allocate
-from azjax.search.selection import Selection
+from azjax.search.edges import EdgeStore, Index, take_rows, tree_of
+from azjax.search.selection import EdgeStatistics, EdgeTerms, NodeStatistics, Numbers
 
 ROOT = 0
 
-# Columns of `Tree.sums`, `Tree.facts` and `Tree.links`. What a simulation reads together lies together: on CPU a
-# search mostly waits for memory.
-VISITS, RETURNS = range(2)
-REWARD, DISCOUNT, PRIOR = range(3)
-PARENT, SLOT = range(2)
+# Columns of `Tree.sums`, `Tree.facts` and `Tree.links`; what a simulation reads together lies together. Nothing outside
+# this file knows them.
+_VISITS, _RETURNS, _NUM_SUMS = range(3)
+_REWARD, _DISCOUNT, _PRIOR, _EVALUATION, _NUM_FACTS = range(5)
+_PARENT, _SLOT, _NUM_LINKS = range(3)
 
-MAX_DENSE_SLOTS = 16
-"""Trees with at most so many slots keep `DenseEdges`, others `BlockedEdges`."""
+
+class Nodes(NamedTuple):
+    """Nodes of search trees; without visits their other numbers have no meaning.
+
+    visits: simulations that passed through the node, its own evaluation included.
+    returns: sum over the visits of `reward + discount * value`, seen by the player who moved into the node; the root's
+      are seen by its player to move.
+    reward: of the step into the node, for the player who made it.
+    discount: -1 where the other player moves at the node, +1 where the same one does, 0 where the game is over.
+    prior: of the edge to the node.
+    evaluation: what the evaluator said, seen by the player to move; 0 where the game is over.
+    parent: the node above.
+    slot: of the parent, through which the node is reached.
+    sums: `Selection.sums` over the visits.
+    """
+
+    visits: Float32[Array, "..."]
+    returns: Float32[Array, "..."]
+    reward: Float32[Array, "..."]
+    discount: Float32[Array, "..."]
+    prior: Float32[Array, "..."]
+    evaluation: Float32[Array, "..."]
+    parent: Int32[Array, "..."]
+    slot: Int32[Array, "..."]
+    sums: Mapping[str, Float32[Array, "..."]]
+
+    @property
+    def q(self) -> Float32[Array, "..."]:
+        """Mean of the returns, 0 without visits."""
+        return self.returns / jnp.maximum(self.visits, 1)
 
 
 @pytree_dataclass
 class Tree:
-    """B search trees of N nodes each. Rows of nodes without visits have no meaning.
+    """B search trees of N nodes each.
 
     histories: of the roots' games, every leaf [B, ...]; None in games in which positions may repeat.
     keys: of the positions; None where `histories` is.
     positions: packed states without their history; see `states`.
-    sums: of each node:
-      VISITS: simulations that passed through it, its own evaluation included.
-      RETURNS: sum over the visits of `reward + discount * value`, seen by the player who moved into the node; the
-        root's are seen by its player to move.
-    facts: of each node:
-      REWARD: of the step into the node, for the player who made it.
-      DISCOUNT: -1 where the other player moves at the node, +1 where the same one does, 0 where the game is over.
-      PRIOR: of the edge to it.
-    links: of each node:
-      PARENT: the node above.
-      SLOT: of the parent, through which it is reached.
-    prior: probabilities over the legal slots, -1 in holes and, with `BlockedEdges`, where there is a child.
+    sums, facts, links: see `nodes`.
+    prior: probabilities over the legal slots, -1 in holes and where there is a child.
     actions: the action of each slot; None where K == A, since slot a is action a there.
-    decided: visits whose return was not zero; None where they are not counted.
+    edges: from the nodes to their children.
     bounds: the lower and upper bound proven of the node's value, seen by its player to move; None without a solver.
-    num_made: the number of the node that is made next; [B] in a tree of `by_game`.
+    num_made: the number of the node that is made next; [B] in trees of `by_game`.
+    sum_names: of `Nodes.sums`.
     packing: of the positions.
     max_nodes: the capacity. A full tree writes to the rows from there on.
     num_nodes, batch, num_slots: N, B and K.
     """
 
     histories: History | None
-    keys: UInt32[Array, "N B 2"] | UInt32[Array, "NB2"] | None
-    positions: UInt32[Array, "N B W"] | UInt32[Array, "NBW"]
-    sums: Float32[Array, "N B 2"] | Float32[Array, "NB2"]
-    facts: Float32[Array, "N B 3"] | Float32[Array, "NB3"]
-    links: Int32[Array, "N B 2"] | Int32[Array, "NB2"]
-    prior: Float32[Array, "N B K"] | Float32[Array, "NBK"]
-    actions: Int32[Array, "N B K"] | Int32[Array, "NBK"] | None
-    edges: AnyEdges
-    decided: Float32[Array, "N B"] | Float32[Array, "NB"] | None
-    bounds: Float32[Array, "N B 2"] | Float32[Array, "NB2"] | None
-    num_made: Int32[Array, "*G"]
+    keys: UInt32[Array, "NB2"] | None
+    positions: UInt32[Array, "NBW"]
+    sums: Float32[Array, "NBS"]
+    facts: Float32[Array, "NBF"]
+    links: Int32[Array, "NB2"]
+    prior: Float32[Array, "NBK"]
+    actions: Int32[Array, "NBK"] | None
+    edges: EdgeStore
+    bounds: Float32[Array, "NB2"] | None
+    num_made: Int32[Array, "*B"]
+    sum_names: tuple[str, ...] = static_field()
     packing: Packing = static_field()
     max_nodes: int = static_field()
     num_nodes: int = static_field()
     batch: int = static_field()
     num_slots: int = static_field()
 
-    def flatten(self) -> "Tree":
-        """The trees as a simulation holds them: every array flat."""
-        flat: Tree = jax.tree.map(lambda array: array.reshape(-1), self)
-        return dataclasses.replace(flat, histories=self.histories, num_made=self.num_made)
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes [N, B]."""
+        grids = self.grids()
+        sums, facts, links = grids.sums, grids.facts, grids.links
+        own = {name: sums[..., _NUM_SUMS + column] for column, name in enumerate(self.sum_names)}
+        facts_by_name = (facts[..., column] for column in range(_NUM_FACTS))
+        columns = sums[..., _VISITS], sums[..., _RETURNS], *facts_by_name, links[..., _PARENT], links[..., _SLOT], own
+        return Nodes._make(columns)
 
-    def unflatten_like(self, tree: "Tree") -> "Tree":
-        """The inverse of `flatten`: these flat arrays with the shapes of `tree`."""
-        return cast(Tree, jax.tree.map(lambda flat, array: flat.reshape(array.shape), self, tree))
+    @property
+    def visits(self) -> Int32[Array | np.ndarray, "N B"]:
+        """See `Nodes`."""
+        return self.nodes.visits.astype(jnp.int32)
 
     @property
     def states(self) -> PyTree:
         """The positions as states, every leaf [N, B, ...]."""
-        return self.packing.unpack(self.positions)
+        return self.packing.unpack(self.grids().positions)
 
     @property
-    def visits(self) -> Int32[Array | np.ndarray, "N B"]:
-        """See `sums`."""
-        return self.sums[..., VISITS].astype(jnp.int32)
+    def root_prior(self) -> Float32[Array, "B K"]:
+        """The row of the roots in `prior`."""
+        return self.grids().prior[ROOT]
 
+    @property
+    def root_actions(self) -> Int32[Array, "B K"] | None:
+        """The row of the roots in `actions`."""
+        actions = self.grids().actions
+        return None if actions is None else actions[ROOT]
 
-@pytree_dataclass
-class SearchResult:
-    """The result of a search. Values are seen by the player to move.
+    def grids(self) -> "Tree":
+        """The trees with arrays [N, B, ...] in place of flat ones."""
 
-    action: the move to play.
-    policy: the training target; sums to one over the legal actions, zero after the end.
-    value: mean value of the root, in -1..1, or its true value where that is proven.
-    visits: of the root's actions; they sum to the number of simulations, plus those of an earlier `tree`, and to less
-      where a solver proved the root.
-    q_values: mean return of each action, 0 where it was not visited.
-    bounds: the lower and upper bound proven of the root's value; -1 and 1 where nothing is proven.
-    tree: the search trees.
-    """
+        def grid(flat: Array | np.ndarray | None, width: int) -> Array | np.ndarray | None:
+            return None if flat is None else flat.reshape(self.num_nodes, self.batch, width)
 
-    action: Int32[Array, "B"]
-    policy: Float32[Array, "B A"]
-    value: Float32[Array, "B"]
-    visits: Int32[Array, "B A"]
-    q_values: Float32[Array, "B A"]
-    bounds: Float32[Array, "B 2"]
-    tree: Tree
+        widths = {"keys": 2, "positions": self.packing.num_words, "sums": _NUM_SUMS + len(self.sum_names)}
+        widths |= {
+            "facts": _NUM_FACTS,
+            "links": _NUM_LINKS,
+            "prior": self.num_slots,
+            "actions": self.num_slots,
+            "bounds": 2,
+        }
+        arrays = {name: grid(getattr(self, name), width) for name, width in widths.items()}
+        return replace_fields(self, **arrays, edges=self.edges.grids())
 
+    def flat(self) -> "Tree":
+        """The inverse of `grids`."""
+        flat: Tree = jax.tree.map(lambda grid: grid.reshape(-1), self)
+        return replace_fields(flat, histories=self.histories, num_made=self.num_made)
 
-def new_tree(
-    root: Root,
-    selection: Selection,
-    max_nodes: int,
-    *,
-    leaves_per_step: int = 1,
-    solver: bool = False,
-    counts_decided: bool = False,
-) -> Tree:
-    """Trees that hold their roots alone.
+    # Reading and writing within a simulation.
 
-    Args:
-      root: the positions.
-      selection: the rule of selection.
-      max_nodes: the capacity, root included.
-      leaves_per_step: of the search; N is larger by as many spare rows, which a full tree writes to.
-      solver: keep `Tree.bounds`.
-      counts_decided: keep `Tree.decided`.
-    """
-    batch, slots = root.prior.shape
-    evaluation = root.evaluation
-    num_nodes = max_nodes + leaves_per_step
+    def index(self, node: Int32[Array, "R"]) -> Index:
+        """The indices of R nodes, of which node r is in tree r modulo B."""
+        trees = jnp.arange(len(node), dtype=jnp.int32)
+        return node * self.batch + (trees if len(node) == self.batch else tree_of(trees, self.batch))
 
-    ones, zeros = jnp.ones(batch, jnp.float32), jnp.zeros(batch, jnp.int32)
-    value, discount = jnp.where(root.terminated, 0.0, evaluation.value), jnp.where(root.terminated, 0.0, 1.0)
-    packing = Packing.of(root.positions)
-    edges_type = DenseEdges if slots <= MAX_DENSE_SLOTS else BlockedEdges
-    return Tree(
-        histories=root.histories,
-        keys=None if root.keys is None else allocate(num_nodes, root.keys),
-        positions=allocate(num_nodes, packing.pack(root.positions)),
-        sums=jnp.zeros((num_nodes, batch, 2), jnp.float32).at[ROOT].set(jnp.stack([ones, value], axis=1)),
-        facts=allocate(num_nodes, jnp.stack([0 * ones, discount, ones], axis=1)),
-        links=allocate(num_nodes, jnp.stack([zeros, zeros], axis=1)),
-        prior=allocate(num_nodes, root.prior),
-        actions=None if evaluation.actions is None else allocate(num_nodes, evaluation.actions),
-        edges=edges_type.create(selection, root.prior, num_nodes, solver),
-        decided=jnp.zeros((num_nodes, batch), jnp.float32) if counts_decided else None,
-        bounds=allocate(num_nodes, new_bounds(root.terminated)) if solver else None,
-        num_made=jnp.int32(1),
-        packing=packing,
-        max_nodes=max_nodes,
-        num_nodes=num_nodes,
-        batch=batch,
-        num_slots=slots,
-    )
+    def at(self, index: Index) -> Nodes:
+        """The nodes at `index`."""
+        num_sums = _NUM_SUMS + len(self.sum_names)
+        sums, facts, links = (
+            [read(array, index * width + column) for column in range(width)]
+            for array, width in ((self.sums, num_sums), (self.facts, _NUM_FACTS), (self.links, _NUM_LINKS))
+        )
+        own = dict(zip(self.sum_names, sums[_NUM_SUMS:], strict=True))
+        return Nodes._make([*sums[:_NUM_SUMS], *facts, *links, own])
 
+    def states_at(self, index: Index) -> PyTree:
+        """The states at `index`, every leaf [R, ...]."""
+        return self.packing.unpack(read(self.positions, index, self.packing.num_words))
 
-def new_bounds(terminated: Bool[Array, "R"]) -> Float32[Array, "R 2"]:
-    """`Tree.bounds` of new nodes: 0 and 0 after the end, -1 and 1 before."""
-    bound = jnp.where(terminated, 0.0, 1.0)
-    return jnp.stack([-bound, bound], axis=1)
+    def action_at(self, index: Index, slot: Int32[Array, "R"]) -> Int32[Array, "R"]:
+        """The actions of the slots of the nodes at `index`."""
+        return slot if self.actions is None else read(self.actions, index * self.num_slots + slot)
 
+    def node_statistics(self, index: Index, depth: Int32[Array, "*R"]) -> NodeStatistics:
+        """What a rule of selection reads of the nodes at `index`."""
+        node = self.at(index)
+        # Back from the player who moved into the node to its player to move: the discount is its own inverse.
+        value = (node.q - node.reward) * node.discount
+        return NodeStatistics(node.visits, value, node.evaluation, depth, node.sums)
 
-def root_statistics(tree: Tree) -> tuple[Int32[Array, "B K"], Float32[Array, "B K"]]:
-    """Visits and mean returns of the roots' slots, 0 where there is no child."""
-    visits = by_root_slot(tree, tree.visits)
-    return visits, by_root_slot(tree, tree.sums[..., RETURNS]) / jnp.maximum(visits, 1)
+    def edge_statistics(self, index: Index, value: Float32[Array, "R"]) -> EdgeStatistics:
+        """What a rule of selection reads of the edges to the nodes at `index`, along which `value` comes back."""
+        node = self.at(index)
+        return EdgeStatistics(node.returns / node.visits, value, node.prior, node.visits, node.sums)
 
+    def add_visit(
+        self, index: Index, value: Float32[Array, "R"], sums: Mapping[str, Numbers], visits: float = 1.0
+    ) -> "Tree":
+        """Adds returns and the rule's own `sums` to the nodes at `index`; nothing where it is out of range."""
+        columns = {_RETURNS: value} | {_NUM_SUMS + self.sum_names.index(name): sums[name] for name in sums}
+        if visits:
+            columns[_VISITS] = jnp.full_like(value, visits)
+        array, width = self.sums, _NUM_SUMS + len(self.sum_names)
+        for column in sorted(columns, reverse=True):
+            array = add(array, index * width + column, columns[column], unique=len(index) == self.batch)
+        return replace_fields(self, sums=array)
 
-def by_root_slot(tree: Tree, values: Shaped[Array | np.ndarray, "N B"]) -> Shaped[Array, "B K"]:
-    """The values of the roots' children by slot, 0 for a slot without a child."""
-    made = (tree.visits > 0) & (jnp.arange(tree.num_nodes, dtype=jnp.int32) != ROOT)[:, None]
-    cell = jnp.arange(tree.batch, dtype=jnp.int32)[None] * tree.num_slots + tree.links[..., SLOT]
-    cell = jnp.where(made & (tree.links[..., PARENT] == ROOT), cell, tree.batch * tree.num_slots).reshape(-1)
-    cells = jnp.zeros(tree.batch * tree.num_slots, values.dtype).at[cell]
-    return cells.set(values.reshape(-1), mode="drop").reshape(tree.batch, tree.num_slots)
+    def with_terms(self, edge: Index, terms: EdgeTerms) -> "Tree":
+        """Writes the terms of edges; nothing where `edge` is out of range."""
+        return replace_fields(self, edges=self.edges.write_terms(edge, terms, unique=len(edge) == self.batch))
+
+    def write_links(
+        self,
+        node: Int32[Array, ""],
+        parent: Int32[Array, "R"],
+        slot: Int32[Array, "R"],
+        prior: Float32[Array, "R"],
+        reward: Float32[Array, "R"],
+        discount: Float32[Array, "R"],
+        evaluation: Float32[Array, "R"],
+    ) -> "Tree":
+        """Writes `Nodes` for R / B new nodes in every tree, from number `node` on."""
+        count = len(parent) // self.batch
+        facts, links = jnp.stack([reward, discount, prior, evaluation], axis=1), jnp.stack([parent, slot], axis=1)
+        return replace_fields(
+            self, facts=write_rows(self.facts, facts, node, count), links=write_rows(self.links, links, node, count)
+        )
+
+    def write_nodes(
+        self,
+        node: Int32[Array, ""],
+        states: PyTree,
+        keys: UInt32[Array, "R 2"] | None,
+        prior: Float32[Array, "R K"],
+        actions: Int32[Array, "R K"] | None,
+    ) -> "Tree":
+        """Writes the positions of R / B new nodes in every tree, from number `node` on, and their slots."""
+        count = len(prior) // self.batch
+
+        def write(array: Array | None, rows: Array | None) -> Array | None:
+            return None if array is None or rows is None else write_rows(array, materialize(rows), node, count)
+
+        return replace_fields(
+            self,
+            keys=write(self.keys, keys),
+            positions=write_rows(self.positions, self.packing.pack(states), node, count),
+            prior=write(self.prior, prior),
+            actions=write(self.actions, actions),
+        )
+
+    # The roots, outside of simulations.
+
+    def root_children(self) -> Bool[Array, "N B"]:
+        """Which nodes are children of roots."""
+        nodes = self.nodes
+        is_root = jnp.arange(self.num_nodes, dtype=jnp.int32)[:, None] == ROOT
+        return (nodes.visits > 0) & ~is_root & (nodes.parent == ROOT)
+
+    def by_root_slot(self, values: Shaped[Array | np.ndarray, "N B"]) -> Shaped[Array, "B K"]:
+        """The values of the roots' children by slot, 0 for a slot without a child."""
+        size = self.batch * self.num_slots
+        cell = jnp.arange(self.batch, dtype=jnp.int32)[None] * self.num_slots + self.nodes.slot
+        cell = jnp.where(self.root_children(), cell, size).reshape(-1)
+        cells = jnp.zeros(size, values.dtype).at[cell].set(values.reshape(-1), mode="drop")
+        return cells.reshape(self.batch, self.num_slots)
+
+    def with_root_priors(self, prior: Float32[Array, "B K"]) -> "Tree":
+        """The trees with other priors of the roots' slots. The edges are unchanged."""
+        grids, nodes, children = self.grids(), self.nodes, self.root_children()
+        own = jnp.take_along_axis(prior, nodes.slot.T, axis=1).T
+        facts = grids.facts.at[..., _PRIOR].set(jnp.where(children, own, nodes.prior))
+        row = jnp.where(self.by_root_slot(children), -1.0, prior)
+        return replace_fields(grids, facts=facts, prior=grids.prior.at[ROOT].set(row)).flat()
+
+    def with_free_roots(self) -> "Tree":
+        """The trees whose roots were inner nodes: now seen by their own player, and nothing leads to them."""
+        grids = self.grids()
+        root: Nodes = jax.tree.map(lambda row: row[ROOT], self.nodes)
+        returns = (root.returns - root.visits * root.reward) * root.discount
+        columns = {_REWARD: jnp.zeros_like(returns), _DISCOUNT: jnp.abs(root.discount), _PRIOR: jnp.ones_like(returns)}
+        facts = grids.facts
+        for column, row in columns.items():
+            facts = facts.at[ROOT, :, column].set(row)
+        return replace_fields(grids, sums=grids.sums.at[ROOT, :, _RETURNS].set(returns), facts=facts).flat()
+
+    def renumber(self, source: Int32[Array, "N B"], number: Int32[Array, "N B"], count: Int32[Array, "B"]) -> "Tree":
+        """The trees with other numbers for their nodes.
+
+        Args:
+          source: the old number of each new node.
+          number: the new number of each old node, -1 where it is dropped.
+          count: how many nodes remain.
+        """
+        made = jnp.arange(self.num_nodes, dtype=jnp.int32)[:, None] < count[None]
+        grids = self.grids()
+        moved: Tree = jax.tree.map(
+            lambda rows: take_rows(rows, source), replace_fields(grids, histories=None, edges=None, num_made=None)
+        )
+        parent = jnp.take_along_axis(number, moved.links[..., _PARENT], axis=0)
+        return replace_fields(
+            moved,
+            histories=self.histories,
+            sums=jnp.where(made[..., None], moved.sums, 0.0),
+            links=moved.links.at[..., _PARENT].set(parent).at[ROOT].set(0),
+            edges=grids.edges.renumber(source, number, made),
+            num_made=jnp.max(count),
+        ).flat()
+
+    def without_nodes(self, rows: Bool[Array, "B"]) -> "Tree":
+        """The trees, those in the given rows empty. A search starts an empty tree anew."""
+        grids = self.grids()
+        sums = jnp.where(rows[:, None], 0.0, grids.sums)
+        return replace_fields(grids, sums=sums, num_made=jnp.max(jnp.where(rows, 0, self.num_made))).flat()

@@ -10,6 +10,9 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.networks import Network, check_network, make_network
+from azjax.search import Evaluator, SearchHyper, SearchPolicy, make_policy
+from azjax.search.draws import Number
+from azjax.search.kinds import check_kind
 
 
 @pytree_dataclass
@@ -52,6 +55,22 @@ class Hyper:
     temperature: float = 1.0
     temperature_plies: float = math.inf
     late_temperature: float = 0.0
+
+    def of_search(self, temperature: Number, full: bool = True) -> SearchHyper:
+        """The numbers of a search of self-play with this temperature. A fast search has no noise and forces nothing."""
+        hyper = SearchHyper(
+            c_puct=self.c_puct,
+            forced_playouts=self.forced_playouts,
+            dirichlet_fraction=self.dirichlet_fraction,
+            dirichlet_alpha=self.dirichlet_alpha,
+            temperature=temperature,
+            gumbel_scale=temperature,
+        )
+        if full:
+            return hyper
+        # A reused tree needs the same rule of selection in full and fast searches.
+        forced_playouts = None if self.forced_playouts is None else 0.0
+        return dataclasses.replace(hyper, dirichlet_fraction=0.0, gumbel_scale=0.0, forced_playouts=forced_playouts)
 
 
 class _Range(NamedTuple):
@@ -116,6 +135,8 @@ class Config:
       depth: hidden layers (mlp) or residual blocks (resnet).
       precision: what the network computes in, `float32` or `bfloat16`; its weights are float32.
       policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.
+      selection: the rule of selection of `alphazero`: `puct`, `variance_scaled`, `regularized_policy`,
+        `relative_entropy`, or a registered one.
       num_simulations: new simulations of each search in self-play.
       fast_simulations: simulations of a fast search; 0 for full searches alone. All games have a full search at the
         same plies, drawn at random, and at the others a fast one without noise, which is not learned from (playout
@@ -160,6 +181,7 @@ class Config:
     depth: int = 4
     precision: str = "float32"
     policy: str = "alphazero"
+    selection: str = "puct"
     num_simulations: int = 32
     fast_simulations: int = 0
     max_num_considered_actions: int = 16
@@ -206,6 +228,7 @@ class Config:
             raise InputError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
+        check_kind(self.policy, self.selection)
         check_network(self.network, width=self.width, depth=self.depth, precision=self.precision)
         self._check_hyper()
 
@@ -221,10 +244,9 @@ class Config:
                 raise InputError(f"{name} must be 0..1, got {scalar}")
         if scalars["ema_decay"] == 1:
             raise InputError("ema_decay must be below 1, got 1.0: the average would never change")
+        if "forced_playouts" in scalars and (self.policy, self.selection) != ("alphazero", "puct"):
+            raise InputError(f"forced_playouts need the selection puct, got {self.policy} and {self.selection}")
         if self.policy == "gumbel":
-            for name, is_set in (("reuse_tree", self.reuse_tree), ("forced_playouts", "forced_playouts" in scalars)):
-                if is_set:
-                    raise InputError(f"{name} needs the policy alphazero, got gumbel")
             for name in ("temperature", "late_temperature"):
                 if math.isinf(scalars[name]):
                     raise InputError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
@@ -247,6 +269,13 @@ class Config:
     def make_network(self, game: AnyGame) -> Network:
         """The network that is trained on `game`."""
         return make_network(self.network, game, width=self.width, depth=self.depth, precision=self.precision)
+
+    def make_policy(self, game: AnyGame, evaluator: Evaluator) -> SearchPolicy:
+        """The search of self-play."""
+        options: dict[str, Any] = {"solver": self.solver, "selection": self.selection}
+        if self.policy == "gumbel":
+            options["max_num_considered_actions"] = self.max_num_considered_actions
+        return make_policy(self.policy, game, evaluator, self.num_simulations, **options)
 
     @property
     def mean_simulations(self) -> float:

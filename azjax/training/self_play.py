@@ -20,9 +20,9 @@ from azjax.games.protocols import TextGame, without_history
 from azjax.networks import Network, Variables
 from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
-from azjax.search import Tree, alphazero_policy, evaluators, gumbel_policy
+from azjax.search import SearchResult, Tree, evaluators
 from azjax.search.dynamics import legal_slots, to_slots
-from azjax.search.reuse import empty_tree, follow
+from azjax.search.reuse import follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 
@@ -116,7 +116,7 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
 
     `full`, bool [], is read where there are `fast_simulations`.
     """
-    evaluator = evaluators.network(network, game)
+    policy = config.make_policy(game, evaluators.network(network, game))
 
     def search(
         variables: Variables,
@@ -128,21 +128,11 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
         tree: Tree | None,
     ) -> SearchedPly:
         def search_with(num_simulations: int, full: bool) -> SearchedPly:
-            options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
-            if config.policy == "gumbel":
-                considered = config.max_num_considered_actions
-                scale = temperature if full else 0.0
-                options |= {"max_num_considered_actions": considered, "gumbel_scale": scale, "solver": config.solver}
-                result = gumbel_policy(variables, keys, states, **options)
-            else:
-                options |= {"c_puct": hyper.c_puct, "temperature": temperature, "solver": config.solver, "tree": tree}
-                if full:
-                    noise = {"dirichlet_fraction": hyper.dirichlet_fraction, "dirichlet_alpha": hyper.dirichlet_alpha}
-                    options |= noise
-                # A reused tree needs the same selection rule in full and fast searches.
-                if hyper.forced_playouts is not None:
-                    options["forced_playouts"] = hyper.forced_playouts if full else 0.0
-                result = alphazero_policy(variables, keys, states, **options)
+            own, numbers = (
+                dataclasses.replace(policy, num_simulations=num_simulations),
+                hyper.of_search(temperature, full),
+            )
+            result: SearchResult = own(variables, keys, states, hyper=numbers, explore=True, tree=tree)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
             kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
             return SearchedPly(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
@@ -264,14 +254,7 @@ def _play(
 
     tree = None
     if config.reuse_tree:
-        tree = empty_tree(
-            game,
-            evaluators.network(network, game),
-            variables,
-            games.states,
-            num_simulations=config.num_simulations,
-            solver=config.solver,
-            forced_playouts=hyper.forced_playouts,
-        )
+        policy = config.make_policy(game, evaluators.network(network, game))
+        tree = policy.empty_tree(variables, games.states, hyper.of_search(hyper.temperature))
     (games, _), steps = jax.lax.scan(play, (games, tree), (jnp.arange(len(full), dtype=jnp.int32), full))
     return games, steps

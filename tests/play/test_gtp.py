@@ -229,7 +229,7 @@ def test_simulations_can_be_set_during_a_game(player):
     engine = GtpEngine(OngoingGame(GAME, player))
     assert engine.answer("genmove b").startswith("= ")
     assert engine.answer("num_simulations 12") == "=\n\n"
-    assert engine._ongoing.player.policy.num_simulations == 12
+    assert engine._ongoing.player.policy.policy.num_simulations == 12
     assert engine.answer("genmove w").startswith("= ")
     assert engine.answer("undo") == "=\n\n"
     assert engine.answer("genmove w").startswith("= ")

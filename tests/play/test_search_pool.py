@@ -9,7 +9,7 @@ import pytest
 
 from azjax.games.registry import make
 from azjax.play.search_pool import CAPACITY, SearchPool
-from azjax.search import alphazero_policy, evaluators
+from azjax.search import AlphaZero, alphazero_policy, evaluators
 
 GAME = make("connect_four")
 EVALUATOR = evaluators.uniform(GAME)
@@ -19,7 +19,7 @@ POSITIONS = ["6", "4", "44", "4453", "43443545", "12", "71", "3333", "2627", "5"
 
 @pytest.fixture(scope="module")
 def pool():
-    started = SearchPool(GAME, EVALUATOR, max_simulations=192)
+    started = SearchPool(AlphaZero(GAME, EVALUATOR, 16), max_simulations=192)
     started.start()
     yield started
     started.close()
@@ -73,7 +73,7 @@ def test_concurrent_searches_of_different_lengths_equal_separate_searches(pool, 
 
 
 def test_a_search_continues_when_another_one_starts_and_ends(alone):
-    pool = SearchPool(GAME, EVALUATOR, max_simulations=192)
+    pool = SearchPool(AlphaZero(GAME, EVALUATOR, 16), max_simulations=192)
     has_joined, first = threading.Event(), []
     others = queue.Queue()
 

@@ -23,7 +23,7 @@ from azjax.play.search_pool import SearchPool
 from azjax.play.server import MAX_BODY, make_app, serve
 from azjax.play.session import PlaySession
 from azjax.render import svg
-from azjax.search import evaluators
+from azjax.search import AlphaZero, evaluators
 
 GAME = make("tictactoe")
 ADDRESS = "http://127.0.0.1:8000"
@@ -31,7 +31,7 @@ ADDRESS = "http://127.0.0.1:8000"
 
 @pytest.fixture(scope="module")
 def session():
-    pool = SearchPool(GAME, evaluators.rollout(GAME), max_simulations=64)
+    pool = SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16), max_simulations=64)
     pool.start()
     exact = optimal_player(solve(GAME))
     yield PlaySession(GAME, "agent", pool, {"easy": random_player(GAME)}, exact)
@@ -235,7 +235,7 @@ def test_a_large_body_is_refused(client):
 def test_one_search_too_many_closes_the_oldest(monkeypatch):
     """Searches wait for a pool that has not started."""
     monkeypatch.setattr(server, "MAX_SEARCHES", 2)
-    pool = SearchPool(GAME, evaluators.rollout(GAME), max_simulations=64)
+    pool = SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16), max_simulations=64)
     session = PlaySession(GAME, "agent", pool, {})
     answer, ended = {}, []
 
@@ -324,7 +324,7 @@ class Bare(Game):
 
 def test_a_game_without_text_and_board_is_played_by_action_numbers():
     game = Bare()
-    pool = SearchPool(game, evaluators.uniform(game), max_simulations=16)
+    pool = SearchPool(AlphaZero(game, evaluators.uniform(game), 16), max_simulations=16)
     pool.start()
     session = PlaySession(game, "agent", pool, {"easy": random_player(game)})
     with TestClient(make_app(session), base_url=ADDRESS) as client:

@@ -1,16 +1,19 @@
 """A search with a budget is the same search, and ends when it may."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import azjax
-from azjax.search import alphazero_policy, evaluators, search_within
+from azjax.search import AlphaZero, alphazero_policy, evaluators, search_within
 
 GAME = azjax.make("tictactoe")
 KEY = jax.random.key(0)
 OPTIONS = {"game": GAME, "evaluator": evaluators.uniform(GAME)}
+POLICY = AlphaZero(GAME, evaluators.uniform(GAME), num_simulations=40)
 
 
 def states(*texts):
@@ -22,7 +25,7 @@ SOME = states("_________", "X___O____", "XX_OO____")
 
 def test_chunks_make_the_same_tree_as_one_search():
     once = alphazero_policy(None, KEY, SOME, num_simulations=120, **OPTIONS)
-    within = search_within(None, KEY, SOME, num_simulations=120, chunk=40, stop_early=False, **OPTIONS)
+    within = search_within(POLICY, None, KEY, SOME, num_simulations=120, stop_early=False)
     np.testing.assert_array_equal(once.visits, within.visits)
     np.testing.assert_array_equal(once.value, within.value)
 
@@ -30,24 +33,26 @@ def test_chunks_make_the_same_tree_as_one_search():
 def test_an_early_end_keeps_the_action_and_saves_simulations():
     won = states("XX_OO____")
     once = alphazero_policy(None, KEY, won, num_simulations=400, **OPTIONS)
-    within = search_within(None, KEY, won, num_simulations=400, chunk=40, **OPTIONS)
+    within = search_within(POLICY, None, KEY, won, num_simulations=400)
     assert within.action[0] == once.action[0] == 2
     assert within.visits.sum() < 400
 
 
 def test_a_proven_root_ends_the_search():
-    within = search_within(None, KEY, states("XX_OO____"), num_simulations=4000, chunk=40, solver=True, **OPTIONS)
+    within = search_within(
+        dataclasses.replace(POLICY, solver=True), None, KEY, states("XX_OO____"), num_simulations=4000
+    )
     assert within.bounds[0].tolist() == [1, 1]
     assert within.visits.sum() <= 40
 
 
 def test_an_ended_game_ends_the_search():
-    within = search_within(None, KEY, states("XXXOO____"), num_simulations=4000, chunk=40, **OPTIONS)
+    within = search_within(POLICY, None, KEY, states("XXXOO____"), num_simulations=4000)
     assert not within.visits.any()
 
 
 def test_time_ends_a_search_that_never_settles():
-    within = search_within(None, KEY, states("_________"), seconds=0.05, chunk=40, max_nodes=200, **OPTIONS)
+    within = search_within(POLICY, None, KEY, states("_________"), seconds=0.05, max_nodes=200)
     assert within.visits.sum() % 40 == 0
     assert within.visits.sum() >= 40
 
@@ -57,10 +62,10 @@ def test_time_ends_a_search_that_never_settles():
     [
         ({}, "needs a budget"),
         ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
-        ({"num_simulations": 50, "chunk": 40}, "multiple of chunk = 40, at least once, got 50"),
-        ({"num_simulations": 0}, "multiple of chunk = 100, at least once, got 0"),
+        ({"num_simulations": 50}, "multiple of the policy's 40, at least once, got 50"),
+        ({"num_simulations": 0}, "multiple of the policy's 40, at least once, got 0"),
     ],
 )
 def test_other_budgets_are_refused(budget, message):
     with pytest.raises(ValueError, match=message):
-        search_within(None, KEY, SOME, **budget, **OPTIONS)
+        search_within(POLICY, None, KEY, SOME, **budget)

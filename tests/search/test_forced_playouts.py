@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.forced_playouts import prune_forced, puct
+from azjax.search.rules.forced_playouts import ForcedPuct
+from azjax.search.rules.puct import Puct
 from benchmarks.rules.layered_game import LayeredGame
 
 ACTIONS, TREES = 9, 8
@@ -29,6 +30,10 @@ def _search(num_simulations, logits, **options):
     actions = jnp.arange(ACTIONS)
     following = jax.vmap(jax.vmap(GAME.step, in_axes=(None, 0)), in_axes=(0, None))(states, actions)
     return result, np.asarray(following.rewards[..., 0])
+
+
+def rule(forced_playouts):
+    return ForcedPuct(Puct(jnp.float32(C_PUCT), jnp.float32(0)), jnp.float32(forced_playouts))
 
 
 def _play_bandit(rewards, prior, num_simulations):
@@ -65,7 +70,7 @@ def test_the_policy_leaves_out_forced_visits():
     visits = jnp.array([[60, 30, 8, 1]])
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
-    kept = prune_forced(puct(C_PUCT, 0.0, FORCED), prior, visits, q)
+    kept = rule(FORCED).target(prior, visits, q)
     np.testing.assert_array_equal(kept, [[60, 23, 8, 0]])
 
 
@@ -73,7 +78,7 @@ def test_without_forcing_nothing_is_taken_out_but_single_visits():
     visits = jnp.array([[60, 30, 8, 1]])
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
-    np.testing.assert_array_equal(prune_forced(puct(C_PUCT, 0.0, 0.0), prior, visits, q), [[60, 30, 8, 0]])
+    np.testing.assert_array_equal(rule(0.0).target(prior, visits, q), [[60, 30, 8, 0]])
 
 
 def test_the_target_sums_to_one_and_is_no_less_sharp_than_the_visits():

@@ -10,6 +10,7 @@ import pytest
 import azjax
 from azjax.evaluation import solve
 from azjax.search import advance, alphazero_policy, evaluators, uct_policy
+from azjax.search.rules.ucb1 import DECIDED
 from benchmarks.rules.table_game import TableGame, node_of, plain_search
 from benchmarks.searches import puct
 
@@ -118,8 +119,9 @@ def test_uct_counts_each_decided_visit_once():
     result = uct_policy(None, KEY, starts(TICTACTOE), game=TICTACTOE, num_simulations=64, leaves_per_step=8)
     tree = result.tree
     made = tree.visits > 0
-    assert (tree.decided[made] <= tree.visits[made]).all()
-    assert float(tree.decided[0].min()) > 32
+    decided = tree.nodes.sums[DECIDED]
+    assert (decided[made] <= tree.visits[made]).all()
+    assert float(decided[0].min()) > 32
     np.testing.assert_array_equal(result.visits.sum(axis=1), 64)
 
 

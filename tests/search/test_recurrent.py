@@ -139,7 +139,7 @@ def test_embeddings_of_all_dtypes_are_kept_in_the_tree(policy, num_actions):
     tree = search(recurrent, policy, num_actions).search_tree
     made = (tree.visits > 0) & (np.arange(tree.num_nodes)[:, None] < NUM_SIMULATIONS + 1)
     states = jax.device_get(tree.states)
-    parents = np.take_along_axis(states["depth"], tree.links[..., 0], axis=0)
+    parents = np.take_along_axis(states["depth"], tree.nodes.parent, axis=0)
     expected = jax.device_get(
         embed(states["state"], parents + (np.arange(tree.num_nodes) > 0)[:, None], states["bits"])
     )

@@ -15,7 +15,7 @@ from azjax.games import Game
 from azjax.games.protocols import RepetitionGame, action_from_text
 from azjax.games.repetition import History, new_history
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.tree import DISCOUNT, ROOT
+from azjax.search.tree import ROOT
 from benchmarks.rules.one_state import assert_search_equals_the_plain_one
 from benchmarks.searches import puct
 
@@ -180,13 +180,11 @@ def test_a_brandub_search_scores_a_move_back_as_a_draw():
         num_simulations=60,
     )
     tree = result.tree
-    slot = int(np.flatnonzero(np.asarray(tree.actions[0, 0]) == back)[0])
-    (node,) = np.flatnonzero(
-        (np.asarray(tree.links[:, 0]) == (ROOT, slot)).all(axis=1) & (np.arange(len(tree.links)) > 0)
-    )
-    assert node > 0
+    slot = int(np.flatnonzero(np.asarray(tree.root_actions[0]) == back)[0])
+    is_child = np.asarray((tree.nodes.parent == ROOT) & (tree.nodes.slot == slot))[:, 0]
+    (node,) = np.flatnonzero(is_child & (np.arange(tree.num_nodes) > 0))
     assert bool(tree.states.terminated[node, 0])
-    assert float(tree.facts[node, 0, DISCOUNT]) == 0
+    assert float(tree.nodes.discount[node, 0]) == 0
 
 
 def test_draws_by_repetition_are_those_of_the_rules():

@@ -9,7 +9,7 @@ import pytest
 
 from azjax.search import advance, alphazero_policy, evaluators
 from azjax.search.reuse import compact
-from azjax.search.tree import DISCOUNT, PARENT, PRIOR, RETURNS, REWARD, ROOT, SLOT, VISITS
+from azjax.search.tree import ROOT
 from benchmarks.rules.table_game import TableGame, node_of
 
 GAMES = [
@@ -34,16 +34,15 @@ def search(game, states, num_simulations, **options):
 
 def nodes_of(tree, row):
     """What there is of every node of one tree, in the order in which they were made; parents by that order."""
-    tree = jax.device_get(tree)
-    made = np.flatnonzero(tree.visits[:, row] > 0)
+    nodes, states = jax.device_get((tree.nodes, tree.states))
+    made = np.flatnonzero(nodes.visits[:, row] > 0)
     number = {node: place for place, node in enumerate(made)}
     return [
         (
-            tree.states.node[node, row],
-            *tree.sums[node, row, [VISITS, RETURNS]],
-            *tree.facts[node, row, [REWARD, DISCOUNT, PRIOR]],
-            number[tree.links[node, row, PARENT]],
-            tree.links[node, row, SLOT],
+            states.node[node, row],
+            *(column[node, row] for column in (nodes.visits, nodes.returns, nodes.reward, nodes.discount, nodes.prior)),
+            number[nodes.parent[node, row]],
+            nodes.slot[node, row],
         )
         for node in made
     ]
@@ -145,10 +144,10 @@ def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):
     noisy = search(game, states, 30, tree=tree, dirichlet_fraction=0.9)
     before = np.asarray(tree.visits)
     assert (np.asarray(noisy.tree.visits)[before > 0] >= before[before > 0]).all()
-    below = (before > 0) & (np.asarray(tree.links[..., PARENT]) == ROOT) & (np.arange(MAX_NODES + 1)[:, None] > ROOT)
+    below = (before > 0) & (np.asarray(tree.nodes.parent) == ROOT) & (np.arange(MAX_NODES + 1)[:, None] > ROOT)
     assert below.any()
-    assert not np.allclose(plain.tree.facts[..., PRIOR][below], noisy.tree.facts[..., PRIOR][below])
-    np.testing.assert_array_equal(plain.tree.facts[..., PRIOR][below], tree.facts[..., PRIOR][below])
+    assert not np.allclose(plain.tree.nodes.prior[below], noisy.tree.nodes.prior[below])
+    np.testing.assert_array_equal(plain.tree.nodes.prior[below], tree.nodes.prior[below])
 
 
 @pytest.mark.parametrize("solver", [True, pytest.param(False, marks=pytest.mark.slow)])

@@ -7,7 +7,8 @@ import pytest
 
 import azjax
 from azjax.search import evaluators, uct_policy
-from azjax.search.tree import RETURNS, ROOT
+from azjax.search.rules.ucb1 import DECIDED
+from azjax.search.tree import ROOT
 from benchmarks.rules.one_state import HashedPosition, OneStateRules, batch_of
 from benchmarks.searches import puct, uct
 
@@ -29,8 +30,8 @@ def assert_equal_trees(tree, expected):
         for node in result.root.descendants():
             visits[node.number], decided[node.number], returns[node.number] = node.count, sum(node.wins), node.returns()
         np.testing.assert_array_equal(tree.visits[:, row], visits)
-        np.testing.assert_array_equal(np.where(visits > 0, tree.decided[:, row], 0), decided)
-        np.testing.assert_array_equal(np.where(visits > 0, tree.sums[:, row, RETURNS], 0), returns)
+        np.testing.assert_array_equal(np.where(visits > 0, tree.nodes.sums[DECIDED][:, row], 0), decided)
+        np.testing.assert_array_equal(np.where(visits > 0, tree.nodes.returns[:, row], 0), returns)
 
 
 @pytest.mark.parametrize("exploration", [2**0.5, pytest.param(0.5, marks=pytest.mark.slow)])
@@ -87,7 +88,7 @@ def test_every_action_is_tried_once_before_one_is_tried_again():
 
 def test_wins_draws_and_losses_of_the_root_add_up_to_its_visits():
     tree = search_by_rollouts([]).tree
-    visits, decided, returns = tree.visits[ROOT], tree.decided[ROOT], tree.sums[ROOT, :, RETURNS]
+    visits, decided, returns = tree.visits[ROOT], tree.nodes.sums[DECIDED][ROOT], tree.nodes.returns[ROOT]
     wins, losses = (decided + returns) / 2, (decided - returns) / 2
     assert (visits == 100).all()
     for count in (wins, losses):

@@ -13,7 +13,7 @@ from azjax.games.registry import make
 from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
 from azjax.play.session import PlaySession
-from azjax.search import evaluators
+from azjax.search import AlphaZero, evaluators
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 GAMES = {
@@ -42,7 +42,7 @@ def browser():
 def address(request):
     """Where a server of the game listens."""
     game = make(request.param, **GAMES[request.param])
-    pool = SearchPool(game, evaluators.uniform(game), max_simulations=64)
+    pool = SearchPool(AlphaZero(game, evaluators.uniform(game), 16), max_simulations=64)
     pool.start()
     exact = optimal_player(solve(game)) if request.param in ("tictactoe", "connect2") else None
     session = PlaySession(game, "agent", pool, {"easy": random_player(game)}, exact)

@@ -1,0 +1,46 @@
+"""The numbers of a search. Axis letters: see `tree.py`."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float32, Real, Shaped
+
+from azjax.core.pytree import pytree_dataclass
+from azjax.search.draws import Number
+
+
+@pytree_dataclass
+class SearchHyper:
+    """The numbers of a search, traced, so that another value costs no compilation; each policy reads its own.
+
+    A `Number` may be one for all states or [B], one for each.
+
+    c_puct: weight of exploration in PUCT.
+    first_play_urgency: the value of an action without visits in PUCT, seen by the player to move.
+    forced_playouts: each visited action of the root gets at least sqrt(forced_playouts * prior * visits of all) visits,
+      and `SearchResult.policy` leaves out those that were forced (Wu 2019, section 3.2, where it is 2); None for none.
+    dirichlet_fraction: share of the noise in the root's priors, 0..1.
+    dirichlet_alpha: concentration of the noise over the legal actions; 10 / (their number) if None.
+    temperature: AlphaZero's action is drawn from visits^(1 / temperature): 0 takes the most visited (the first in
+      `legal_slots` on ties), infinity draws uniformly from the legal actions.
+    gumbel_scale: of the noise in the root's logits of Gumbel AlphaZero.
+    exploration: c in UCB1's mean + c sqrt(ln N / n).
+    maxvisit_init: c_visit of Gumbel AlphaZero.
+    value_scale: c_scale of Gumbel AlphaZero.
+    rescale_values: stretch the completed Q of a node to 0..1, as mctx does.
+    """
+
+    c_puct: Number = 1.25
+    first_play_urgency: Real[ArrayLike, ""] = 0.0
+    forced_playouts: Real[ArrayLike, ""] | None = None
+    dirichlet_fraction: Number = 0.25
+    dirichlet_alpha: Number | None = None
+    temperature: Number = 1.0
+    gumbel_scale: Number = 1.0
+    exploration: Real[ArrayLike, ""] = 2**0.5
+    maxvisit_init: Real[ArrayLike, ""] = 50.0
+    value_scale: Real[ArrayLike, ""] = 0.1
+    rescale_values: Shaped[ArrayLike, ""] = True
+
+
+def traced(number: Shaped[ArrayLike, "..."]) -> Float32[Array, "..."]:
+    """A float32 array of a number."""
+    return jnp.asarray(number, jnp.float32)

@@ -1,0 +1,177 @@
+"""A policy that searches: an object of what is static, called with what is traced. Axis letters: see `tree.py`."""
+
+import abc
+import dataclasses
+import functools
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key, PRNGKeyArray, PyTree
+
+from azjax.core.errors import InputError
+from azjax.core.pytree import replace_fields
+from azjax.games.game import AnyGame, State
+from azjax.search import virtual_loss
+from azjax.search.draws import Keys
+from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics, Root, evaluate_root
+from azjax.search.hyper import SearchHyper
+from azjax.search.result import SearchResult
+from azjax.search.reuse import continue_tree, kept_nodes
+from azjax.search.search import RootRule, new_tree, search
+from azjax.search.selection import Selection
+from azjax.search.tree import Tree
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchPolicy(abc.ABC):
+    """A search with all that is static. Hashable by value: equal policies share one compilation.
+
+    game: the rules.
+    evaluator: evaluates new leaves; see `azjax.search.evaluators`.
+    num_simulations: new simulations in each tree, at least 1.
+    leaves_per_step: leaves of each tree that are selected, with a virtual loss, before the evaluator is called once for
+      all of them; for few trees and a costly evaluator. 1 is the plain search. It must divide `num_simulations`.
+    solver: prove wins, losses and draws during the search. A proven root is searched no further, and a proven loss is
+      played only where every action is one. Returns must lie in -1..1.
+    max_nodes: capacity of each tree, root included; by default enough for `num_simulations`, or that of `tree`. A full
+      tree goes on without making nodes.
+
+    Raises:
+      InputError: num_simulations below 1, or not a multiple of leaves_per_step.
+    """
+
+    game: AnyGame
+    evaluator: Evaluator
+    num_simulations: int
+    leaves_per_step: int = 1
+    solver: bool = False
+    max_nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_num_simulations(self.num_simulations, self.leaves_per_step)
+
+    def __call__(
+        self,
+        params: PyTree,
+        key: Keys,
+        states: State,
+        *,
+        hyper: SearchHyper | None = None,
+        explore: bool = False,
+        tree: Tree | None = None,
+    ) -> SearchResult:
+        """Searches each state of a batch, jitted.
+
+        Args:
+          params: what the evaluator reads, such as a network's variables.
+          key: consumed by noise, evaluator, rule of selection and choice of action. With a key for each state, all but
+            the evaluator's draws depend on that key alone; the evaluator consumes the first.
+          states: a batch of states; every leaf [B, ...].
+          hyper: the numbers; the defaults if None.
+          explore: with noise, temperature and forced playouts, as in self-play; without them the best move is played.
+          tree: trees of an equal policy to continue, from an earlier call or from `advance`. A tree whose root is not
+            its state is replaced by a new one.
+
+        Raises:
+          InputError: `tree` does not fit.
+        """
+        hyper = SearchHyper() if hyper is None else hyper
+        result: SearchResult = _search(self, params, key, states, hyper, explore, tree)
+        return result
+
+    @abc.abstractmethod
+    def search(
+        self, params: PyTree, key: Keys, states: State, hyper: SearchHyper, explore: bool, tree: Tree | None
+    ) -> SearchResult:
+        """See `__call__`."""
+
+    @abc.abstractmethod
+    def selection(self, hyper: SearchHyper, explore: bool) -> Selection:
+        """The rule of selection."""
+
+    @property
+    def dynamics(self) -> GameDynamics:
+        """What lies behind an edge."""
+        return GameDynamics(self.game, self.evaluator)
+
+    @property
+    def evaluates_root(self) -> bool:
+        """Whether the root's own evaluation counts as a visit."""
+        return True
+
+    def begin(self, root: Root, selection: Selection, tree: Tree | None) -> Tree:
+        """The trees that a search starts with: new ones, or `tree` where its root is the same."""
+        capacity = self.max_nodes or (self.num_simulations + 1 if tree is None else tree.max_nodes)
+        fresh = self._new_tree(root, selection, capacity)
+        return fresh if tree is None else continue_tree(tree, fresh, selection)
+
+    def grow(
+        self,
+        params: PyTree,
+        key: PRNGKeyArray,
+        tree: Tree,
+        selection: Selection,
+        selection_keys: Key[Array, "B"] | None = None,
+    ) -> Tree:
+        """The trees after the simulations of this policy."""
+        counts = self.num_simulations, self.leaves_per_step
+        return grow(self.dynamics, params, key, tree, selection, *counts, selection_keys=selection_keys)
+
+    def _new_tree(self, root: Root, selection: Selection, max_nodes: int) -> Tree:
+        options: dict[str, Any] = {"leaves_per_step": self.leaves_per_step, "solver": self.solver}
+        return new_tree(root, selection, max_nodes, evaluated=self.evaluates_root, **options)
+
+    def empty_tree(self, params: PyTree, states: State, hyper: SearchHyper | None = None) -> Tree:
+        """Trees without any node, so that a search of the states [B, ...] starts new ones, with room to be kept.
+
+        They take the capacity of `max_nodes`, by default that of `azjax.search.reuse.kept_nodes`.
+        """
+        hyper, capacity = hyper or SearchHyper(), self.max_nodes or kept_nodes(self.num_simulations)
+
+        def make() -> Tree:
+            root = evaluate_root(self.dynamics, params, jax.random.key(0), states)
+            selection = self.selection(hyper, True)
+            return replace_fields(self._new_tree(root, selection, capacity), histories=None)
+
+        return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(make)))
+
+
+@functools.partial(jax.jit, static_argnames=("policy", "explore"))
+def _search(
+    policy: SearchPolicy,
+    params: PyTree,
+    key: Keys,
+    states: State,
+    hyper: SearchHyper,
+    explore: bool,
+    tree: Tree | None,
+) -> SearchResult:
+    return policy.search(params, key, states, hyper, explore, tree)
+
+
+def grow(
+    dynamics: Dynamics,
+    params: PyTree,
+    key: PRNGKeyArray,
+    tree: Tree,
+    selection: Selection,
+    num_simulations: int,
+    leaves_per_step: int = 1,
+    *,
+    selection_keys: Key[Array, "B"] | None = None,
+    root_rule: RootRule | None = None,
+) -> Tree:
+    """The trees after the simulations; see `azjax.search.search.search`."""
+    options: dict[str, Any] = {"selection_keys": selection_keys, "root_rule": root_rule}
+    if leaves_per_step == 1:
+        return search(dynamics, params, key, tree, selection, num_simulations, **options)
+    return virtual_loss.search(dynamics, params, key, tree, selection, num_simulations, leaves_per_step, **options)
+
+
+def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
+    """Raises InputError below 1, and where `leaves_per_step` does not divide them."""
+    if num_simulations < 1:
+        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
+    if leaves_per_step < 1 or num_simulations % leaves_per_step:
+        raise InputError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")

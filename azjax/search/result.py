@@ -1,0 +1,86 @@
+"""The result of a search. Axis letters: see `tree.py`."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float32, Int32, Key, Shaped
+
+from azjax.core.pytree import pytree_dataclass
+from azjax.games.game import AnyGame
+from azjax.search.draws import Number, sample_by_visits
+from azjax.search.selection import Selection
+from azjax.search.solver import playable, root_bounds
+from azjax.search.tree import ROOT, Tree
+
+
+@pytree_dataclass
+class SearchResult:
+    """The result of a search. Values are seen by the player to move.
+
+    action: the move to play.
+    policy: the training target; sums to one over the legal actions, zero after the end.
+    value: mean value of the root, in -1..1, or its true value where that is proven.
+    visits: of the root's actions; they sum to the number of simulations, plus those of an earlier `tree`, and to less
+      where a solver proved the root.
+    q_values: mean return of each action, 0 where it was not visited.
+    bounds: the lower and upper bound proven of the root's value; -1 and 1 where nothing is proven.
+    tree: the search trees.
+    """
+
+    action: Int32[Array, "B"]
+    policy: Float32[Array, "B A"]
+    value: Float32[Array, "B"]
+    visits: Int32[Array, "B A"]
+    q_values: Float32[Array, "B A"]
+    bounds: Float32[Array, "B 2"]
+    tree: Tree
+
+
+def summarize(
+    game: AnyGame,
+    tree: Tree,
+    selection: Selection,
+    prior: Float32[Array, "B K"],
+    keys: Key[Array, "B"],
+    temperature: Number,
+) -> SearchResult:
+    """The result of a search by `selection` with these root priors; the actions are drawn by `keys`."""
+    visits, q = root_statistics(tree)
+    valid = prior >= 0
+    remaining = playable(tree, visits, valid)
+    # Where every visited slot is lost, the others remain.
+    visited = jnp.where(remaining, visits, 0)
+    tried = jnp.any(visited > 0, axis=1, keepdims=True)
+    weights = jnp.where(tried, visited, (remaining & valid).astype(jnp.int32))
+    slot = sample_by_visits(keys, weights, remaining, temperature)
+    target = jnp.where(tried, selection.target(prior, visited, q), weights)
+    total = jnp.sum(target, axis=1, keepdims=True)
+    policy = target / jnp.where(total > 0, total, 1)
+    bounds = root_bounds(tree)
+    return SearchResult(
+        action=to_action(tree, slot),
+        policy=to_actions(game.num_actions, tree, policy),
+        value=jnp.where(bounds[:, 0] == bounds[:, 1], bounds[:, 0], tree.nodes.q[ROOT]),
+        visits=to_actions(game.num_actions, tree, visits),
+        q_values=to_actions(game.num_actions, tree, q),
+        bounds=bounds,
+        tree=tree,
+    )
+
+
+def root_statistics(tree: Tree) -> tuple[Int32[Array, "B K"], Float32[Array, "B K"]]:
+    """Visits and mean returns of the roots' slots, 0 where there is no child."""
+    return tree.by_root_slot(tree.visits), tree.by_root_slot(tree.nodes.q)
+
+
+def to_action(tree: Tree, slot: Int32[Array, "B"]) -> Int32[Array, "B"]:
+    """The actions of the roots' slots."""
+    actions = tree.root_actions
+    return slot if actions is None else jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0]
+
+
+def to_actions(num_actions: int, tree: Tree, values: Shaped[Array, "B K"]) -> Shaped[Array, "B A"]:
+    """Values by slot of the roots, zero in holes, as values by action."""
+    actions = tree.root_actions
+    if actions is None:
+        return values
+    rows = jnp.arange(len(values))[:, None]
+    return jnp.zeros((len(values), num_actions), values.dtype).at[rows, actions].add(values)
