@@ -25,7 +25,8 @@ from azjax.search.hyper import SearchHyper, traced
 from azjax.search.path import FirstStep
 from azjax.search.policy import SearchPolicy, grow
 from azjax.search.result import SearchResult, root_statistics, summarize, to_action, to_actions
-from azjax.search.rules.improved_policy import ImprovedPolicy, ImprovedTerms
+from azjax.search.rules.completed_q import CompletedQ, ImprovedTerms
+from azjax.search.rules.improved_policy import ImprovedPolicy
 from azjax.search.solver import playable, proven_returns
 from azjax.search.tree import Tree
 
@@ -56,7 +57,7 @@ class GumbelAlphaZero(SearchPolicy):
     def selection(self, hyper: SearchHyper, explore: bool) -> ImprovedPolicy:
         del explore
         numbers = traced(hyper.maxvisit_init), traced(hyper.value_scale)
-        return ImprovedPolicy(*numbers, jnp.asarray(hyper.rescale_values, bool), self.game.num_actions)
+        return ImprovedPolicy(CompletedQ(*numbers, jnp.asarray(hyper.rescale_values, bool), self.game.num_actions))
 
     def search(
         self, params: PyTree, key: Keys, states: State, hyper: SearchHyper, explore: bool, tree: Tree | None
@@ -189,8 +190,8 @@ def gumbel_search(
         return function(start, edges)
 
     node = tree.node_statistics(tree.index(jnp.zeros(tree.batch, jnp.int32)), jnp.int32(0))
-    summary = rule.summarize(node._replace(visits=1 + jnp.sum(visits, axis=0)), fold)
-    scaled_q = rule.scaled_q(summary, edges)
+    summary = rule.completed_q.summarize(node._replace(visits=1 + jnp.sum(visits, axis=0)), fold)
+    scaled_q = rule.completed_q.scaled(summary, edges)
     scores = jnp.maximum(noisy_logits + scaled_q, _LOWEST_SCORE)
     most_visits = jnp.max(jnp.where(remaining, new_visits, 0), axis=0)
     winner = jnp.argmax(jnp.where(remaining & (new_visits == most_visits[None]), scores, -jnp.inf), axis=0)
@@ -258,8 +259,8 @@ class SequentialHalving:
         visits = jnp.where(has_child, terms.visits, 0.0)
         edges = terms._replace(q=jnp.where(has_child, terms.q, 0.0), visits=visits)
         statistics = tree.node_statistics(roots, jnp.int32(0))
-        summary = self.rule.summarize(statistics, tree.edges.fold(self.rule, roots))
-        scores = jnp.maximum(self.noisy_logits + self.rule.scaled_q(summary, edges), _LOWEST_SCORE)
+        summary = self.rule.completed_q.summarize(statistics, tree.edges.fold(self.rule, roots))
+        scores = jnp.maximum(self.noisy_logits + self.rule.completed_q.scaled(summary, edges), _LOWEST_SCORE)
         considered = legal & (visits - self.before == self.schedule[simulation][None])
         # A full tree adds no visits to a slot that has no child.
         considered = jnp.where(jnp.any(considered, axis=0)[None], considered, legal)

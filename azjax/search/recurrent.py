@@ -32,6 +32,7 @@ from azjax.search.hyper import traced
 from azjax.search.policy import check_num_simulations
 from azjax.search.priors import legal_logits, legal_softmax
 from azjax.search.result import root_statistics
+from azjax.search.rules.completed_q import CompletedQ
 from azjax.search.rules.improved_policy import ImprovedPolicy
 from azjax.search.rules.min_max_puct import MinMaxPuct
 from azjax.search.search import new_tree, search
@@ -131,7 +132,7 @@ def gumbel_muzero_policy(
     draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
     noise = jnp.asarray(gumbel_scale, jnp.float32) * draws
     numbers = traced(maxvisit_init), traced(value_scale)
-    rule = ImprovedPolicy(*numbers, jnp.asarray(rescale_values, bool), start.prior.shape[1])
+    rule = ImprovedPolicy(CompletedQ(*numbers, jnp.asarray(rescale_values, bool), start.prior.shape[1]))
     searched = gumbel_search(
         RecurrentDynamics.create(recurrent_fn, start, num_simulations, max_depth),
         params,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.searches.puct import F32, LARGEST_TABLE, Evaluate, Node, Result, Rules
+from benchmarks.searches.puct import F32, Evaluate, Node, Result, Rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,18 +46,16 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def interior_slot(node: Node, num_actions: int, options: Options) -> int:
-    """The slot with the highest pi' - N / (1 + sum N); see `LARGEST_TABLE` for ties."""
+    """The slot with the highest pi' - N / (1 + sum N); see `Node.best_slot` for ties."""
     legal = node.actions >= 0
     with np.errstate(divide="ignore"):
         logits = np.where(legal, np.log(np.maximum(node.prior, 0)), -np.inf)
     improved = softmax(logits + completed_q(node, num_actions, options))
     scores = improved - node.visits.astype(F32) / F32(1 + node.visits.sum())
     scores[~legal] = -np.inf
-    order = range(len(scores))
-    if len(scores) > LARGEST_TABLE:
-        untried = [slot for slot in order if slot not in node.children]
-        order = [*node.children, *sorted(untried, key=lambda slot: -node.prior[slot])]
-    return max(order, key=lambda slot: scores[slot])  # the first one on ties
+    untried = [slot for slot in np.flatnonzero(legal) if slot not in node.children]
+    candidates = [*node.children, *sorted(untried, key=lambda slot: -node.prior[slot])[:1]]
+    return max(candidates, key=lambda slot: (scores[slot], -slot))
 
 
 def halving_rounds(num_considered: int, num_simulations: int) -> list[int]:

@@ -12,11 +12,6 @@ import numpy as np
 
 F32 = np.float32
 
-LARGEST_TABLE = 16
-"""The rule for ties of scores depends on the number of slots. Up to this number the lowest slot wins. With more slots
-the oldest child wins, and a slot without a child must score more than every child; among the slots without a child only
-the one with the highest prior (the lowest slot on ties) is considered."""
-
 
 class Position(Protocol):
     """A position: the player to move, whether the game is over, and the rewards of the last step by player."""
@@ -55,17 +50,16 @@ class Node:
         self.return_sums = np.zeros(len(self.actions), F32)
 
     def best_slot(self, c_puct: float) -> int:
-        """The slot with the largest score; see `LARGEST_TABLE` for ties."""
+        """The slot with the largest score, the lowest one on ties.
+
+        Among the slots without a child only the one with the highest prior (the lowest slot on ties) is considered.
+        """
         scores = self.scores(c_puct)
-        if len(self.actions) <= LARGEST_TABLE:
-            return int(np.argmax(scores))
         untried = np.where(self.actions >= 0, self.prior, -np.inf)
         untried[list(self.children)] = -np.inf
         new = int(np.argmax(untried))
-        if not self.children:
-            return new
-        best = max(self.children, key=lambda slot: scores[slot])  # the first one on ties
-        return new if untried[new] >= 0 and scores[new] > scores[best] else best
+        candidates = [*self.children, *([new] if untried[new] >= 0 else [])]
+        return max(candidates, key=lambda slot: (scores[slot], -slot))
 
     def scores(self, c_puct: float) -> np.ndarray:
         """float32 [K]: the scores of the slots; -inf in empty slots."""

@@ -1,6 +1,6 @@
 """Search as regularized policy optimization. Axis letters: see `azjax/search/selection.py`; `B` batch, `K` slots."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,44 +45,41 @@ class RegularizedPolicy(Selection):
         visits, value, zeros = node.visits - 1, node.value, jnp.zeros_like(node.value)
         weight = self.c_puct * jnp.sqrt(jnp.maximum(visits, 1)) / (self.num_actions + visits)
 
-        def add_bounds(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
-            lowest, untried = totals
-            exists, q = edges.q > -jnp.inf, jnp.where(edges.visits > 0, edges.q, value)
-            untried += jnp.sum(jnp.where(exists & (edges.visits == 0), edges.prior, 0.0), axis=0)
-            return jnp.maximum(lowest, jnp.max(jnp.where(exists, q + weight * edges.prior, -jnp.inf), axis=0)), untried
+        def bound(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
+            q = jnp.where(edges.visits > 0, edges.q, value[None])
+            lowest = jnp.where(edges.q > -jnp.inf, q + weight[None] * edges.prior, -jnp.inf)
+            untried = jnp.where(edges.visits > 0, 0.0, edges.prior)
+            return jnp.maximum(totals[0], jnp.max(lowest, axis=0)), totals[1] + jnp.sum(untried, axis=0)
 
         def newton(_: Int32[Array, ""], alpha: Array) -> Array:
-            def add_shares(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
-                gap = jnp.maximum(alpha - jnp.where(edges.visits > 0, edges.q, value), _TINY)
-                share = jnp.where(edges.q > -jnp.inf, weight * edges.prior / gap, 0.0)
+            def add(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
+                gap = jnp.maximum(alpha[None] - jnp.where(edges.visits > 0, edges.q, value[None]), _TINY)
+                share = weight[None] * edges.prior / gap
                 return totals[0] + jnp.sum(share, axis=0), totals[1] + jnp.sum(share / gap, axis=0)
 
-            total, slope = fold(add_shares, (zeros, zeros))
+            total, slope = fold(add, (zeros, zeros))
             return alpha + (total - 1) / jnp.maximum(slope, _TINY)
 
-        lowest, untried = fold(add_bounds, (zeros - jnp.inf, zeros))
+        lowest, untried = fold(bound, (zeros - jnp.inf, zeros))
         return jax.lax.fori_loop(0, _STEPS, newton, lowest), weight, value, untried
 
     def score(
-        self,
-        key: Key[Array, "R"] | None,
-        depth: Int32[Array, ""],
-        node_terms: tuple[Array, ...],
-        edge_terms: PolicyTerms,
+        self, key: Key[Array, "R"] | None, depth: Int32[Array, ""], node_terms: tuple[Array, ...], edge_terms: Any
     ) -> Float32[Array, "R"]:
-        alpha, weight, value, untried = node_terms
-        tried = edge_terms.visits > 0
-        share = weight * jnp.where(tried, edge_terms.prior, untried)
-        policy = share / jnp.maximum(alpha - jnp.where(tried, edge_terms.q, value), _TINY)
+        untried, tried = node_terms[3], edge_terms.visits > 0
+        policy = self._policy(node_terms, edge_terms._replace(prior=jnp.where(tried, edge_terms.prior, untried)))
         return jnp.log(jnp.maximum(policy, _TINY)) + gumbel(key)
 
     def target(
         self, prior: Float32[Array, "B K"], visits: Int32[Array, "B K"], q: Float32[Array, "B K"]
     ) -> Float32[Array, "B K"]:
         total, exists = jnp.sum(visits, axis=1).astype(jnp.float32), prior >= 0
-        mean = jnp.sum(visits * q, axis=1) / jnp.maximum(total, 1)
-        edges = PolicyTerms(jnp.where(exists, q, -jnp.inf).T, prior.T, visits.T.astype(jnp.float32))
-        node = NodeStatistics(1 + total, mean, mean, jnp.int32(0), {})
-        alpha, weight, _, _ = self.node_terms(node, lambda function, start: function(start, edges))
-        gap = jnp.maximum(alpha[:, None] - jnp.where(visits > 0, q, mean[:, None]), _TINY)
-        return jnp.where(exists, weight[:, None] * prior / gap, 0.0)
+        value = jnp.sum(visits * q, axis=1) / jnp.maximum(total, 1)
+        edges = PolicyTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, visits.T.astype(jnp.float32))
+        node = NodeStatistics(1 + total, value, value, jnp.int32(0), {})
+        node_terms = self.node_terms(node, lambda function, start: function(start, edges))
+        return self._policy(jax.tree.map(lambda term: term[None], node_terms), edges).T
+
+    def _policy(self, node_terms: tuple[Array, ...], edges: PolicyTerms) -> Array:
+        alpha, weight, value, _ = node_terms
+        return weight * edges.prior / jnp.maximum(alpha - jnp.where(edges.visits > 0, edges.q, value), _TINY)

@@ -68,8 +68,8 @@ class RelativeEntropy(Selection):
 
         def add(totals: tuple[Array, Array], edges: SoftTerms) -> tuple[Array, Array]:
             exists, tried = edges.q > -jnp.inf, edges.visits > 0
-            q = jnp.where(tried, edges.q, node.evaluation)
-            weight = jnp.where(exists, edges.prior * jnp.exp((q - best) / self.temperature), 0.0)
+            q = jnp.where(tried, edges.q, node.evaluation[None])
+            weight = jnp.where(exists, edges.prior * jnp.exp((q - best[None]) / self.temperature), 0.0)
             untried = jnp.where(exists & ~tried, edges.prior, 0.0)
             return totals[0] + jnp.sum(weight, axis=0), totals[1] + jnp.sum(untried, axis=0)
 

@@ -1,0 +1,96 @@
+"""The Qs of Gumbel AlphaZero, completed and scaled. Axis letters: see `azjax/search/selection.py`."""
+
+from typing import NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float32
+
+from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.search.selection import Fold, NodeStatistics, Numbers
+
+TINY = float(np.finfo(np.float32).tiny)
+_SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
+_HIGHEST_EXPONENT = 80.0  # e^80 is within the range of float32, and 1 is negligible beside it
+_Totals: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
+
+
+class ImprovedTerms(NamedTuple):
+    q: Numbers
+    prior: Numbers
+    visits: Numbers
+
+
+class NodeSummary(NamedTuple):
+    """What the completed Qs of a node's edges need.
+
+    mixed: the mixed value, the completed Q of edges without visits.
+    lowest: of the completed Qs.
+    highest: of the Qs of edges with visits; the mixed value where there are none.
+    scale: of the completed Qs.
+    """
+
+    mixed: Float32[Array, "R"]
+    lowest: Float32[Array, "R"]
+    highest: Float32[Array, "R"]
+    scale: Float32[Array, "R"]
+
+
+@pytree_dataclass
+class CompletedQ:
+    """sigma(completed Q), Danihelka et al. 2022, section 4 and appendix D: edges without visits have the mixed value.
+
+    maxvisit_init, value_scale, rescale_values: see `SearchHyper`.
+    num_actions: A. As in mctx, the range of Q includes the mixed value if any action has no visits, and illegal actions
+      have none.
+    """
+
+    maxvisit_init: Float32[Array, ""]
+    value_scale: Float32[Array, ""]
+    rescale_values: Bool[Array, ""]
+    num_actions: int = static_field()
+
+    def summarize(self, node: NodeStatistics, fold: Fold) -> NodeSummary:
+        """The summary of nodes, over whose edges `fold` goes."""
+        value, visits = node.evaluation, node.visits
+
+        def add_edges(totals: _Totals, edges: ImprovedTerms) -> _Totals:
+            num_tried, most_visits, prior_tried, excess, lowest, highest = totals
+            q, prior, edge_visits = edges
+            tried = (edge_visits > 0) & (q > -jnp.inf)
+            return (
+                num_tried + jnp.sum(tried, axis=0),
+                jnp.maximum(most_visits, jnp.max(jnp.where(tried, edge_visits, 0.0), axis=0)),
+                prior_tried + jnp.sum(jnp.where(tried, prior, 0.0), axis=0),
+                excess + jnp.sum(jnp.where(tried, prior * (q - value[None]), 0.0), axis=0),
+                jnp.minimum(lowest, jnp.min(jnp.where(tried, q, jnp.inf), axis=0)),
+                jnp.maximum(highest, jnp.max(jnp.where(tried, q, -jnp.inf), axis=0)),
+            )
+
+        none, zeros = jnp.zeros(visits.shape, jnp.int32), jnp.zeros_like(visits)
+        start = none, zeros, zeros, zeros, zeros + jnp.inf, zeros - jnp.inf
+        num_tried, most_visits, prior_tried, excess, lowest, highest = fold(add_edges, start)
+        # (value + sum N * sum(P Q) / sum P) / (1 + sum N), in a form that is exact where all Q equal the value: their
+        # range, which is stretched, is then 0 and not a rounding error.
+        mixed = value + (visits - 1) / visits * (excess / jnp.maximum(prior_tried, TINY))
+        counts = num_tried < self.num_actions
+        lowest = jnp.where(counts, jnp.minimum(lowest, mixed), lowest)
+        spread = jnp.where(counts, jnp.maximum(highest, mixed), highest) - lowest
+        spread = jnp.where(self.rescale_values, jnp.maximum(spread, _SMALLEST_SPREAD), 1.0)
+        return NodeSummary(
+            mixed=mixed,
+            lowest=lowest,
+            highest=jnp.where(num_tried > 0, highest, mixed),
+            scale=(self.maxvisit_init + most_visits) * self.value_scale / spread,
+        )
+
+    def scaled(self, summary: NodeSummary, edges: ImprovedTerms) -> Float32[Array, "L R"]:
+        """sigma(completed Q), less that of the lowest."""
+        completed = jnp.where(edges.visits > 0, edges.q, summary.mixed[None])
+        return (completed - summary.lowest[None]) * summary.scale[None]
+
+    def weight(self, summary: NodeSummary, edges: ImprovedTerms) -> Float32[Array, "..."]:
+        """Proportional to the improved policy, in float32's range; the exponent of the highest Q is 0."""
+        completed = jnp.where(edges.visits > 0, edges.q, summary.mixed)
+        exponent = (completed - summary.highest) * summary.scale
+        return edges.prior * jnp.exp(jnp.minimum(exponent, _HIGHEST_EXPONENT))

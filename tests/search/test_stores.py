@@ -1,0 +1,101 @@
+"""The two stores of edges mean the same: every search makes the same trees with both, to the bit (see `FOLDING`)."""
+
+import dataclasses
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import azjax
+from azjax.search import AlphaZero, GumbelAlphaZero, SearchHyper, Uct, advance, evaluators
+from azjax.search.rules import rule_of
+from azjax.search.search import new_tree
+from benchmarks.rules.table_game import TableGame, node_of
+
+NAMES = ("puct", "4 leaves", "solver", "variance_scaled", "regularized_policy", "relative_entropy")
+NAMES += ("gumbel", "gumbel, 4 leaves", "uct", "uct with a solver")
+# The sum of floats over the edges of a node depends on their order, which is that of the store: scores that are equal
+# but for a rounding may then differ, and a value that is such a sum is handed up.
+FOLDING = ("relative_entropy", "gumbel, 4 leaves")
+HYPER = SearchHyper(forced_playouts=2.0)
+TABLE_GAMES = [
+    TableGame(seed=1, width=128, depth=8, actions=11, slots=6),
+    TableGame(seed=4, width=64, depth=8, actions=100, slots=40),
+]
+GAMES = [
+    azjax.make(name, **options)
+    for name, options in [
+        ("tictactoe", {}),
+        ("connect2", {}),
+        ("connect_four", {}),
+        ("mnk", {"columns": 5, "rows": 5, "in_a_row": 4}),
+        ("santorini", {"size": 3, "workers": 1}),
+        ("santorini", {"size": 5, "workers": 2}),
+        ("brandub", {}),
+    ]
+]
+
+
+def policies(game, evaluator):
+    """Every policy and rule, with one leaf and several, with a solver and without."""
+    plain = game, evaluator, 48
+    return {
+        "puct": AlphaZero(*plain),
+        "4 leaves": AlphaZero(*plain, leaves_per_step=4),
+        "solver": AlphaZero(*plain, solver=True),
+        **{
+            name: AlphaZero(*plain, rule=rule_of(name))
+            for name in ("variance_scaled", "regularized_policy", "relative_entropy")
+        },
+        "gumbel": GumbelAlphaZero(*plain),
+        "gumbel, 4 leaves": GumbelAlphaZero(*plain, leaves_per_step=4),
+        "uct": Uct(*plain),
+        "uct with a solver": Uct(*plain, solver=True),
+    }
+
+
+def assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol=0.0):
+    def searched(max_dense_slots):
+        # A policy of its own for each store, since equal ones share a compilation.
+        own = dataclasses.replace(policy, max_nodes=150 + max_dense_slots // 1000)
+        monkeypatch.setattr(sys.modules[new_tree.__module__], "MAX_DENSE_SLOTS", max_dense_slots)
+        first = own(params, jax.random.key(1), states, hyper=HYPER, explore=True)
+        following = jax.vmap(policy.game.step)(states, first.action)
+        tree = advance(first.tree, first.action)
+        return first, own(params, jax.random.key(2), following, hyper=HYPER, explore=True, tree=tree)
+
+    dense, blocked = searched(10_000), searched(0)
+    for left, right in zip(dense, blocked, strict=True):
+        assert type(left.tree.edges).__name__ == "DenseEdges"
+        assert type(right.tree.edges).__name__ == "BlockedEdges"
+        made = np.asarray(left.tree.visits[:150]) > 0
+        for of_left, of_right in zip(jax.tree.leaves(left.tree.nodes), jax.tree.leaves(right.tree.nodes), strict=True):
+            np.testing.assert_allclose(of_left[:150][made], of_right[:150][made], rtol=rtol, atol=rtol)
+        for name in ("action", "policy", "value", "visits", "q_values", "bounds"):
+            np.testing.assert_allclose(getattr(left, name), getattr(right, name), rtol=rtol, atol=rtol)
+
+
+def cases():
+    """Every policy and rule on a game of each kind, a few of them in CI; and on every game."""
+    in_ci = {("puct", 1), ("gumbel", 1), ("uct", 0)}
+    for name in NAMES:
+        for kind, game in enumerate(TABLE_GAMES):
+            marks = [] if (name, kind) in in_ci else [pytest.mark.slow]
+            yield pytest.param(name, game, evaluators.table(node_of), id=f"{name}-{game.slots} slots", marks=marks)
+        for game in GAMES:
+            for evaluator in (evaluators.random, evaluators.uniform):
+                label = f"{name}-{game.name}-{evaluator.__name__}"
+                yield pytest.param(name, game, evaluator(game), id=label, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "game", "evaluator"), list(cases()))
+def test_trees_are_equal(monkeypatch, name, game, evaluator):
+    policy, params, rtol = policies(game, evaluator)[name], None, 0.0
+    if isinstance(game, TableGame):
+        params, states = (game.tables.prior_logits, game.tables.values), game.state_at(np.arange(16))
+    else:
+        states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 8))
+    if name in FOLDING:
+        policy, rtol = dataclasses.replace(policy, num_simulations=16), 1e-5
+    assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol)
