@@ -17,6 +17,7 @@ from azjax.games.protocols import legal_texts
 from azjax.packaged import packaged
 from azjax.runs import load_run
 from azjax.runs.metrics import METRICS, read_rows
+from azjax.search import rules
 from azjax.training import Config, init, make_iteration
 
 ROOT = Path(__file__).parents[1]
@@ -104,8 +105,27 @@ def test_the_example_of_a_network_and_that_of_a_loss_term_train(name, metric, tm
     assert load_run(tmp_path / "run")[1].network == ("draw_mlp" if "network" in name else "mlp")
 
 
+def test_the_example_of_a_rule_trains_and_plays(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
+    names = {"__name__": "reduced_urgency"}
+    exec(compile(code("adding_a_selection_rule"), "adding_a_selection_rule.md", "exec"), names)
+    short = {"iterations": 1, "width": 8, "depth": 1, "num_simulations": 4, "num_games": 8, "steps_per_iteration": 9}
+    short |= {"replay_size": 144, "batch_size": 8, "updates_per_iteration": 2}
+    monkeypatch.setattr(azjax, "preset", lambda game: Config(network="mlp").replace(**short))
+    names["main"](str(tmp_path / "run"))
+    assert load_run(tmp_path / "run")[1].selection == "reduced_urgency"
+    assert re.search(r"network \+ 100 simulations plays square [0-8], value -?0\.\d\d\n", capsys.readouterr().out)
+
+
+def test_a_policy_object_searches_and_goes_on_as_printed():
+    names = {"__name__": "policy_example"}
+    exec(compile(code("search"), "search.md", "exec"), names)
+    assert (names["result"].visits.sum(axis=1) >= 100).all()
+    assert (names["result"].tree.visits[0] > 101).any()
+
+
 def test_the_tree_is_seen_as_printed(capsys):
-    exec(compile(code("search"), "search.md", "exec"), {"__name__": "search_example"})
+    exec(compile(code("search", 1), "search.md", "exec"), {"__name__": "search_example"})
     assert "X___O____" in capsys.readouterr().out
 
 
