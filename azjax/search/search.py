@@ -156,10 +156,10 @@ def simulate(
     new, step = materialize(one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first))
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
     untried, prior, new_untried = one_kernel(untried_slots, tree.batch * tree.num_slots)(tree, new, evaluation.logits)
+    made = leaf.expand & (tree.num_made < tree.max_nodes)
     tree = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation, untried, prior, new_untried)
     if root_rule is not None:
-        at_root = leaf.expand & (leaf.node == ROOT)
-        root_rule = root_rule.with_edge(jnp.where(at_root, new.slot, -1), new.edge)
+        root_rule = root_rule.with_edge(jnp.where(made & (leaf.node == ROOT), new.slot, -1), new.edge)
     return tree, path, root_rule
 
 

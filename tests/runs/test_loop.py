@@ -45,6 +45,7 @@ OPTIONS = [
     {"policy": "gumbel", "max_num_considered_actions": 2},
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"reuse_tree": True, "forced_playouts": 2.0},
+    {"selection": "variance_scaled"},
     {"solver": True, "root_value_fraction": 0.5},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},

@@ -234,3 +234,42 @@ def test_half_of_the_considered_actions_share_the_second_half_of_the_simulations
 def test_a_search_that_may_try_nothing_is_refused(option):
     with pytest.raises(ValueError, match=f"{option} must be at least 1, got 0"):
         search_table_game(SOME_SLOTS, np.arange(4), **{"num_simulations": 4, option: 0})
+
+
+def shares_of(visits):
+    """How often the roots' actions were visited, in falling order."""
+    return -np.sort(-np.asarray(visits), axis=1)
+
+
+@pytest.mark.parametrize("options", [{"max_nodes": 100}, {"max_nodes": 100, "leaves_per_step": 4}])
+def test_a_continued_tree_and_several_leaves_keep_to_the_schedule_of_the_halving(options):
+    """The schedule alone decides how often the slots are visited, the first most often."""
+    game, nodes = SOME_SLOTS, np.arange(16)
+    params, options = (game.tables.prior_logits, game.tables.values), {"num_simulations": 32, **options}
+    once = gumbel_policy(params, KEY, game.state_at(nodes), game=game, evaluator=TABLE, num_simulations=32)
+    policy = {"game": game, "evaluator": TABLE, **options}
+    first = gumbel_policy(params, KEY, game.state_at(nodes), **policy)
+    np.testing.assert_array_equal(shares_of(first.visits), shares_of(once.visits))
+    second = gumbel_policy(params, jax.random.key(1), game.state_at(nodes), tree=first.tree, **policy)
+    new = np.asarray(second.visits) - np.asarray(first.visits)
+    np.testing.assert_array_equal(shares_of(new), shares_of(once.visits))
+    rows = np.arange(len(nodes))
+    np.testing.assert_array_equal(new[rows, second.action], new.max(axis=1))
+    np.testing.assert_allclose(np.asarray(second.policy).sum(axis=1), np.asarray(first.visits).any(axis=1), rtol=1e-5)
+
+
+def test_a_full_tree_goes_on_with_what_it_has():
+    game = SOME_SLOTS
+    result = gumbel_policy(
+        (game.tables.prior_logits, game.tables.values),
+        KEY,
+        game.state_at(np.arange(16)),
+        game=game,
+        evaluator=TABLE,
+        num_simulations=32,
+        max_nodes=4,
+    )
+    assert (np.sum(np.asarray(result.tree.visits[:4]) > 0, axis=0) <= 4).all()
+    running = np.asarray(result.visits).any(axis=1)
+    np.testing.assert_array_equal(result.tree.visits[0], np.where(running, 33, 1))
+    np.testing.assert_allclose(np.asarray(result.policy).sum(axis=1), running, rtol=1e-5)
