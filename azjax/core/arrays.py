@@ -24,14 +24,17 @@ def read(flat: Shaped[Array, "size"], index: Int32[Array, "..."], width: int | N
 
 
 def add(
-    flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
+    flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R ..."], unique: bool = True
 ) -> Shaped[Array, "size"]:
-    """Adds `values` at `index` and drops those whose index is beyond the end. `unique`: no index occurs twice."""
+    """Adds `values` at `index`, W numbers in a row where they are [R, W].
+
+    Those whose index is beyond the end are dropped. `unique`: no index occurs twice.
+    """
     return _update(flat, index, values, unique, jax.lax.add, "add")
 
 
 def put(
-    flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R"], unique: bool = True
+    flat: Shaped[Array, "size"], index: Int32[Array, "R"], values: Shaped[Array, "R ..."], unique: bool = True
 ) -> Shaped[Array, "size"]:
     """Writes `values` at `index`; see `add`. Equal indices must have equal values."""
     return _update(flat, index, values, unique, lambda old, new: new, "set")
@@ -54,28 +57,30 @@ def put_min(
 def _update(
     flat: Shaped[Array, "size"],
     index: Int32[Array, "R"],
-    values: Shaped[Array, "R"],
+    values: Shaped[Array, "R ..."],
     unique: bool,
     combine: Callable[[Array, Array], Array],
     method: str,
 ) -> Shaped[Array, "size"]:
-    values = values.astype(flat.dtype)
+    rows = values.reshape(len(index), -1).astype(flat.dtype)
+    width = rows.shape[1]
 
-    def one_by_one(flat: Array, index: Array, values: Array) -> Any:
+    def one_by_one(flat: Array, index: Array, rows: Array) -> Any:
         # A scatter cannot be part of a larger kernel; see `one_kernel`.
         def write(row: Array, flat: Array) -> Any:
-            at = jnp.minimum(index[row], flat.size - 1)
-            old = jax.lax.dynamic_index_in_dim(flat, at, keepdims=False)
-            new = jnp.where(index[row] < flat.size, combine(old, values[row]), old)
-            return jax.lax.dynamic_update_index_in_dim(flat, new, at, axis=0)
+            at = jnp.minimum(index[row], flat.size - width)
+            old = jax.lax.dynamic_slice_in_dim(flat, at, width)
+            new = jnp.where(index[row] < flat.size, combine(old, rows[row]), old)
+            return jax.lax.dynamic_update_slice_in_dim(flat, new, at, axis=0)
 
         return jax.lax.fori_loop(0, len(index), write, flat)
 
-    def scatter(flat: Array, index: Array, values: Array) -> Any:
-        write = getattr(flat.at[index], method)
-        return write(values, mode="drop", unique_indices=unique, wrap_negative_indices=False)
+    def scatter(flat: Array, index: Array, rows: Array) -> Any:
+        cells = index[:, None] + jnp.arange(width, dtype=jnp.int32)[None]
+        write = getattr(flat.at[cells], method)
+        return write(rows, mode="drop", unique_indices=unique, wrap_negative_indices=False)
 
-    written: Array = jax.lax.platform_dependent(flat, index, values, cpu=one_by_one, default=scatter)
+    written: Array = jax.lax.platform_dependent(flat, index, rows, cpu=one_by_one, default=scatter)
     return written
 
 

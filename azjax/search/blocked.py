@@ -143,13 +143,12 @@ class BlockedEdges(EdgeStore):
             new_block = num_nodes + jnp.take_along_axis(position, jnp.maximum(block - num_nodes, 0), axis=0)
             return jnp.where(block == 0, 0, new_block)
 
-        terms = jax.tree.map(lambda rows: blocks(rows, 0), self.terms)
         return replace_fields(
             self,
             child=blocks(child, NO_CHILD),
-            terms=terms._replace(q=blocks(self.terms.q, -jnp.inf)),
+            terms=blocks(self.terms, -jnp.inf),
             upper=None if self.upper is None else blocks(self.upper, -1),
-            untried=jax.tree.map(lambda rows: take_rows(rows, source), self.untried),
+            untried=take_rows(self.untried, source),
             slot=blocks(self.slot, 0),
             next_block=blocks(renumbered(self.next_block), 0),
             last_block=take_rows(renumbered(self.last_block), source),
@@ -172,9 +171,9 @@ class BlockedEdges(EdgeStore):
         return replace_fields(
             self,
             child=blocks(self.child),
-            terms=jax.tree.map(blocks, self.terms)._replace(q=blocks(self.terms.q, -jnp.inf)),
+            terms=blocks(self.terms, -jnp.inf),
             upper=None if self.upper is None else blocks(self.upper, -1),
-            untried=jax.tree.map(lambda rows: more_rows(rows, more), self.untried),
+            untried=more_rows(self.untried, more),
             slot=blocks(self.slot),
             next_block=blocks(renumbered(self.next_block)),
             last_block=more_rows(renumbered(self.last_block), more),

@@ -43,19 +43,18 @@ class DenseEdges(EdgeStore):
     def renumber(
         self, source: Int32[Array, "N B"], number: Int32[Array, "N B"], made: Bool[Array, "N B"]
     ) -> "DenseEdges":
-        terms = jax.tree.map(lambda rows: take_rows(rows, source), self.terms)
         return replace_fields(
             self,
             child=take_rows(self.renumbered_child(number), source),
-            terms=terms._replace(q=jnp.where(made[..., None], terms.q, -jnp.inf)),
+            terms=jnp.where(made[..., None, None], take_rows(self.terms, source), -jnp.inf),
             upper=None if self.upper is None else jnp.where(made[..., None], take_rows(self.upper, source), -1),
-            untried=jax.tree.map(lambda rows: take_rows(rows, source), self.untried),
+            untried=take_rows(self.untried, source),
         )
 
     def grow(self, more: int) -> "DenseEdges":
         grown: DenseEdges = jax.tree.map(lambda rows: more_rows(rows, more), self)
         return replace_fields(
             grown,
-            terms=grown.terms._replace(q=more_rows(self.terms.q, more, -jnp.inf)),
+            terms=more_rows(self.terms, more, -jnp.inf),
             upper=None if self.upper is None else more_rows(self.upper, more, -1),
         )

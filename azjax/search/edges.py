@@ -52,16 +52,20 @@ class EdgeStore(abc.ABC):
 
     child: the node that the edge leads to, negative where that node is never expanded; without meaning where there is
       no edge.
-    terms: `EdgeTerms` of the rule of selection; `q` is -inf where there is no edge.
+    terms: `EdgeTerms` of the rule of selection, T numbers of each edge; -inf where there is no edge.
     upper: what the return of the edge is proven not to exceed, -1 where there is no edge; None without a solver.
-    untried: the slots without a child, of each node.
+    untried: `Untried` of each node, as U numbers.
+    terms_type: the NamedTuple of the terms.
+    with_mass: whether `Untried.mass` is kept, for a rule that folds.
     batch, lanes: B and L.
     """
 
     child: Int32[Array, "MBL"]
-    terms: Any
+    terms: Float32[Array, "MBLT"]
     upper: Float32[Array, "MBL"] | None
-    untried: Untried
+    untried: Float32[Array, "NBU"]
+    terms_type: Any = static_field()
+    with_mass: bool = static_field()
     batch: int = static_field()
     lanes: int = static_field()
 
@@ -75,16 +79,16 @@ class EdgeStore(abc.ABC):
         solver: bool,
     ) -> dict[str, Any]:
         """The fields above for trees that hold their roots alone, with blocks of the `shape` [M, B, L]."""
-        untried = untried_of(prior.T, with_mass=folds(selection, len(prior)))
+        with_mass = folds(selection, len(prior))
         terms: Any = jax.eval_shape(selection.init, jax.ShapeDtypeStruct((len(prior),), jnp.float32))
         size = math.prod(shape)
         return {
             "child": jax.lax.empty((size,), jnp.int32),
-            "terms": jax.tree.map(lambda _: jax.lax.empty((size,), jnp.float32), terms)._replace(
-                q=jnp.full(size, -jnp.inf, jnp.float32)
-            ),
+            "terms": jnp.full(size * len(terms), -jnp.inf, jnp.float32),
             "upper": jnp.full(size, -1, jnp.float32) if solver else None,
-            "untried": jax.tree.map(lambda row: allocate(num_nodes, row), untried),
+            "untried": allocate(num_nodes, untried_of(prior.T, with_mass).rows()),
+            "terms_type": type(terms),
+            "with_mass": with_mass,
             "batch": shape[1],
             "lanes": shape[2],
         }
@@ -136,10 +140,20 @@ class EdgeStore(abc.ABC):
         return replace_fields(
             self,
             child=by_lane(self.child),
-            terms=jax.tree.map(by_lane, self.terms),
+            terms=self.terms.reshape(-1, self.batch, self.lanes, self.num_terms),
             upper=None if self.upper is None else by_lane(self.upper),
-            untried=jax.tree.map(lambda flat: flat.reshape(-1, self.batch), self.untried),
+            untried=self.untried.reshape(-1, self.batch, self.num_untried),
         )
+
+    @property
+    def num_terms(self) -> int:
+        """T."""
+        return len(self.terms_type._fields)
+
+    @property
+    def num_untried(self) -> int:
+        """U."""
+        return 3 if self.with_mass else 2
 
     def best(
         self,
@@ -182,20 +196,20 @@ class EdgeStore(abc.ABC):
         best = self.over_blocks(index, in_block, index * self.lanes)
         best_slot = self.slot_of(best)
         best_score = score_at(best, best_slot)
-        slot, prior = read(self.untried.slot, index), read(self.untried.prior, index)
-        untried_score = score(selection.init(prior), slot)
-        better = (untried_score > best_score) | ((untried_score == best_score) & (slot < best_slot))
-        is_new = (best_score == -jnp.inf) | ((prior >= 0) & better)
+        untried = self.untried_at(index)
+        untried_score = score(selection.init(untried.prior), untried.slot)
+        better = (untried_score > best_score) | ((untried_score == best_score) & (untried.slot < best_slot))
+        is_new = (best_score == -jnp.inf) | ((untried.prior >= 0) & better)
         return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
 
     def fold(self, selection: Selection, index: Index) -> Fold:
         """Over the edges of the nodes at `index`."""
 
         def fold(function: Callable[[_C, Any], _C], start: _C) -> _C:
-            assert self.untried.mass is not None
-            mass = read(self.untried.mass, index)[None]
-            untried: Any = selection.init(jnp.maximum(mass, 0))
-            untried = untried._replace(q=jnp.where(mass >= 0, untried.q, -jnp.inf))
+            mass = self.untried_at(index).mass
+            assert mass is not None
+            untried: Any = selection.init(jnp.maximum(mass, 0)[None])
+            untried = untried._replace(q=jnp.where(mass[None] >= 0, untried.q, -jnp.inf))
 
             def over_block(carry: _C, begin: Index, exists: Bool[Array, "R"]) -> _C:
                 terms = self.read_terms(begin[None] + jnp.arange(self.lanes, dtype=jnp.int32)[:, None])
@@ -209,18 +223,23 @@ class EdgeStore(abc.ABC):
 
     def read_terms(self, edge: Int32[Array, "..."]) -> Any:
         """The terms of edges."""
-        return jax.tree.map(lambda terms: read(terms, edge), self.terms)
+        return self.terms_type._make(read(self.terms, edge * self.num_terms + term) for term in range(self.num_terms))
 
-    def write_terms(self: _S, edge: Index, terms: EdgeTerms, unique: bool = True) -> _S:
+    def write_terms(self: _S, edge: Index, terms: Any, unique: bool = True) -> _S:
         """Writes the terms of edges; nothing where `edge` is out of range."""
-        written = jax.tree.map(lambda old, new: put(old, edge, new, unique), self.terms, terms)
-        return replace_fields(self, terms=written)
+        rows = jnp.stack([jnp.broadcast_to(term, edge.shape) for term in terms], axis=1)
+        return replace_fields(self, terms=put(self.terms, edge * self.num_terms, rows, unique))
+
+    def untried_at(self, index: Index) -> Untried:
+        """The slots without a child of the nodes at `index`."""
+        slot, *priors = (read(self.untried, index * self.num_untried + column) for column in range(self.num_untried))
+        return Untried(slot.astype(jnp.int32), priors[0], priors[1] if self.with_mass else None)
 
     def new_edge(
         self, prior: Float32[Array, "NBK"], num_slots: int, index: Index, slot: Index | None = None
     ) -> NewEdge:
         """The edge of `slot` of the nodes at `index`, or of the best slot without a child where that is negative."""
-        best, best_prior = read(self.untried.slot, index), read(self.untried.prior, index)
+        best, best_prior, _ = self.untried_at(index)
         if slot is None:
             slot, slot_prior = best, best_prior
         else:
@@ -238,18 +257,17 @@ class EdgeStore(abc.ABC):
         """
         store = self.occupy(new.place, index, new.slot, made)
         at_edge = jnp.where(made, new.edge, self.child.size)
-        at_node = jnp.where(made, index, self.untried.slot.size)
+        at_node = jnp.where(made, index * self.num_untried, self.untried.size)
         return replace_fields(
             store,
             child=put(self.child, at_edge, child),
             upper=None if self.upper is None else put(self.upper, at_edge, jnp.ones_like(new.prior)),
-            untried=jax.tree.map(lambda old, row: put(old, at_node, row), self.untried, untried),
+            untried=put(self.untried, at_node, untried.rows()),
         )
 
     def write_nodes(self: _S, untried: Untried, node: Int32[Array, ""], count: int) -> _S:
         """The store with `count` new nodes in every tree, from number `node` on, whose slots are all `untried`."""
-        rows = jax.tree.map(lambda old, row: write_rows(old, row, node, count), self.untried, untried)
-        return replace_fields(self, untried=rows)
+        return replace_fields(self, untried=write_rows(self.untried, untried.rows(), node, count))
 
     def highest_upper(self, index: Index) -> Float32[Array, "R"]:
         """What no edge of the nodes at `index` exceeds."""
@@ -262,7 +280,7 @@ class EdgeStore(abc.ABC):
             return highest
 
         highest = self.over_blocks(index, in_block, jnp.full(len(index), -jnp.inf))
-        return jnp.where(read(self.untried.prior, index) >= 0, 1.0, highest)
+        return jnp.where(self.untried_at(index).prior >= 0, 1.0, highest)
 
     def find(self, index: Index, slots: Int32[Array, "J R"]) -> Int32[Array, "J R"]:
         """The edges of slots of the nodes at `index`, -1 where there is none."""
@@ -275,16 +293,19 @@ class EdgeStore(abc.ABC):
 
         return self.over_blocks(index, in_block, jnp.full_like(slots, -1))
 
-    def untried_of_roots(self, prior: Float32[Array, "B K"]) -> Untried:
-        """`untried` with those of roots whose slots have `prior`, -1 where there is a child."""
-        roots = untried_of(prior.T, self.untried.mass is not None)
-        untried: Untried = jax.tree.map(lambda flat, row: write_rows(flat, row, jnp.int32(0)), self.untried, roots)
-        return untried
+    def with_root_priors(self: _S, prior: Float32[Array, "B K"]) -> _S:
+        """The store of roots whose slots have `prior`, -1 where there is a child."""
+        return self.write_nodes(untried_of(prior.T, self.with_mass), jnp.int32(0), 1)
+
+    @property
+    def has_edge(self) -> Bool[Array, "M B L"]:
+        """Where there is an edge, in `grids`."""
+        return self.terms[..., self.terms_type._fields.index("q")] > -jnp.inf
 
     def renumbered_child(self, number: Int32[Array, "N B"]) -> Int32[Array, "M B L"]:
         """`child` with the new numbers of nodes, `NO_CHILD` where there is no edge or its child is dropped."""
         # Lanes before trees, so that numbers are looked up by tree.
-        by_lane = jnp.where(self.terms.q > -jnp.inf, self.child, NO_CHILD).swapaxes(1, 2)
+        by_lane = jnp.where(self.has_edge, self.child, NO_CHILD).swapaxes(1, 2)
         new = jnp.take_along_axis(number, jnp.abs(by_lane).reshape(-1, number.shape[1]), axis=0).reshape(by_lane.shape)
         return jnp.where(new > 0, jnp.sign(by_lane) * new, NO_CHILD).swapaxes(1, 2)
 

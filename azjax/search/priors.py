@@ -21,6 +21,11 @@ class Untried(NamedTuple):
     prior: Float32[Array, "*R"]
     mass: Float32[Array, "*R"] | None
 
+    def rows(self) -> Float32[Array, "R U"]:
+        """Side by side; a slot is below 2^24, and so exact."""
+        columns = self.slot.astype(jnp.float32), self.prior, self.mass
+        return jnp.stack([column for column in columns if column is not None], axis=-1)
+
 
 def legal_logits(prior_logits: Float32[Array, "K B"], valid: Bool[Array, "..."]) -> Float32[Array, "K B"]:
     """Logits that are -inf in holes and nowhere else. XLA vectorizes reductions over the first axis."""

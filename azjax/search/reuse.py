@@ -82,8 +82,7 @@ def _with_root_terms(tree: Tree, prior: Float32[Array, "B K"], selection: Select
         return edges.write_terms(jnp.where(on, edge, edges.child.size), selection.update(statistics))
 
     edges = tree.edges.over_blocks(roots, in_block, tree.edges)
-    untried = tree.edges.untried_of_roots(tree.root_prior)
-    return replace_fields(tree, edges=replace_fields(edges, untried=untried))
+    return replace_fields(tree, edges=edges.with_root_priors(tree.root_prior))
 
 
 def _child_of_root(tree: Tree, action: Int[Array, "B"]) -> Int32[Array, "B"]:

@@ -184,7 +184,7 @@ def descend(
         path, _, leaf = carry
         index, depth = tree.index(leaf.node), path.longest
         node_terms = selection.node_terms(tree.node_statistics(index, depth), tree.edges.fold(selection, index))
-        if tree.edges.untried.mass is not None:
+        if tree.edges.with_mass:
             node_terms = materialize(node_terms)
         own = None if keys is None else jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, depth)
         return follow(carry, *tree.edges.best(selection, own, depth, node_terms, index))
@@ -245,7 +245,7 @@ def untried_slots(
     tree: Tree, new: NewEdge, logits: Float32[Array, "K R"]
 ) -> tuple[Untried, Float32[Array, "R K"], Untried]:
     """The slots without a child once the edges `new` have theirs; the priors of the new nodes, and their slots."""
-    with_mass = tree.edges.untried.mass is not None
+    with_mass = tree.edges.with_mass
     prior = legal_softmax(materialize(logits))
     return materialize((untried_of(new.others, with_mass), prior.T, untried_of(prior, with_mass)))
 

@@ -194,12 +194,9 @@ class Tree:
         self, index: Index, value: Float32[Array, "R"], sums: Mapping[str, Numbers], visits: float = 1.0
     ) -> "Tree":
         """Adds returns and the rule's own `sums` to the nodes at `index`; nothing where it is out of range."""
-        columns = {_RETURNS: value} | {_NUM_SUMS + self.sum_names.index(name): sums[name] for name in sums}
-        if visits:
-            columns[_VISITS] = jnp.full_like(value, visits)
-        array, width = self.sums, _NUM_SUMS + len(self.sum_names)
-        for column in sorted(columns, reverse=True):
-            array = add(array, index * width + column, columns[column], unique=len(index) == self.batch)
+        own = [jnp.broadcast_to(jnp.asarray(sums.get(name, 0.0), jnp.float32), value.shape) for name in self.sum_names]
+        rows = jnp.stack([jnp.full_like(value, visits), value, *own], axis=1)
+        array = add(self.sums, index * rows.shape[1], rows, unique=len(index) == self.batch)
         return replace_fields(self, sums=array)
 
     def with_terms(self, edge: Index, terms: EdgeTerms) -> "Tree":

@@ -122,7 +122,7 @@ def select_pending(
     path, leaf = descend(tree, selection, keys, scratch, first)
     slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
     new = materialize(tree.edges.new_edge(tree.prior, tree.num_slots, tree.index(leaf.node), slot))
-    new, untried = materialize((new, untried_of(new.others, tree.edges.untried.mass is not None)))
+    new, untried = materialize((new, untried_of(new.others, tree.edges.with_mass)))
     made = leaf.expand & has_capacity
     # The negative number ends a path: none goes on from a pending node.
     tree = attach(tree, leaf, new, untried, jnp.full(tree.batch, -node), made)
@@ -161,7 +161,7 @@ def step_pending(dynamics: Dynamics, params: PyTree, key: PRNGKeyArray, tree: Tr
 def slots_of(tree: Tree, logits: Float32[Array, "K R"]) -> tuple[Float32[Array, "R K"], Untried]:
     """The priors of new nodes, and their slots."""
     prior = legal_softmax(materialize(logits))
-    return materialize((prior.T, untried_of(prior, tree.edges.untried.mass is not None)))
+    return materialize((prior.T, untried_of(prior, tree.edges.with_mass)))
 
 
 def add(
