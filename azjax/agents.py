@@ -18,6 +18,7 @@ from azjax.packaged import Agent, game_of_agent, load_agent, packaged
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
+from azjax.search.kinds import check_kind
 
 LEVELS = ("easy", "medium", "hard")
 NUM_SIMULATIONS = 64
@@ -107,6 +108,10 @@ def load_player(
         does not have.
       RunError: a folder that is no run's, or one without a sound checkpoint.
     """
+    if policy is not None:
+        check_kind(policy)
+        if not is_trained(split_level(spec)[0]):
+            raise InputError(f"policy is for trained agents; {spec} is none")
     spec, suffix = split_level(spec)
     if suffix in LEVELS:
         level = suffix

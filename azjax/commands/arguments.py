@@ -26,12 +26,14 @@ class AgentOptions:
 
     Attributes:
       num_simulations: simulations of a trained agent's search.
+      policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of its training.
       solver: the search proves wins, losses and draws.
       reuse_tree: the search continues in the tree below the moves played.
       seed: seed of all random numbers.
     """
 
     num_simulations: int = NUM_SIMULATIONS
+    policy: str | None = None
     solver: bool = False
     reuse_tree: bool = False
     seed: int = 0
@@ -41,7 +43,8 @@ class AgentOptions:
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels."""
-        options: Any = {"solver": self.solver, "reuse_tree": self.reuse_tree, "num_simulations": self.num_simulations}
+        names = ("num_simulations", "policy", "solver", "reuse_tree")
+        options: Any = {name: getattr(self, name) for name in names}
         return {level: load_player(spec, game, level=level, **options) for level in levels}
 
 

@@ -4,6 +4,7 @@ Axis letters: `B` batch, `A` actions.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,7 @@ from azjax.search.reuse import by_game, by_node, follow
 
 _CHUNK = 16  # simulations between two looks at the clock
 _MAX_NODES = 1 << 14  # of a search for a time
+_MOST_LEAVES = 16  # evaluated at once
 
 _EVALUATORS: dict[str, Callable[[AnyGame], Evaluator]] = {
     "uniform": evaluators.uniform,
@@ -235,7 +237,26 @@ def with_simulations(player: Player, num_simulations: int) -> Player:
         raise InputError(f"{player.name} does not search")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
-    policy = dataclasses.replace(player.policy.policy, num_simulations=num_simulations)
+    leaves = math.gcd(player.policy.policy.leaves_per_step, num_simulations)
+    policy = dataclasses.replace(player.policy.policy, num_simulations=num_simulations, leaves_per_step=leaves)
+    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
+
+
+def for_one_position(player: Player) -> Player:
+    """The same player for positions that come one at a time, as in play.
+
+    A network takes little longer for several positions than for one, and so its search evaluates several leaves at
+    once: as many as are a hundredth of its simulations or less, at most 16. `experiments/leaves_per_step.py` measures
+    speed and strength. Other players are returned as they are.
+    """
+    if not isinstance(player.policy, _Search):
+        return player
+    policy, leaves = player.policy.policy, 1
+    if isinstance(policy.evaluator, evaluators.NetworkEvaluator):
+        most = min(policy.num_simulations // 100, _MOST_LEAVES)
+        while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
+            leaves *= 2
+    policy = dataclasses.replace(policy, leaves_per_step=leaves)
     return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.evaluation import Player, TimedPolicy, act, observe, start_memory, with_simulations
+from azjax.evaluation import Player, TimedPolicy, act, for_one_position, observe, start_memory, with_simulations
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
@@ -37,7 +37,7 @@ class OngoingGame:
             raise InputError(f"seconds must be above 0, got {seconds}")
         if seconds is not None and not isinstance(player.policy, TimedPolicy):
             raise InputError(f"seconds is for searches with priors; {player.name} is none")
-        self.game, self.player = game, player
+        self.game, self.player = game, for_one_position(player)
         self._key, self._num_keys, self._seconds = jax.random.key(seed), 0, seconds
         self._is_compiled = False
         self.clocks: list[Clock | None] = [None, None]
@@ -132,7 +132,7 @@ class OngoingGame:
         Raises:
           InputError: the player does not search, or the number is below 1.
         """
-        self.player, self._seconds = with_simulations(self.player, num_simulations), None
+        self.player, self._seconds = for_one_position(with_simulations(self.player, num_simulations)), None
         # Trees in the old memories have another capacity.
         self._memories = [start_memory(self.player, batch_of_one(self.state))] * len(self.states)
 

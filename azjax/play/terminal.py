@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.core.errors import InputError
-from azjax.evaluation import MoveChoice, Player, act, observe, search, start_memory
+from azjax.evaluation import MoveChoice, Player, act, for_one_position, observe, search, start_memory
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import TextGame, action_from_text, action_to_text, legal_texts, player_names
@@ -81,6 +81,7 @@ def play_in_terminal(
         raise InputError(f"unknown level {level!r}; available: {', '.join(levels)}")
     if human_seat not in (None, 0, 1):
         raise InputError(f"human_seat must be 0, 1 or None, got {human_seat}")
+    levels = {name: for_one_position(player) for name, player in levels.items()}
     dialogue = _Dialogue(console, ask)
     keys = map(functools.partial(jax.random.fold_in, jax.random.key(seed)), itertools.count())
     score: collections.Counter[int] = collections.Counter()

@@ -25,8 +25,9 @@ from azjax.search.hyper import SearchHyper, traced
 from azjax.search.path import FirstStep
 from azjax.search.policy import SearchPolicy, grow
 from azjax.search.result import SearchResult, root_statistics, summarize, to_action, to_actions
-from azjax.search.rules.completed_q import CompletedQ, ImprovedTerms
+from azjax.search.rules.completed_q import CompletedQ
 from azjax.search.rules.improved_policy import ImprovedPolicy
+from azjax.search.selection import VisitedTerms
 from azjax.search.solver import playable, proven_returns
 from azjax.search.tree import Tree
 
@@ -184,9 +185,9 @@ def gumbel_search(
     q = tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
     remaining = playable(tree, visits, root.prior >= 0).T
     new_visits, visits, q = (visits - before).T, visits.T.astype(jnp.float32), q.T
-    edges = ImprovedTerms(jnp.where(valid, q, -jnp.inf), root.prior.T, visits)
+    edges = VisitedTerms(jnp.where(valid, q, -jnp.inf), root.prior.T, visits)
 
-    def fold(function: Callable[[_C, ImprovedTerms], _C], start: _C) -> _C:
+    def fold(function: Callable[[_C, VisitedTerms], _C], start: _C) -> _C:
         return function(start, edges)
 
     node = tree.node_statistics(tree.index(jnp.zeros(tree.batch, jnp.int32)), jnp.int32(0))
@@ -255,7 +256,7 @@ class SequentialHalving:
         roots = tree.index(jnp.zeros(tree.batch, jnp.int32))
         legal = jnp.arange(len(self.slots), dtype=jnp.int32)[:, None] < self.num_legal[None]
         has_child = self.edges >= 0
-        terms: ImprovedTerms = tree.edges.read_terms(jnp.maximum(self.edges, 0))
+        terms: VisitedTerms = tree.edges.read_terms(jnp.maximum(self.edges, 0))
         visits = jnp.where(has_child, terms.visits, 0.0)
         edges = terms._replace(q=jnp.where(has_child, terms.q, 0.0), visits=visits)
         statistics = tree.node_statistics(roots, jnp.int32(0))

@@ -7,7 +7,7 @@ together, one of each tree; `L` edges of each; `B` batch, `K` slots.
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,19 @@ class EdgeTerms(Protocol):
     def q(self) -> Numbers:
         """-inf where there is no edge."""
         ...
+
+
+class VisitedTerms(NamedTuple):
+    """`EdgeTerms` of rules that compute all else in the score. `visits` is 0 for edges without a child."""
+
+    q: Numbers
+    prior: Numbers
+    visits: Numbers
+
+    @classmethod
+    def untried(cls, prior: Numbers) -> "VisitedTerms":
+        """Of edges without a child."""
+        return cls(jnp.zeros_like(prior), prior, jnp.zeros_like(prior))
 
 
 class EdgeStatistics(NamedTuple):
@@ -103,10 +116,8 @@ class Selection(abc.ABC):
 
     # What a rule may have besides.
 
-    @property
-    def is_random(self) -> bool:
-        """Whether `score` reads its key."""
-        return False
+    is_random: ClassVar[bool] = False
+    """Whether `score` reads its key."""
 
     def sums(self, value: Numbers) -> Mapping[str, Numbers]:
         """What is summed over the visits of a node besides the returns, from the return of one visit."""

@@ -7,18 +7,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32
 
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.search.selection import Fold, NodeStatistics, Numbers
+from azjax.search.selection import Fold, NodeStatistics, VisitedTerms
 
 TINY = float(np.finfo(np.float32).tiny)
 _SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
 _HIGHEST_EXPONENT = 80.0  # e^80 is within the range of float32, and 1 is negligible beside it
 _Totals: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
-
-
-class ImprovedTerms(NamedTuple):
-    q: Numbers
-    prior: Numbers
-    visits: Numbers
 
 
 class NodeSummary(NamedTuple):
@@ -54,7 +48,7 @@ class CompletedQ:
         """The summary of nodes, over whose edges `fold` goes."""
         value, visits = node.evaluation, node.visits
 
-        def add_edges(totals: _Totals, edges: ImprovedTerms) -> _Totals:
+        def add_edges(totals: _Totals, edges: VisitedTerms) -> _Totals:
             num_tried, most_visits, prior_tried, excess, lowest, highest = totals
             q, prior, edge_visits = edges
             tried = (edge_visits > 0) & (q > -jnp.inf)
@@ -84,12 +78,12 @@ class CompletedQ:
             scale=(self.maxvisit_init + most_visits) * self.value_scale / spread,
         )
 
-    def scaled(self, summary: NodeSummary, edges: ImprovedTerms) -> Float32[Array, "L R"]:
+    def scaled(self, summary: NodeSummary, edges: VisitedTerms) -> Float32[Array, "L R"]:
         """sigma(completed Q), less that of the lowest."""
         completed = jnp.where(edges.visits > 0, edges.q, summary.mixed[None])
         return (completed - summary.lowest[None]) * summary.scale[None]
 
-    def weight(self, summary: NodeSummary, edges: ImprovedTerms) -> Float32[Array, "..."]:
+    def weight(self, summary: NodeSummary, edges: VisitedTerms) -> Float32[Array, "..."]:
         """Proportional to the improved policy, in float32's range; the exponent of the highest Q is 0."""
         completed = jnp.where(edges.visits > 0, edges.q, summary.mixed)
         exponent = (completed - summary.highest) * summary.scale

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from azjax.core.pytree import pytree_dataclass
-from azjax.search.rules.completed_q import TINY, CompletedQ, ImprovedTerms, NodeSummary
-from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection
+from azjax.search.rules.completed_q import TINY, CompletedQ, NodeSummary
+from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms
 
 
 class ImprovedNodeTerms(NamedTuple):
@@ -28,17 +28,17 @@ class ImprovedPolicy(Selection):
 
     completed_q: CompletedQ
 
-    def init(self, prior: Numbers) -> ImprovedTerms:
-        return ImprovedTerms(jnp.zeros_like(prior), prior, jnp.zeros_like(prior))
+    def init(self, prior: Numbers) -> VisitedTerms:
+        return VisitedTerms.untried(prior)
 
-    def update(self, edge: EdgeStatistics) -> ImprovedTerms:
+    def update(self, edge: EdgeStatistics) -> VisitedTerms:
         # The range of Q is stretched to 0..1, which a proven loss would fill alone.
-        return ImprovedTerms(jnp.where(edge.q <= LOST, -1.0, edge.q), edge.prior, edge.visits)
+        return VisitedTerms(jnp.where(edge.q <= LOST, -1.0, edge.q), edge.prior, edge.visits)
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> ImprovedNodeTerms:
         summary = self.completed_q.summarize(node, fold)
 
-        def add_weights(total: Float32[Array, "R"], edges: ImprovedTerms) -> Float32[Array, "R"]:
+        def add_weights(total: Float32[Array, "R"], edges: VisitedTerms) -> Float32[Array, "R"]:
             rows = jax.tree.map(lambda term: term[None], summary)
             return total + jnp.sum(jnp.where(edges.q > -jnp.inf, self.completed_q.weight(rows, edges), 0.0), axis=0)
 
@@ -50,7 +50,7 @@ class ImprovedPolicy(Selection):
         key: Key[Array, "R"] | None,
         depth: Int32[Array, ""],
         node_terms: ImprovedNodeTerms,
-        edge_terms: ImprovedTerms,
+        edge_terms: VisitedTerms,
     ) -> Float32[Array, "R"]:
         del key, depth
         improved = self.completed_q.weight(node_terms.summary, edge_terms) * node_terms.inverse_total

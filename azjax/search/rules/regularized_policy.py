@@ -1,22 +1,16 @@
 """Search as regularized policy optimization. Axis letters: see `azjax/search/selection.py`; `B` batch, `K` slots."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, gumbel
+from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms, gumbel
 
 _STEPS = 12  # of Newton's method, which converges from below without overshooting
 _TINY = 1e-12
-
-
-class PolicyTerms(NamedTuple):
-    q: Numbers
-    prior: Numbers
-    visits: Numbers
 
 
 @pytree_dataclass
@@ -31,28 +25,26 @@ class RegularizedPolicy(Selection):
     c_puct: Float32[Array, ""]
     num_actions: int = static_field()
 
-    @property
-    def is_random(self) -> bool:
-        return True
+    is_random = True
 
-    def init(self, prior: Numbers) -> PolicyTerms:
-        return PolicyTerms(jnp.zeros_like(prior), prior, jnp.zeros_like(prior))
+    def init(self, prior: Numbers) -> VisitedTerms:
+        return VisitedTerms.untried(prior)
 
-    def update(self, edge: EdgeStatistics) -> PolicyTerms:
-        return PolicyTerms(edge.q, edge.prior, edge.visits)
+    def update(self, edge: EdgeStatistics) -> VisitedTerms:
+        return VisitedTerms(edge.q, edge.prior, edge.visits)
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> tuple[Array, Array, Array, Array]:
         visits, value, zeros = node.visits - 1, node.value, jnp.zeros_like(node.value)
         weight = self.c_puct * jnp.sqrt(jnp.maximum(visits, 1)) / (self.num_actions + visits)
 
-        def bound(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
+        def bound(totals: tuple[Array, Array], edges: VisitedTerms) -> tuple[Array, Array]:
             q = jnp.where(edges.visits > 0, edges.q, value[None])
             lowest = jnp.where(edges.q > -jnp.inf, q + weight[None] * edges.prior, -jnp.inf)
-            untried = jnp.where(edges.visits > 0, 0.0, edges.prior)
-            return jnp.maximum(totals[0], jnp.max(lowest, axis=0)), totals[1] + jnp.sum(untried, axis=0)
+            untried = jnp.sum(edges.prior * (edges.visits == 0), axis=0)
+            return jnp.maximum(totals[0], jnp.max(lowest, axis=0)), totals[1] + untried
 
         def newton(_: Int32[Array, ""], alpha: Array) -> Array:
-            def add(totals: tuple[Array, Array], edges: PolicyTerms) -> tuple[Array, Array]:
+            def add(totals: tuple[Array, Array], edges: VisitedTerms) -> tuple[Array, Array]:
                 gap = jnp.maximum(alpha[None] - jnp.where(edges.visits > 0, edges.q, value[None]), _TINY)
                 share = weight[None] * edges.prior / gap
                 return totals[0] + jnp.sum(share, axis=0), totals[1] + jnp.sum(share / gap, axis=0)
@@ -75,11 +67,11 @@ class RegularizedPolicy(Selection):
     ) -> Float32[Array, "B K"]:
         total, exists = jnp.sum(visits, axis=1).astype(jnp.float32), prior >= 0
         value = jnp.sum(visits * q, axis=1) / jnp.maximum(total, 1)
-        edges = PolicyTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, visits.T.astype(jnp.float32))
+        edges = VisitedTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, visits.T.astype(jnp.float32))
         node = NodeStatistics(1 + total, value, value, jnp.int32(0), {})
         node_terms = self.node_terms(node, lambda function, start: function(start, edges))
         return self._policy(jax.tree.map(lambda term: term[None], node_terms), edges).T
 
-    def _policy(self, node_terms: tuple[Array, ...], edges: PolicyTerms) -> Array:
+    def _policy(self, node_terms: tuple[Array, ...], edges: VisitedTerms) -> Array:
         alpha, weight, value, _ = node_terms
         return weight * edges.prior / jnp.maximum(alpha - jnp.where(edges.visits > 0, edges.q, value), _TINY)

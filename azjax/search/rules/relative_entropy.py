@@ -1,20 +1,12 @@
 """A soft rule that backs up soft values. Axis letters: see `azjax/search/selection.py`."""
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, gumbel
+from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms, gumbel
 
 _TINY = 1e-30
-
-
-class SoftTerms(NamedTuple):
-    q: Numbers
-    prior: Numbers
-    visits: Numbers
 
 
 @pytree_dataclass
@@ -29,16 +21,14 @@ class RelativeEntropy(Selection):
     temperature: float = static_field(default=0.1)
     exploration: float = static_field(default=0.5)
 
-    @property
-    def is_random(self) -> bool:
-        return True
+    is_random = True
 
-    def init(self, prior: Numbers) -> SoftTerms:
-        return SoftTerms(jnp.zeros_like(prior), prior, jnp.zeros_like(prior))
+    def init(self, prior: Numbers) -> VisitedTerms:
+        return VisitedTerms.untried(prior)
 
-    def update(self, edge: EdgeStatistics) -> SoftTerms:
+    def update(self, edge: EdgeStatistics) -> VisitedTerms:
         # What the child handed up last, in place of a mean.
-        return SoftTerms(edge.value, edge.prior, edge.visits)
+        return VisitedTerms(edge.value, edge.prior, edge.visits)
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> tuple[Array, Array, Array, Array]:
         value, untried = self._soft_value(node, fold)
@@ -46,7 +36,11 @@ class RelativeEntropy(Selection):
         return value, node.evaluation, untried, mix
 
     def score(
-        self, key: Key[Array, "R"] | None, depth: Int32[Array, ""], node_terms: tuple[Array, ...], edge_terms: SoftTerms
+        self,
+        key: Key[Array, "R"] | None,
+        depth: Int32[Array, ""],
+        node_terms: tuple[Array, ...],
+        edge_terms: VisitedTerms,
     ) -> Float32[Array, "R"]:
         value, evaluation, untried, mix = node_terms
         tried = edge_terms.visits > 0
@@ -61,12 +55,12 @@ class RelativeEntropy(Selection):
         """The value, and the prior of all edges without a child."""
         zeros = jnp.zeros_like(node.evaluation)
 
-        def highest(best: Array, edges: SoftTerms) -> Array:
+        def highest(best: Array, edges: VisitedTerms) -> Array:
             return jnp.maximum(best, jnp.max(jnp.where(edges.visits > 0, edges.q, -jnp.inf), axis=0))
 
         best = jnp.maximum(fold(highest, zeros - jnp.inf), node.evaluation)
 
-        def add(totals: tuple[Array, Array], edges: SoftTerms) -> tuple[Array, Array]:
+        def add(totals: tuple[Array, Array], edges: VisitedTerms) -> tuple[Array, Array]:
             exists, tried = edges.q > -jnp.inf, edges.visits > 0
             q = jnp.where(tried, edges.q, node.evaluation[None])
             weight = jnp.where(exists, edges.prior * jnp.exp((q - best[None]) / self.temperature), 0.0)

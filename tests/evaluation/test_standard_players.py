@@ -1,0 +1,38 @@
+"""How players of single positions differ from players of many."""
+
+import jax
+import pytest
+
+from azjax.evaluation import for_one_position, random_player, search_player, uct_player, with_simulations
+from azjax.games.registry import make
+from azjax.networks import make_network
+from azjax.search import evaluators
+
+GAME = make("connect2")
+NETWORK = make_network("mlp", GAME, width=8, depth=1)
+VARIABLES = NETWORK.init(jax.random.key(0), GAME)
+
+
+def searching(num_simulations):
+    evaluator = evaluators.network(NETWORK, GAME)
+    return search_player(GAME, evaluator, VARIABLES, num_simulations=num_simulations, name="agent")
+
+
+@pytest.mark.parametrize(
+    ("num_simulations", "leaves"), [(1, 1), (199, 1), (200, 2), (400, 4), (804, 4), (1600, 16), (1601, 1), (6400, 16)]
+)
+def test_a_network_evaluates_a_hundredth_of_the_simulations_at_once(num_simulations, leaves):
+    player = for_one_position(searching(num_simulations))
+    assert (player.policy.policy.leaves_per_step, player.policy.policy.num_simulations) == (leaves, num_simulations)
+    assert player.name == "agent"
+
+
+def test_other_players_stay_as_they_are():
+    for player in (random_player(GAME), uct_player(GAME, num_simulations=1600)):
+        assert for_one_position(player) is player or for_one_position(player).policy == player.policy
+
+
+def test_another_number_of_simulations_keeps_the_leaves_that_divide_it():
+    player = for_one_position(searching(1600))
+    assert with_simulations(player, 24).policy.policy.leaves_per_step == 8
+    assert with_simulations(player, 25).policy.policy.leaves_per_step == 1
