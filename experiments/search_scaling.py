@@ -51,6 +51,8 @@ class Sizes:
       boards: sides of square boards with four in a row; Brandub is measured after them.
       small_batch: a second B for the growth with simulations.
       growth: simulations in a small and in a large tree, and actions of a game with few and of one with many.
+      deep_growth: simulations in a small and in a large tree of Connect Four.
+      leaves: leaves of a step of the searches whose growth is measured.
       network_batches: batch sizes from which the network's best is taken.
       network_search: B and N of the search with a network.
       repeats: largest number of rounds.
@@ -63,13 +65,15 @@ class Sizes:
     simulations: tuple[int, ...] = (25, 100, 400, 1600)
     boards: tuple[int, ...] = (4, 9, 18, 26)
     growth: tuple[tuple[int, int], tuple[int, int]] = ((50, 1600), (128, 1176))
+    deep_growth: tuple[int, int] = (200, 3000)
+    leaves: tuple[int, ...] = (1, 8)
     network_batches: tuple[int, ...] = (64, 128, 256, 512, 1024)
     network_search: tuple[int, int] = (256, 64)
     repeats: int = 9
     seconds: float = 4.0
 
 
-QUICK = Sizes((4, 5), 2, (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (8, 16), (8, 4), 1, 0.1)
+QUICK = Sizes((4, 5), 2, (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (4, 8), (2,), (8, 16), (8, 4), 1, 0.1)
 
 
 def main(
@@ -146,31 +150,45 @@ def growth(sizes: Sizes, console: Console) -> list[dict[str, Any]]:
     """Microseconds a simulation of a large and a small size, measured in turn, and their ratio; uniform evaluator.
 
     The growth with simulations is measured on a game of 16 actions and 3 plies, so that the large tree is not deeper,
-    in the usual batch and in a small batch, whose large trees stay in the processor's cache. The growth with actions is
-    measured on games with 32 legal actions in each position. Either the game enumerates the legal actions, or the
-    generic compaction extracts them from the mask.
+    in the usual batch and in a small batch, whose large trees stay in the processor's cache; and on Connect Four, whose
+    large trees are deeper, for every policy. The growth with actions is measured on games with 32 legal actions in each
+    position. Either the game enumerates the legal actions, or the generic compaction extracts them from the mask.
     """
     (few_simulations, many_simulations), (few_actions, many_actions) = sizes.growth
     batch, usual = sizes.search
     small, few, many = LayeredGame(16, 16, depth=3), LayeredGame(few_actions, 32), LayeredGame(many_actions, 32)
     of_simulations = (small, few_simulations), (small, many_simulations)
-    pairs = [
-        ("simulations", sizes.small_batch, of_simulations),
-        ("simulations", batch, of_simulations),
-        ("actions", batch, ((few, usual), (many, usual))),
-        ("actions, generic compaction", batch, tuple((with_generic_compaction(game), usual) for game in (few, many))),
+    connect_four = tuple((azjax.make("connect_four"), simulations) for simulations in sizes.deep_growth)
+    plain = {"policy": alphazero_policy, "leaves_per_step": 1}
+    cases: list[tuple[str, int, tuple[tuple[Any, int], ...], dict[str, Any]]] = [
+        ("simulations", sizes.small_batch, of_simulations, plain),
+        ("simulations", batch, of_simulations, plain),
+        ("actions", batch, ((few, usual), (many, usual)), plain),
+        (
+            "actions, generic compaction",
+            batch,
+            tuple((with_generic_compaction(game), usual) for game in (few, many)),
+            plain,
+        ),
+        *(
+            (f"simulations, {name}", batch, connect_four, {"policy": policy, "leaves_per_step": leaves})
+            for name, policy in POLICIES.items()
+            for leaves in sizes.leaves
+        ),
     ]
     rows = []
-    for name, batch, pair in pairs:
+    for name, batch, pair, options in cases:
         sides = {
-            side: azjax_search(game, evaluators.uniform(game), openings(game, batch), simulations)
+            side: azjax_search(game, evaluators.uniform(game), openings(game, batch), simulations, **options)
             for side, (game, simulations) in zip(("small", "large"), pair, strict=True)
         }
         rates = time_in_turn(sides, "none", sizes.repeats, sizes.seconds)
         ratios = [one / other for one, other in zip(rates["small"], rates["large"], strict=True)]
         row = {
             "of": name,
+            "game": pair[0][0].name,
             "batch": batch,
+            "leaves_per_step": options["leaves_per_step"],
             "actions": [game.num_actions for game, _ in pair],
             "num_simulations": [simulations for _, simulations in pair],
             "microseconds": {side: round(1e6 / statistics.median(rate), 3) for side, rate in rates.items()},

@@ -254,6 +254,9 @@ def _row(case: Case, game: AnyGame, evaluator: str, measured: Measured) -> Repor
         "peak_memory_mb": {
             side: round(search.peak_memory / 1e6, 1) for side, search in sides.items() if search.peak_memory is not None
         },
+        "cuda_operations_by_loop": {
+            side: search.cuda_operations for side, search in sides.items() if search.cuda_operations is not None
+        },
     }
     for side, name in ((_OWN, "ratio"), (_ON_ALL, "ratio_on_all_devices")):
         if side in rates:

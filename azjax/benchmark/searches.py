@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree
 
+from azjax.benchmark.operations import operations_by_loop
 from azjax.benchmark.rivals import PLAIN_PYTHON, rival_module
 from azjax.games.game import AnyGame, State, random_legal_action
 from azjax.search import Evaluator, SearchResult, alphazero_policy
@@ -32,12 +33,14 @@ class TimedSearch:
       simulations: of one call, summed over all trees.
       compile_seconds: of tracing and compiling; None where nothing is compiled.
       peak_memory: bytes of the temporary arrays and results of a call, by XLA; None where XLA reports none.
+      cuda_operations: see `operations_by_loop`; None where nothing is compiled, or for several devices.
     """
 
     run: Callable[[int], Any]
     simulations: int
     compile_seconds: float | None = None
     peak_memory: int | None = None
+    cuda_operations: list[int] | None = None
 
     def seconds(self, seed: int) -> float:
         """The time of one call."""
@@ -185,7 +188,8 @@ def _compiled(
         return key if sharding is None else jax.device_put(key, sharding)
 
     began = time.perf_counter()
-    executable = jax.jit(search).lower(new_key(0), *arguments).compile()
+    traced = jax.jit(search).trace(new_key(0), *arguments)
+    executable = traced.lower().compile()
     compile_seconds = time.perf_counter() - began
     memory = executable.memory_analysis()
     return TimedSearch(
@@ -193,4 +197,5 @@ def _compiled(
         simulations=len(arguments[-1].terminated) * num_simulations,
         compile_seconds=compile_seconds,
         peak_memory=None if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes,
+        cuda_operations=operations_by_loop(traced) if sharding is None else None,
     )

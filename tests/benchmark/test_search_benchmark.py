@@ -214,7 +214,11 @@ def test_the_scaling_study_runs_through_at_tiny_sizes(scaling, tmp_path):
         "simulations",
         "actions",
         "actions, generic compaction",
+        "simulations, alphazero",
+        "simulations, gumbel",
+        "simulations, uct",
     ]
+    assert [row["leaves_per_step"] for row in report["growth"]] == [1, 1, 1, 1, 2, 2, 2]
     assert all(row["network_share"] > 0 for row in report["network"])
     assert [row["game"] for row in report["compile"]] == ["tictactoe", "connect_four", "santorini", "brandub"]
     assert report["memory"]["peak_memory_mb"] > 100
