@@ -11,6 +11,7 @@ from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import load_solution
 from azjax.games.game import AnyGame
+from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import by_ply_table, measure, strength_table
 
 
@@ -40,6 +41,7 @@ class EvaluateOptions(AgentOptions):
 
 def evaluate_command(arguments: list[str]) -> None:
     """Measures a player."""
+    offer_cpu_devices(num_cores())  # for searches without a network, which run on one core of each
     options, game, (spec,) = parse_with_players("evaluate", 1, EvaluateOptions(), arguments)
     print_strength(spec, game, options)
 

@@ -11,6 +11,7 @@ from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
 from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of, save_games
 from azjax.evaluation.ratings import pairings_of
+from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import draw_ratings, match_table, ratings_table
 
 
@@ -53,6 +54,7 @@ class MatchOptions:
 
 def match_command(arguments: list[str]) -> None:
     """Plays every two players against each other."""
+    offer_cpu_devices(num_cores())  # for searches without a network, which run on one core of each
     options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
     if options.anchor not in (None, *specs):
         raise InputError(f"unknown anchor {options.anchor!r}; players: {', '.join(specs)}")

@@ -4,18 +4,23 @@ Axis letters: `G` games played side by side.
 """
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Int32, PRNGKeyArray, PyTree
+from jax.sharding import AxisType, PartitionSpec
+from jaxtyping import Array, Int, Int32, Key, PRNGKeyArray, PyTree
 
-from azjax.evaluation.players import Player, act, observe, start_memory
+from azjax.evaluation.players import Player, Policy, act, observe, start_memory
 from azjax.games.game import State
 
 _SMALLEST_BUCKET = 16
+
+PART = 32
+"""Positions that a player without a network searches side by side on one device."""
 
 Move: TypeAlias = int | str
 """An action, or the reason why a player forfeits a game."""
@@ -62,10 +67,17 @@ class PolicySeats(Seats):
         self._memory = start_memory(self._player, states)
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
-        """Pads the rows to a power of two, so that few sizes are compiled."""
+        """Pads the rows to a power of two, so that few sizes are compiled.
+
+        Many rows of a player without a network are split over the devices: its search runs on one core of each. The
+        parts are the same on any number of devices, and so are the moves.
+        """
+        if len(rows) > PART and self._player.params is None and self._memory is None:
+            moves: list[int] = choose_in_parts(self._player, key, _take(states, rows)).tolist()
+            return moves
         bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
         padded = np.resize(rows, bucket)
-        batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[padded]), states)
+        batch = jax.tree.map(jnp.asarray, _take(states, padded))
         actions, _, memory = act(self._player, key, batch, _read_rows(self._memory, padded))
         # The memory of padding rows is written beyond the last game, and so dropped.
         index = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
@@ -78,6 +90,37 @@ class PolicySeats(Seats):
 
     def close(self) -> None:
         self._memory = None
+
+
+def choose_in_parts(player: Player, key: PRNGKeyArray, states: State) -> Int32[np.ndarray, "n"]:
+    """The moves of a player without memory in n positions, `PART` of them on each device at a time."""
+    count, devices = len(states.terminated), jax.local_device_count()
+    num_parts = -(-count // PART)
+    keys = jax.random.split(key, num_parts)
+    moves = []
+    for first in range(0, num_parts, devices):
+        part = np.minimum(first + np.arange(devices), num_parts - 1)
+        rows = np.minimum(first * PART + np.arange(devices * PART), count - 1)
+        moves.append(np.asarray(_act_on_each_device(player.policy, player.params, keys[part], _take(states, rows))))
+    return np.concatenate(moves)[:count]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _act_on_each_device(policy: Policy, params: PyTree, keys: Key[Array, "D"], states: State) -> Int32[Array, "P"]:
+    def on_one(params: PyTree, keys: Key[Array, "1"], states: State) -> Int32[Array, "P"]:
+        return act(Player("", policy, params), keys[0], states)[0]
+
+    mesh = jax.make_mesh((len(keys),), ("part",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
+    whole, split = PartitionSpec(), PartitionSpec("part")
+    # Loops start from constants, which are the same on all devices, and go on with what is not.
+    on_each = jax.shard_map(on_one, mesh=mesh, in_specs=(whole, split, split), out_specs=split, check_vma=False)
+    actions: Array = on_each(params, keys, states)
+    return actions
+
+
+def _take(states: State, rows: Rows) -> State:
+    taken: State = jax.tree.map(lambda leaf: leaf[rows], states)
+    return taken
 
 
 @jax.jit
