@@ -47,26 +47,68 @@ def search_cells(row: dict[str, Any]) -> list[str]:
     return [row["game"], *sizes, f"`{row['evaluator']}`", *own, rival, *_ratios(row)]
 
 
-def search_on_a_second_machine() -> str:
-    """The table of ratios on a second machine."""
-    heads = ("game", "B", "N", "evaluator", "ratio", "on 2 devices")
+def _ratios(row: dict[str, Any]) -> list[str]:
+    return [f"{row[name]:,.1f}" if name in row else "" for name in ("ratio", "ratio_on_all_devices")]
+
+
+def operations() -> str:
+    """The table of operations a simulation on a GPU, by loop."""
+    levels = ("in each simulation", "in each step of its loops", "in loops within those")
+    heads = ("game", "N", "evaluator", "", *levels)
+    lines = []
+    for row in rows_of("search"):
+        for side, counts in row["cuda_operations_by_loop"].items():
+            cells = [f"{count:,}" for count in counts] + [""] * (len(levels) - len(counts))
+            lines.append([row["game"], f"{row['num_simulations']:,}", f"`{row['evaluator']}`", side, *cells])
+    return table(heads, lines)
+
+
+def growth() -> str:
+    """The table of the growth of a simulation with the tree and with the actions."""
+    heads = ("growth with", "game", "B", "leaves a step", "A", "N", "microseconds a simulation", "ratio")
     return table(
         heads,
         (
             [
+                row["of"],
                 row["game"],
                 f"{row['batch']:,}",
-                f"{row['num_simulations']:,}",
-                f"`{row['evaluator']}`, beside {row['rival']}",
-                *_ratios(row),
+                f"{row['leaves_per_step']}",
+                *(
+                    " and ".join(f"{size:,}" for size in dict.fromkeys(row[field]))
+                    for field in ("actions", "num_simulations")
+                ),
+                " and ".join(f"{time:.3g}" for time in row["microseconds"].values()),
+                f"{row['ratio']:.2f}",
             ]
-            for row in rows_of("search_second_machine")
+            for row in result_of("search_scaling")["growth"]
         ),
     )
 
 
-def _ratios(row: dict[str, Any]) -> list[str]:
-    return [f"{row[name]:,.1f}" if name in row else "" for name in ("ratio", "ratio_on_all_devices")]
+def leaves() -> str:
+    """The table of the strength and speed of several leaves a step."""
+    result = result_of("leaves_per_step")
+    matches = {(row["agent"], row["leaves_per_step"], row["num_simulations"]): row for row in result["strength"]}
+    counts = sorted({row["num_simulations"] for row in result["strength"]})
+
+    def score(agent: str, width: int, count: int) -> str:
+        row = matches.get((agent, width, count))
+        return "" if row is None else "{:.2f} ({:.2f} to {:.2f})".format(row["score"], *row["interval"])
+
+    heads = ("agent", "leaves a step", "simulations a second", *(f"points, N = {count:,}" for count in counts))
+    return table(
+        heads,
+        (
+            [
+                row["agent"],
+                f"{row['leaves_per_step']}",
+                f"{row['simulations_per_second']:,}",
+                *(score(row["agent"], row["leaves_per_step"], count) for count in counts),
+            ]
+            for row in result["speed"]
+        ),
+    )
 
 
 def games() -> str:
@@ -245,7 +287,9 @@ TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         search,
-        search_on_a_second_machine,
+        operations,
+        growth,
+        leaves,
         games,
         self_play,
         populations,

@@ -39,6 +39,18 @@ GOLDEN = Path(__file__).parent / "golden"
 def few_mappings() -> Iterator[None]:
     """Lets go of compiled programs before there are so many that Linux refuses them memory (65,530 mappings)."""
     yield
+    _clear_if_many()
+
+
+@pytest.fixture(autouse=True)
+def few_mappings_in_slow_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module of slow tests alone may compile too many programs."""
+    yield
+    if "slow" in request.keywords:
+        _clear_if_many()
+
+
+def _clear_if_many() -> None:
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > 30_000:
         jax.clear_caches()
