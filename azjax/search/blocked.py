@@ -14,8 +14,8 @@ from azjax.search.edges import NO_CHILD, EdgeStore, Index, more_rows, take_rows,
 from azjax.search.selection import Selection
 
 _C = TypeVar("_C")
-_Blocks: TypeAlias = tuple[Int32[Array, "R"], Any]
-"""A block of each of R nodes, 0 at the end of its list, and what was computed of the blocks before it."""
+_Blocks: TypeAlias = tuple[Int32[Array, "R"], Bool[Array, "R"], Any]
+"""The flat index of a block of each of R nodes, whether it exists, and what was computed of the blocks before it."""
 
 LANES = 8
 """L: eight numbers of 32 bits are half a cache line, and most nodes have fewer children."""
@@ -73,16 +73,16 @@ class BlockedEdges(EdgeStore):
         tree = tree_of(index, batch)
 
         def any_left(carry: _Blocks) -> Bool[Array, ""]:
-            return jnp.any(carry[0] != 0)
+            return jnp.any(carry[1])
 
         def in_next_block(carry: _Blocks) -> _Blocks:
-            block, result = carry
-            exists, at = block != 0, block * batch + tree
-            return jnp.where(exists, read(self.next_block, at), 0), function(result, at * LANES, exists)
+            at, exists, result = carry
+            following = read(self.next_block, at)
+            return following * batch + tree, exists & (following != 0), function(result, at * LANES, exists)
 
-        first = function(start, index * LANES, jnp.ones(len(index), bool))
-        result: _C
-        _, result = jax.lax.while_loop(any_left, in_next_block, (read(self.next_block, index), first))
+        # The first block is part of the loop: a second copy of `function` would take long to compile.
+        blocks: _Blocks = index, jnp.ones(len(index), bool), start
+        result: _C = jax.lax.while_loop(any_left, in_next_block, blocks)[2]
         return result
 
     def grids(self) -> "BlockedEdges":
