@@ -10,6 +10,7 @@ from azjax.agents import LEVELS, is_trained, load_search_spec
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
+from azjax.evaluation.standard_players import several_leaves
 from azjax.games.game import AnyGame
 from azjax.play.gtp import GtpEngine
 from azjax.play.lines import Engine, read_lines, serve
@@ -97,10 +98,11 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         from azjax.play.server import serve as serve_page
     except ModuleNotFoundError as error:
         raise InputError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
+    search = load_search_spec(spec, game)
     serve_page(
         game,
         spec,
-        load_search_spec(spec, game),
+        search._replace(policy=several_leaves(search.policy, options.num_simulations)),
         options.players(spec, game, LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]),
         num_simulations=options.num_simulations,
         host=options.host,

@@ -251,13 +251,18 @@ def for_one_position(player: Player) -> Player:
     """
     if not isinstance(player.policy, _Search):
         return player
-    policy, leaves = player.policy.policy, 1
+    policy = several_leaves(player.policy.policy, player.policy.policy.num_simulations)
+    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
+
+
+def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
+    """The search with the leaves per step of `for_one_position`, for so many simulations in all."""
+    leaves = 1
     if isinstance(policy.evaluator, evaluators.NetworkEvaluator):
-        most = min(policy.num_simulations // 100, _MOST_LEAVES)
+        most = min(num_simulations // 100, _MOST_LEAVES)
         while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
             leaves *= 2
-    policy = dataclasses.replace(policy, leaves_per_step=leaves)
-    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
+    return dataclasses.replace(policy, leaves_per_step=leaves)
 
 
 def is_player_name(name: str) -> bool:

@@ -4,6 +4,7 @@ import jax
 import pytest
 
 from azjax.evaluation import for_one_position, random_player, search_player, uct_player, with_simulations
+from azjax.evaluation.standard_players import several_leaves
 from azjax.games.registry import make
 from azjax.networks import make_network
 from azjax.search import evaluators
@@ -25,6 +26,14 @@ def test_a_network_evaluates_a_hundredth_of_the_simulations_at_once(num_simulati
     player = for_one_position(searching(num_simulations))
     assert (player.policy.policy.leaves_per_step, player.policy.policy.num_simulations) == (leaves, num_simulations)
     assert player.name == "agent"
+
+
+def test_a_search_in_chunks_has_the_leaves_of_all_its_simulations():
+    policy = searching(64).policy.policy
+    assert several_leaves(policy, 1600).leaves_per_step == 16
+    assert several_leaves(policy, 64) == policy
+    without_network = uct_player(GAME, num_simulations=64).policy.policy
+    assert several_leaves(without_network, 1600) == without_network
 
 
 def test_other_players_stay_as_they_are():
