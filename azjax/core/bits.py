@@ -1,5 +1,6 @@
 """Operations on uint32 words: counting and finding bits, scaling random bits, and the hash of positions."""
 
+import itertools
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -47,7 +48,9 @@ def compact(mask: Bool[Array, "A"], size: int) -> tuple[Int32[Array, "{size}"], 
     weights = np.uint32(1) << np.arange(WORD, dtype=np.uint32)[None]
     words = jnp.sum(jnp.where(squares, weights, np.uint32(0)), axis=1, dtype=jnp.uint32)
     count = count_bits(words)
-    words, begin, total = materialize((words, jnp.cumsum(count) - count, jnp.sum(count)))
+    # Not `cumsum`, which does not fit in a kernel.
+    *begins, total = itertools.accumulate((count[row] for row in range(rows)), initial=jnp.int32(0))
+    words, begin, total = materialize((words, jnp.stack(begins), total))
     # The k-th element is in the last word that begins with it or before.
     k = jnp.arange(size, dtype=jnp.int32)
     word = jnp.sum(begin[:, None] <= k[None], axis=0, dtype=jnp.int32) - 1
