@@ -107,6 +107,12 @@ def max_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "1 R"]:
     return jax.lax.bitcast_convert_type(largest, jnp.float32)
 
 
+def argmax_over_slots(values: Float32[Array, "K R"]) -> Int32[Array, "R"]:
+    """The lowest index of the maximum over the first axis: two plain reductions, part of a larger kernel."""
+    slots = jnp.arange(len(values), dtype=jnp.int32)[:, None]
+    return jnp.min(jnp.where(values == max_over_slots(values), slots, len(values) - 1), axis=0)
+
+
 def sum_over_slots(values: Float32[Array, "K R"]) -> Float32[Array, "R"]:
     """The sum over the first axis, in its order: the same for every R, and part of a larger kernel."""
     if len(values) <= _LARGEST_UNROLLED_SUM:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float32, Int32, PRNGKeyArray, PyTree, Real, Shaped
 
-from azjax.core.arrays import read
+from azjax.core.arrays import argmax_over_slots, read
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, State
@@ -265,7 +265,7 @@ class SequentialHalving:
         considered = legal & (visits - self.before == self.schedule[simulation][None])
         # A full tree adds no visits to a slot that has no child.
         considered = jnp.where(jnp.any(considered, axis=0)[None], considered, legal)
-        best = jnp.argmax(jnp.where(considered, scores, -jnp.inf), axis=0).astype(jnp.int32)
+        best = argmax_over_slots(jnp.where(considered, scores, -jnp.inf))
         at = best * tree.batch + roots
         edge = read(self.edges.reshape(-1), at)
         child = jnp.where(edge >= 0, read(tree.edges.child, jnp.maximum(edge, 0)), NO_CHILD)

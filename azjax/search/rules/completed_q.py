@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32
 
+from azjax.core.arrays import max_over_slots, sum_over_slots
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.search.selection import Fold, NodeStatistics, VisitedTerms
 
@@ -53,12 +54,12 @@ class CompletedQ:
             q, prior, edge_visits = edges
             tried = (edge_visits > 0) & (q > -jnp.inf)
             return (
-                num_tried + jnp.sum(tried, axis=0),
-                jnp.maximum(most_visits, jnp.max(jnp.where(tried, edge_visits, 0.0), axis=0)),
-                prior_tried + jnp.sum(jnp.where(tried, prior, 0.0), axis=0),
-                excess + jnp.sum(jnp.where(tried, prior * (q - value[None]), 0.0), axis=0),
-                jnp.minimum(lowest, jnp.min(jnp.where(tried, q, jnp.inf), axis=0)),
-                jnp.maximum(highest, jnp.max(jnp.where(tried, q, -jnp.inf), axis=0)),
+                num_tried + jnp.sum(tried, axis=0, dtype=jnp.int32),
+                jnp.maximum(most_visits, max_over_slots(jnp.where(tried, edge_visits, 0.0))[0]),
+                prior_tried + sum_over_slots(jnp.where(tried, prior, 0.0)),
+                excess + sum_over_slots(jnp.where(tried, prior * (q - value[None]), 0.0)),
+                jnp.minimum(lowest, -max_over_slots(jnp.where(tried, -q, -jnp.inf))[0]),
+                jnp.maximum(highest, max_over_slots(jnp.where(tried, q, -jnp.inf))[0]),
             )
 
         none, zeros = jnp.zeros(visits.shape, jnp.int32), jnp.zeros_like(visits)

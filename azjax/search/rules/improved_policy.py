@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
+from azjax.core.arrays import sum_over_slots
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.rules.completed_q import TINY, CompletedQ, NodeSummary
 from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms
@@ -40,7 +41,7 @@ class ImprovedPolicy(Selection):
 
         def add_weights(total: Float32[Array, "R"], edges: VisitedTerms) -> Float32[Array, "R"]:
             rows = jax.tree.map(lambda term: term[None], summary)
-            return total + jnp.sum(jnp.where(edges.q > -jnp.inf, self.completed_q.weight(rows, edges), 0.0), axis=0)
+            return total + sum_over_slots(jnp.where(edges.q > -jnp.inf, self.completed_q.weight(rows, edges), 0.0))
 
         total = fold(add_weights, jnp.zeros_like(node.visits))
         return ImprovedNodeTerms(summary, 1 / jnp.maximum(total, TINY), 1 / node.visits)
