@@ -1,6 +1,6 @@
 """The operations of a search's program on a GPU: a measure of its cost there where there is none.
 
-A GPU takes microseconds to begin an operation, however small. XLA fuses several into one, in all programs alike.
+A GPU takes microseconds to begin a kernel, however small. XLA fuses operations into kernels, which is not counted here.
 """
 
 import collections

@@ -257,11 +257,11 @@ def for_one_position(player: Player) -> Player:
 
 def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
     """The search with the leaves per step of `for_one_position`, for so many simulations in all."""
-    leaves = 1
-    if isinstance(policy.evaluator, evaluators.NetworkEvaluator):
-        most = min(num_simulations // 100, _MOST_LEAVES)
-        while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
-            leaves *= 2
+    if not isinstance(policy.evaluator, evaluators.NetworkEvaluator):
+        return policy
+    most, leaves = min(num_simulations // 100, _MOST_LEAVES), 1
+    while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
+        leaves *= 2
     return dataclasses.replace(policy, leaves_per_step=leaves)
 
 

@@ -147,12 +147,12 @@ class EdgeStore(abc.ABC):
 
     @property
     def num_terms(self) -> int:
-        """T."""
+        """How many terms an edge has."""
         return len(self.terms_type._fields)
 
     @property
     def num_untried(self) -> int:
-        """U."""
+        """How many numbers of `Untried` a node has."""
         return 3 if self.with_mass else 2
 
     def best(

@@ -1,10 +1,11 @@
-"""Sums over slots go in the order of the slots, whether they are unrolled or loop."""
+"""Reductions over slots: sums go in the order of the slots, and of equal maxima the first is found."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.core.arrays import sum_over_slots
+from azjax.core.arrays import argmax_over_slots, sum_over_slots
 
 
 @pytest.mark.parametrize("num_slots", [1, 96, 128, 129, 1176])
@@ -15,3 +16,8 @@ def test_slots_are_added_in_their_order_for_every_batch(num_slots):
         expected = expected + row
     np.testing.assert_array_equal(jax.jit(sum_over_slots)(values), expected)
     np.testing.assert_array_equal(jax.jit(sum_over_slots)(values[:, :1]), expected[:1])
+
+
+def test_the_first_of_equal_maxima_is_found():
+    values = np.float32([[1, -np.inf, -2, -0.5], [3, -np.inf, -1, -0.5], [3, -np.inf, -1, -3]])
+    np.testing.assert_array_equal(argmax_over_slots(jnp.asarray(values)), [1, 0, 1, 0])

@@ -37,8 +37,9 @@ def test_a_search_in_chunks_has_the_leaves_of_all_its_simulations():
 
 
 def test_other_players_stay_as_they_are():
-    for player in (random_player(GAME), uct_player(GAME, num_simulations=1600)):
-        assert for_one_position(player) is player or for_one_position(player).policy == player.policy
+    rollouts = search_player(GAME, evaluators.rollout(GAME), num_simulations=1600, leaves_per_step=4)
+    for player in (random_player(GAME), uct_player(GAME, num_simulations=1600), rollouts):
+        assert for_one_position(player).policy == player.policy
 
 
 def test_another_number_of_simulations_keeps_the_leaves_that_divide_it():
