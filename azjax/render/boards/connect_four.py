@@ -5,7 +5,7 @@ import numpy as np
 from azjax.games.connect_four import ConnectFour
 from azjax.games.mnk import MnkState
 from azjax.games.protocols import action_to_text
-from azjax.render.boards.mnk import describe, winning_lines
+from azjax.render.boards.mnk import winning_lines
 from azjax.render.drawing import (
     SQUARE,
     Colors,
@@ -19,6 +19,7 @@ from azjax.render.drawing import (
     squares,
 )
 from azjax.render.picture import draw_board
+from azjax.render.squares import describe
 
 _COLORS: Colors = {
     "front": ("#3a4fb0", "#34479f"),
