@@ -13,9 +13,10 @@ from azjax.core import display
 from azjax.core.pytree import is_concrete
 from azjax.evaluation.game_record import GameRecord
 from azjax.games.game import AnyGame, Game, State
+from azjax.games.pictures import has_picture
 from azjax.games.protocols import action_to_text, player_names
 from azjax.render.animation import slideshow
-from azjax.render.picture import has_picture, svg
+from azjax.render.picture import svg
 from azjax.render.tree_nodes import NodeSummary, move_text, node_summaries
 from azjax.render.tree_picture import to_svg
 from azjax.render.tree_text import proof, signed

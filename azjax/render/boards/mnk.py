@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from azjax.games.mnk import Mnk, MnkState
+from azjax.games.pictures import draw_board
 from azjax.games.protocols import action_to_text
 from azjax.render.drawing import (
     Attributes,
@@ -22,7 +23,6 @@ from azjax.render.drawing import (
     squares,
     text,
 )
-from azjax.render.picture import draw_board
 from azjax.render.squares import describe
 
 _CROSSES: Colors = {
