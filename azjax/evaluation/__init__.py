@@ -24,6 +24,7 @@ from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
 from azjax.evaluation.solver import solve
 from azjax.evaluation.standard_players import (
+    facts,
     for_one_position,
     named_player,
     network_player,
@@ -54,6 +55,7 @@ __all__ = [
     "choose",
     "exact_report",
     "expected_outcome",
+    "facts",
     "for_one_position",
     "game_of_solution",
     "load_games",

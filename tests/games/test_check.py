@@ -53,8 +53,8 @@ class BothWin(Mnk):
     [
         (
             BoardBecomesLonger,
-            "step: leaf stones.0.0 changed from uint32 [] to uint32 [2]; broken law: step keeps every shape and dtype of "
-            "the state",
+            "step: leaf stones.0.0 changed from uint32 [] to uint32 [2]; broken law: step keeps every shape and dtype "
+            "of the state",
         ),
         (
             PlayerIsWeaklyTyped,
