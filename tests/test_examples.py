@@ -120,7 +120,8 @@ def test_sequences_of_moves_are_counted_as_by_plain_rules(breakthrough, columns,
 
 def test_a_small_board_is_solved_as_by_plain_recursion(breakthrough):
     plain, facts = PlainBreakthrough(3, 4, 1), solve(azjax.make("breakthrough", columns=3, rows=4)).summary()
-    values, unfinished = plain.values(), [each for each in plain.values() if not plain.is_lost(*each)]
+    values = plain.values()
+    unfinished = [each for each in values if not plain.is_lost(*each)]
     assert facts.reachable == len(values)
     assert facts.value_first_player == values[plain.start]
     assert facts.won == sum(values[each] == 1 for each in unfinished)

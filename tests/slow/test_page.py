@@ -1,4 +1,4 @@
-"""The page in Chromium, as people use it."""
+"""The page in Chromium, as people use it. The last game is registered by a file outside the package."""
 
 import random
 import shutil
@@ -7,9 +7,11 @@ import time
 
 import pytest
 import uvicorn
+from examples import load_example
 
 from azjax.evaluation import optimal_player, random_player, solve
-from azjax.games.registry import make
+from azjax.games import registry
+from azjax.games.registry import available, make
 from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
 from azjax.play.session import PlaySession
@@ -23,6 +25,7 @@ GAMES = {
     "connect_four": {},
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
+    "breakthrough": {},
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
@@ -36,6 +39,16 @@ def browser():
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def breakthrough(tmp_path_factory):
+    """Registers the game of the docs while these tests run."""
+    available()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+        load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
+        yield
 
 
 @pytest.fixture(scope="module", params=GAMES)
@@ -167,7 +180,7 @@ def test_a_position_is_set_up_by_placing_pieces(page):
     # A piece of each side on the first square: at most one of them, or none, can be there.
     pieces = page.evaluate("about.pieces")
     refused = 0
-    for name in (pieces[-1], pieces[1]):
+    for name in (pieces[1], pieces[-1]):
         before = page.inner_text("#text")
         page.click(f'#pieces button:text-is("{name}")')
         page.click('#squares button[data-square="0"]')
