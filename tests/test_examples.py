@@ -1,19 +1,24 @@
-"""The files of docs/examples: the game keeps the rules of Breakthrough, and the loop learns."""
+"""The files of docs/examples: the game keeps the rules of Breakthrough, and the loop learns. They run elsewhere."""
 
 import functools
 import random
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from examples import load_example
+from examples import EXAMPLES, games_forgotten, load_example
 from starlette.testclient import TestClient
 
 import azjax
 from azjax.core.errors import InputError
 from azjax.evaluation import perft, solve
-from azjax.games import check_game, registry
+from azjax.games import check_game
 from azjax.games.protocols import action_from_text, legal_texts
 from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
@@ -26,9 +31,7 @@ KEY = jax.random.key(0)
 @pytest.fixture(scope="module")
 def breakthrough(tmp_path_factory):
     """The module of the game, which is registered while the tests of this file run."""
-    azjax.available()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    with games_forgotten():
         yield load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
 
 
@@ -196,3 +199,27 @@ def test_the_policy_is_drawn_as_arrows(breakthrough):
     picture = azjax.render.svg(game, state, policy=policy)
     assert ">100%<" in picture
     assert "Likely moves a1b2 100%" in picture
+
+
+def test_the_loop_learns(tmp_path, monkeypatch, capsys):
+    loop = load_example("own_loop", tmp_path)
+    monkeypatch.setattr(loop, "ITERATIONS", 10)
+    loop.main()
+    before, after = (int(count) for count in re.findall("iterations: ([0-9]+) mistakes", capsys.readouterr().out))
+    assert after < before / 2
+
+
+@pytest.mark.slow
+def test_the_loop_learns_as_its_page_says(tmp_path):
+    path = shutil.copy(EXAMPLES / "own_loop.py", tmp_path)
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, *_, last = (int(count) for count in re.findall("iterations: ([0-9]+) mistakes", done.stdout))
+    assert last < first / 5
+
+
+def test_the_pages_show_the_files():
+    pages = {name: (EXAMPLES.parent / f"{name}.md").read_text() for name in ("your_own_loop", "adding_a_game")}
+    assert f"```python\n{(EXAMPLES / 'own_loop.py').read_text()}```" in pages["your_own_loop"]
+    (excerpt,) = re.findall("```python\n(def svg.*?)```", pages["adding_a_game"], re.S)
+    file = (EXAMPLES / "breakthrough.py").read_text()
+    assert all(textwrap.indent(method, " " * 4) in file for method in excerpt.split("\n\n\n"))

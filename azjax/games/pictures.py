@@ -1,6 +1,7 @@
 """Which games have a picture. `azjax.render.boards` registers the pictures of the package's games here."""
 
 import functools
+import importlib
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -20,4 +21,5 @@ def draw_board(
 
 def has_picture(game: AnyGame) -> bool:
     """Whether `azjax.render.svg` draws the positions of `game`."""
+    importlib.import_module("azjax.render.boards")  # registers the pictures; nothing before needs them
     return isinstance(game, DrawableGame) or draw_board.dispatch(type(game)) is not draw_board.dispatch(object)

@@ -12,7 +12,7 @@ from rules_alone import RulesAlone
 import azjax
 from azjax.commands.check import check_command
 from azjax.core.errors import LawError
-from azjax.games import BoardGame, DrawableGame, check_game, registry
+from azjax.games import BoardGame, DrawableGame, check_game
 from azjax.games.mnk import Mnk
 
 
@@ -124,12 +124,9 @@ def test_progress_is_shown_in_a_terminal_only(is_terminal):
     assert bool(shown.getvalue()) == is_terminal
 
 
-def test_the_command_prints_the_summary(capsys, monkeypatch):
-    azjax.available()
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    registry.register("bare")(lambda: RulesAlone())
-    check_command(["bare", "--games", "2"])
-    assert capsys.readouterr().out == str(check_game(RulesAlone(), num_games=2)) + "\n"
+def test_the_command_prints_the_summary(capsys):
+    check_command(["connect2", "--games", "2"])
+    assert capsys.readouterr().out == str(check_game(azjax.make("connect2"), num_games=2)) + "\n"
     with pytest.raises(SystemExit):
-        check_command(["bare", "--games", "0"])
+        check_command(["connect2", "--games", "0"])
     assert "games must be at least 1, got 0" in capsys.readouterr().err

@@ -7,11 +7,10 @@ import time
 
 import pytest
 import uvicorn
-from examples import load_example
+from examples import games_forgotten, load_example
 
 from azjax.evaluation import optimal_player, random_player, solve
-from azjax.games import registry
-from azjax.games.registry import available, make
+from azjax.games.registry import make
 from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
 from azjax.play.session import PlaySession
@@ -44,9 +43,7 @@ def browser():
 @pytest.fixture(scope="module", autouse=True)
 def breakthrough(tmp_path_factory):
     """Registers the game of the docs while these tests run."""
-    available()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    with games_forgotten():
         load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
         yield
 
