@@ -13,7 +13,7 @@ from examples import EXAMPLES
 from azjax import cli
 
 SMALL = ["--network=mlp", "--width=16", "--depth=1", "--num-simulations=4", "--num-games=16", "--iterations=2"]
-SMALL += ["--replay-size=256", "--batch-size=16", "--updates-per-iteration=2", "--games=4"]
+SMALL += ["--replay-size=512", "--batch-size=16", "--updates-per-iteration=2", "--games=4"]
 BOARD = ["--columns=3", "--rows=4"]
 
 # Remove this mark with the merge of --import.
@@ -59,8 +59,10 @@ def test_it_is_trained_and_evaluated_on_all_positions(folder, run):
 
 @pytest.mark.slow
 def test_it_plays_matches(folder, run):
-    printed = azjax(folder, "match", f"{run}:4", "random", "--games=4")
-    assert f"{run}:4 against random" in printed
+    azjax(folder, "match", f"{run}:4", "random", "--games=4", "--records=games.jsonl")
+    games = [json.loads(line) for line in (folder / "games.jsonl").read_text().splitlines()]
+    assert len(games) == 4
+    assert {*games[0]["players"]} == {f"{run}:4", "random"}
 
 
 @pytest.mark.slow
@@ -82,6 +84,5 @@ def test_it_is_played_on_the_page(folder, run):
 def test_it_is_swept(folder):
     page = (EXAMPLES.parent / "adding_a_game.md").read_text()
     study = re.search("```toml\n(.*?)```", page, re.S)[1]
-    small = study.replace("trials = 4", "trials = 2").replace("100_000", "2_000").replace("= 8192", "= 1024")
-    (folder / "breakthrough.toml").write_text(small)
+    (folder / "breakthrough.toml").write_text(study.replace("trials = 4", "trials = 1"))
     assert "best trials" in azjax(folder, "sweep", "breakthrough.toml")
