@@ -51,6 +51,13 @@ def random_texts(columns, rows, games):
     return played
 
 
+def test_the_file_can_be_the_first_import_of_a_process(tmp_path):
+    shutil.copy(EXAMPLES / "breakthrough.py", tmp_path)
+    script = "import breakthrough, azjax; print(azjax.make('breakthrough', rows=7))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("Breakthrough(columns=5, rows=7)\n", "")
+
+
 @pytest.mark.parametrize(("columns", "rows"), [(5, 5), (3, 7)])
 def test_the_example_game_keeps_every_law(breakthrough, columns, rows):
     checked = check_game(azjax.make("breakthrough", columns=columns, rows=rows), num_games=16)

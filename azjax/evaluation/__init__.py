@@ -24,11 +24,11 @@ from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
 from azjax.evaluation.solver import solve
 from azjax.evaluation.standard_players import (
-    facts,
     for_one_position,
     named_player,
     network_player,
     optimal_player,
+    player_facts,
     policy_player,
     random_player,
     search_player,
@@ -55,7 +55,6 @@ __all__ = [
     "choose",
     "exact_report",
     "expected_outcome",
-    "facts",
     "for_one_position",
     "game_of_solution",
     "load_games",
@@ -69,6 +68,7 @@ __all__ = [
     "perft",
     "play_match",
     "play_round_robin",
+    "player_facts",
     "policy_player",
     "random_player",
     "rate",

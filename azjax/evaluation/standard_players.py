@@ -265,7 +265,7 @@ def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
     return dataclasses.replace(policy, leaves_per_step=leaves)
 
 
-def facts(player: Player) -> dict[str, str]:
+def player_facts(player: Player) -> dict[str, str]:
     """What people should know of a player of the package, by label: its game, search and network, if it has them."""
     policy = player.policy
     search = policy.policy if isinstance(policy, _Search) else None

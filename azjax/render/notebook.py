@@ -13,7 +13,7 @@ from azjax.core import display
 from azjax.core.pytree import is_concrete
 from azjax.evaluation.game_record import GameRecord
 from azjax.evaluation.players import Player
-from azjax.evaluation.standard_players import facts
+from azjax.evaluation.standard_players import player_facts
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.pictures import has_picture
 from azjax.games.protocols import action_to_text, player_names
@@ -89,9 +89,9 @@ def _(result: SearchResult) -> dict[str, str]:
 
 @mimebundle.register
 def _(player: Player) -> dict[str, str]:
-    told = facts(player)
+    told = player_facts(player)
     title = told.pop("agent", told["player"])
-    rows = (f"<dt>{label}</dt><dd>{html.escape(fact)}</dd>" for label, fact in told.items())
+    rows = (f"<dt>{html.escape(label)}</dt><dd>{html.escape(fact)}</dd>" for label, fact in told.items())
     card = f"<p><b>{html.escape(title)}</b></p><dl>{''.join(rows)}</dl>"
     return {"text/html": f'<div class="azjax-card"><style>{_CARD_STYLE}</style>{card}</div>'}
 

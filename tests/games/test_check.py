@@ -119,11 +119,11 @@ def test_a_picture_without_squares_is_not_clicked_and_a_terminal_shows_progress_
 
 
 def test_the_command_prints_what_was_tested(capsys):
-    """Every game of Connect-2 has 2 to 4 plies, and its start has 4 legal actions."""
+    """Every game of Connect-2 has 3 or 4 plies, and its start has 4 legal actions."""
     check_command(["connect2", "--games", "8"])
     summary = r"connect2 keeps every law \((\d+) positions of 8 random games, up to (\d) plies and 4 legal actions\)"
     positions, plies = re.fullmatch(summary + "\nthe page will lack nothing\n", capsys.readouterr().out).groups()
-    assert 8 * 3 <= int(positions) <= 8 * 5
+    assert 8 * 4 <= int(positions) <= 8 * 5
     assert plies in "34"
     with pytest.raises(ValueError, match="games must be at least 1, got 0"):
         CheckOptions(games=0)
