@@ -14,7 +14,7 @@ from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
 from azjax.games.game import AnyGame
-from azjax.packaged import Agent, game_of_agent, load_agent, packaged
+from azjax.packaged import Agent, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
@@ -124,7 +124,9 @@ def load_player(
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
-        return _trained(spec, game, num_simulations, level, solver, reuse_tree, policy)
+        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, policy)
+        strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
+        return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")

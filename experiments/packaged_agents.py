@@ -38,7 +38,8 @@ class Recipe:
     Attributes:
       game: name of the game.
       options: options of the game.
-      strength: returns lines of Markdown on the strength of an agent, given its name and its game.
+      strength: returns lines of Markdown on the strength of an agent, given its name and its game. The first sums them
+        up; README.md and the card that notebooks show of a player have it too.
       study: the script that trains and measures the agent, if it is not this one.
     """
 
@@ -97,7 +98,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
 
 def on_all_positions(name: str, game: Game) -> list[str]:
     """Mistakes and exact expected scores of the packaged weights."""
-    solution = solve(game)
+    solution, counts = solve(game), []
     lines = [
         f"Exact, on all {solution.num_unfinished:,} unfinished positions, of the packaged weights:",
         "",
@@ -107,9 +108,13 @@ def on_all_positions(name: str, game: Game) -> list[str]:
     for level, label in (("medium", "network"), ("hard", "network + 64 simulations")):
         report = exact_report(azjax.load_player(name, level=level), solution, jax.random.key(0))
         scores = (versus.alternating.score for versus in (report.against_random, report.against_optimal))
-        cells = [f"{report.mistakes.count:.0f}", *(f"{score:.4f}" for score in scores)]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+        counts.append(f"{report.mistakes.count:,.0f}")
+        lines.append(f"| {label} | {' | '.join([counts[-1], *(f'{score:.4f}' for score in scores)])} |")
+    alone, searched = counts
+    where = f"{solution.num_unfinished:,} positions"
+    if (alone, searched) == ("0", "0"):
+        return [f"No mistake on any of the {where}.", "", *lines]
+    return [f"{alone} mistakes, {searched} with 64 simulations, on the {where}.", "", *lines]
 
 
 def on_3x3(name: str, game: Game) -> list[str]:
@@ -126,15 +131,20 @@ def on_3x3(name: str, game: Game) -> list[str]:
     shares = ("wins_kept", "long_wins_kept", "signs_right")
     lines += [f"| {row['player']} | {' | '.join(f'{row[share]:.1%}' for share in shares)} |" for row in rows]
     every = results["all_positions"]
+    summary = f"{every['share']:.2%} mistakes on all {every['positions']:,} positions, without search."
     count = f"{every['mistakes']:,.0f} ({every['share']:.2%})"
-    return [*lines, "", f"Mistakes of the network alone on all {every['positions']:,} unfinished positions: {count}."]
+    lines += ["", f"Mistakes of the network alone on all {every['positions']:,} unfinished positions: {count}."]
+    return [summary, "", *lines]
 
 
 def on_solved_positions(name: str, game: Game) -> list[str]:
     """Mistakes in Connect Four, and the match against MCTS."""
     results = _read("connect_four")
-    match = results["match"]
+    match, (alone, searched) = results["match"], results["rows"][-2:]
+    share = f"{searched['all']:.1%} mistakes with 400 simulations, {alone['all']:.1%} without"
     lines = [
+        f"{share}, on {results['positions']['all']:,} solved positions.",
+        "",
         f"Moves that give away a win or a draw, on {results['positions']['all']:,} positions solved exactly",
         "(`experiments/results/connect_four.json`; MCTS is OpenSpiel's):",
         "",
@@ -164,14 +174,17 @@ def in_matches(name: str, game: Game) -> list[str]:
         "| | against | games | points | 95% | moving first | moving second | drawn | plies |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
+    summary = ""
     for row in results["rows"]:
         if row["iteration"] == last:
+            if (row["player"], row["rival"]) == ("network + 100 simulations", "uct:1000"):
+                summary = f"{row['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations."
             low, high = row["interval"]
             figures = [f"{row['score']:.1%}", f"{low:.1%} to {high:.1%}"]
             figures += [f"{row['first_score']:.1%}", f"{row['second_score']:.1%}"]
             figures += [str(row["won_drawn_lost"][1]), f"{row['mean_plies']:.0f}"]
             lines.append(f"| {row['player']} | {row['rival']} | {row['games']} | {' | '.join(figures)} |")
-    return lines
+    return [summary, "", *lines]
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the pages of docs/ tell is what the committed files say, and their code runs as printed."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -48,9 +49,28 @@ def nim(example):
     return example["Nim"](heap=13)
 
 
-def test_the_example_game_keeps_every_law(example):
+def test_the_example_game_keeps_every_law(example, capsys):
     assert azjax.make("nim", heap=13) == example["Nim"](13)
     exec(compile(code("adding_a_game", 1), "adding_a_game.md", "exec"), {})
+    summary, *lacks = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"nim keeps every law \(\d+ positions of 32 random games, up to \d+ plies and 3 .*\)", summary)
+    assert "\n".join(lacks) in page("adding_a_game")
+
+
+def test_what_the_check_says_of_a_wrong_example_is_printed(example):
+    class StonesBecomeNumbers(example["Nim"]):
+        def step(self, state, action):
+            following = super().step(state, action)
+            return dataclasses.replace(following, stones=following.stones.astype(np.float32))
+
+    class Nim(example["Nim"]):
+        def step(self, state, action):
+            return self - 1
+
+    for wrong in (StonesBecomeNumbers(), Nim()):
+        with pytest.raises(AssertionError) as found:
+            azjax.games.check_game(wrong)
+        assert f"\n{found.value}\n" in page("adding_a_game")
 
 
 def test_the_example_game_with_a_notation_keeps_every_law(example):

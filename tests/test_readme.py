@@ -5,7 +5,7 @@ from pathlib import Path
 
 from studies import load_hooks, result_of
 
-from azjax.packaged import packaged
+from azjax.packaged import packaged, strength_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -53,8 +53,11 @@ def test_every_packaged_agent_is_told_with_its_card():
     assert sorted(named) == [(name, name) for name in packaged()]
 
 
-def test_their_strengths_are_those_of_the_committed_files():
+def test_their_strengths_are_those_of_the_cards_and_of_the_committed_files():
     strengths = dict(re.findall(r"^\| \[`(\w+)`\]\([^)]*\) \| (.*) \|$", README, re.M))
+    assert {name: strength_of(name).lower() for name in packaged()} == {
+        name: f"{strength}.".lower() for name, strength in strengths.items()
+    }
     for name in ("brandub", "santorini_5x5"):
         rows = result_of(name)["rows"]
         (hundred,) = [

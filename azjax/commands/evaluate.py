@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import jax
+from rich.text import Text
 
 from azjax.agents import LEVELS, is_trained
 from azjax.commands.arguments import AgentOptions, check_games, parse_with_players
@@ -58,7 +59,7 @@ def print_strength(spec: str, game: AnyGame, options: EvaluateOptions) -> None:
             key=jax.random.key(options.seed),
             solution=solution,
             epsilons=options.epsilon,
-            progress=status.update,
+            progress=lambda task: status.update(Text(task)),  # names of players are no markup
         )
     console.print(strength_table(game, strengths))
     if options.by_ply:

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from rich.text import Text
+
 from azjax.commands.arguments import check_games, check_seed, first_word, parse
 from azjax.commands.console import console, say
 from azjax.report import gather, write_report
@@ -39,6 +41,6 @@ def report_command(arguments: list[str]) -> None:
             num_games=options.games,
             num_sample_games=options.sample_games,
             seed=options.seed,
-            progress=status.update,
+            progress=lambda task: status.update(Text(task)),  # names of players are no markup
         )
     say(f"{write_report(report)}")

@@ -19,3 +19,7 @@ class RunError(AzjaxError, RuntimeError):
 
 class SettingsError(RunError):
     """The settings of a run cannot be trained: too little memory, or updates without a finite gradient."""
+
+
+class LawError(AzjaxError, AssertionError):
+    """A game breaks a law of the contract; see `azjax.games.check_game`."""

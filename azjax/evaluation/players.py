@@ -5,6 +5,7 @@ The players of the package are in `standard_players.py`. Axis letters: `B` batch
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int, Int32, PRNGKeyArray, PyTree
 from jaxtyping import ArrayLike as Numbers
 
+from azjax.core import display
 from azjax.games.game import State
 from azjax.search import SearchResult
 
@@ -84,17 +86,21 @@ class TimedPolicy(Policy, Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Player:
-    """A policy with its parameters, under a name.
+    """A policy with its parameters, under a name. Notebooks show it as a card.
 
     Attributes:
       name: for display; unique among the players of a round robin.
       policy: chooses the moves (static under jit).
       params: what the policy reads: any pytree of arrays.
+      about: what else people should know, by label, such as which agent it is.
     """
 
     name: str
-    policy: Policy
-    params: PyTree = None
+    policy: Policy = dataclasses.field(repr=False)
+    params: PyTree = dataclasses.field(default=None, repr=False)
+    about: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    _repr_mimebundle_ = display.mimebundle
 
 
 def act(

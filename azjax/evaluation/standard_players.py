@@ -17,8 +17,8 @@ from azjax.core.pytree import replace_fields
 from azjax.evaluation.players import MoveChoice, Player
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.evaluation.solver import solve
-from azjax.games.game import AnyGame, State
-from azjax.networks import Network, Variables
+from azjax.games.game import AnyGame, Game, State
+from azjax.networks import Network, Variables, summarize
 from azjax.search import (
     AlphaZero,
     Evaluator,
@@ -263,6 +263,23 @@ def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
     while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
         leaves *= 2
     return dataclasses.replace(policy, leaves_per_step=leaves)
+
+
+def player_facts(player: Player) -> dict[str, str]:
+    """What people should know of a player of the package, by label: its game, search and network, if it has them."""
+    policy = player.policy
+    search = policy.policy if isinstance(policy, _Search) else None
+    network: object = policy.network if isinstance(policy, _Network) else None
+    told = {"player": player.name, **player.about}
+    if search is not None:
+        told["search"] = f"{type(search).__name__}, {search.num_simulations:,} simulations"
+        network = search.evaluator.net if isinstance(search.evaluator, evaluators.NetworkEvaluator) else None
+    game = getattr(search or policy, "game", None)
+    if isinstance(game, Game):
+        told["game"] = f"{game.name}: {game}"
+        if isinstance(network, Network):
+            told["network"] = summarize(network, game)
+    return told
 
 
 def is_player_name(name: str) -> bool:

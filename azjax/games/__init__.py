@@ -1,12 +1,13 @@
 """Board games as pure array functions. One file a family; `game.py` is the contract."""
 
-from azjax.games.check import check_game
+from azjax.games.check import CheckedGame, check_game
 from azjax.games.game import Game, State, random_legal_action
 from azjax.games.protocols import BoardGame, DrawableGame, EditableGame, NumberedGame, RepetitionGame, TextGame
 from azjax.games.registry import available, make, options_of, register
 
 __all__ = [
     "BoardGame",
+    "CheckedGame",
     "DrawableGame",
     "EditableGame",
     "Game",

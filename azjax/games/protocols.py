@@ -63,7 +63,9 @@ class TextGame(Protocol[S]):
 
 @runtime_checkable
 class DrawableGame(Protocol[S_contra]):
-    """A game that draws itself. `azjax.render` draws the games of the package. Law: the picture is well-formed XML."""
+    """A game that draws itself. `azjax.render` draws the games of the package, and has the parts of a picture
+    (`draw_squares`, `azjax.render.drawing`). Law: the picture is well-formed XML.
+    """
 
     @abc.abstractmethod
     def svg(
@@ -81,6 +83,10 @@ class DrawableGame(Protocol[S_contra]):
 @runtime_checkable
 class BoardGame(Protocol[S_contra]):
     """A game that people play by clicking squares of a board of `observation_shape[:2]` rows and columns.
+
+    The page puts the squares on the picture of the game: it reads the size of the board in the attributes `data-rows`
+    and `data-columns` of the document, and a square is 100 by 100 units, the first from (0, 0). The pictures of
+    `azjax.render.draw_squares` and of `Sheet` have both.
 
     Law: squares are on the board, and no two legal actions have the same squares.
     """

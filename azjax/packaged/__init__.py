@@ -58,6 +58,12 @@ def load_agent(name: str) -> Agent:
     return Agent(game, make_network(game=game, **manifest["network"]), _nested(arrays), manifest["c_puct"])
 
 
+def strength_of(name: str) -> str:
+    """The sentence that sums up the strength of an agent: the first of that section of its card."""
+    card = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return card.partition("## Strength\n\n")[2].partition("\n")[0]
+
+
 def game_of_agent(name: str) -> AnyGame:
     """The game that the agent plays; errors are those of `load_agent`."""
     return game_of_archive(FOLDER / f"{name}.npz", _KIND)

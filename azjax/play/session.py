@@ -21,10 +21,11 @@ from azjax.core.pytree import replace_fields
 from azjax.evaluation import GameRecord, Player, act, choose
 from azjax.evaluation.host_games import host_step, text_game
 from azjax.games.game import AnyGame, State
+from azjax.games.pictures import has_picture
 from azjax.games.protocols import BoardGame, EditableGame, TextGame, action_to_text, legal_actions, player_names
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.play.search_pool import SearchPool, SearchUpdate
-from azjax.render.picture import has_picture, svg
+from azjax.render.picture import svg
 from azjax.render.tree_nodes import NodeSummary, most_visited, move_text, principal_nodes
 from azjax.search.tree import ROOT
 

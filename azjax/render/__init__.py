@@ -1,8 +1,10 @@
 """Everything that draws: boards, search trees, animations, slides, and what notebooks show."""
 
+from azjax.games.pictures import has_picture
 from azjax.render import boards, notebook
 from azjax.render.animation import animate, slideshow
-from azjax.render.picture import has_picture, show, svg
+from azjax.render.picture import show, svg
+from azjax.render.squares import draw_squares
 from azjax.render.tree_nodes import principal_variation
 from azjax.render.tree_picture import to_svg
 from azjax.render.tree_text import to_graphviz, to_text
@@ -10,6 +12,7 @@ from azjax.render.tree_text import to_graphviz, to_text
 __all__ = [
     "animate",
     "boards",
+    "draw_squares",
     "has_picture",
     "notebook",
     "principal_variation",

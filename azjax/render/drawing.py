@@ -195,6 +195,16 @@ class Sheet:
         width, height = SQUARE * self.columns + 12, SQUARE * self.rows + 12
         return rectangle(-6, -6, width, height, rx=14, stroke_width=4, **attributes)
 
+    def tiles(self) -> None:
+        """Draws every square, in the color `square`."""
+        for row, column in np.ndindex(self.rows, self.columns):
+            self.add("board", tile(row, column, 3, rx=10, fill="square"))
+
+    def mark(self, last_squares: Sequence[Square]) -> None:
+        """Marks the squares of the last move."""
+        for square in last_squares:
+            self.add("marks", tile(*square, 3, rx=10, fill="last", fill_opacity=0.45))
+
     def strike(self, start: Square, end: Square) -> None:
         """Draws the winning line through a row of squares."""
         (x1, y1), (x2, y2) = center(*start), center(*end)

@@ -1,5 +1,5 @@
-"""What notebooks show: a state as its board, a batch as its first boards, a search as a table with its tree, and a
-game record as slides.
+"""What notebooks show: a state as its board, a batch as its first boards, a search as a table with its tree, a game
+record as slides, and a player as a card.
 """
 
 import functools
@@ -12,10 +12,13 @@ from jaxtyping import Float
 from azjax.core import display
 from azjax.core.pytree import is_concrete
 from azjax.evaluation.game_record import GameRecord
+from azjax.evaluation.players import Player
+from azjax.evaluation.standard_players import player_facts
 from azjax.games.game import AnyGame, Game, State
+from azjax.games.pictures import has_picture
 from azjax.games.protocols import action_to_text, player_names
 from azjax.render.animation import slideshow
-from azjax.render.picture import has_picture, svg
+from azjax.render.picture import svg
 from azjax.render.tree_nodes import NodeSummary, move_text, node_summaries
 from azjax.render.tree_picture import to_svg
 from azjax.render.tree_text import proof, signed
@@ -24,20 +27,22 @@ from azjax.search.tree import ROOT
 
 _MAX_BOARDS = 6  # of a batch
 _MAX_MOVES, _MAX_NODES = 8, 7  # of a search
-_SEARCH_STYLE = (
-    ".azjax-search{--card:#fcfbf8;--ink:#33353b;--faint:#6d6d68;--line:#dedad0;box-sizing:border-box;max-width:46rem;"
+_CARD_STYLE = (
+    ".azjax-card{--card:#fcfbf8;--ink:#33353b;--faint:#6d6d68;--line:#dedad0;box-sizing:border-box;max-width:46rem;"
     "padding:1rem 1.1rem;border:1px solid var(--line);border-radius:.8rem;background:var(--card);color:var(--ink);"
     "font:15px/1.5 system-ui,sans-serif}"
-    "@media(prefers-color-scheme:dark){.azjax-search{--card:#1d1f24;--ink:#e8e6e1;--faint:#9b9fa8;--line:#3a3d45}}"
-    ".azjax-search .sides{display:flex;flex-wrap:wrap;gap:1.4rem;align-items:flex-start}"
-    ".azjax-search .board{flex:1 1 15rem;max-width:22rem}"
-    ".azjax-search p{margin:0 0 .5rem}.azjax-search .faint{color:var(--faint);font-size:13px}"
-    ".azjax-search .moves{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:0}"
-    ".azjax-search .moves :is(tr,th,td){background:none;color:inherit;border:0;text-align:right}"
-    ".azjax-search .moves :is(th,td){padding:.15rem 0 .15rem 1.2rem;border-bottom:1px solid var(--line)}"
-    ".azjax-search .moves th{color:var(--faint);font-weight:400}"
-    ".azjax-search .moves :is(th,td):first-child{padding-left:0;text-align:left}"
-    ".azjax-search .sides+p{margin-top:1rem}"
+    "@media(prefers-color-scheme:dark){.azjax-card{--card:#1d1f24;--ink:#e8e6e1;--faint:#9b9fa8;--line:#3a3d45}}"
+    ".azjax-card .sides{display:flex;flex-wrap:wrap;gap:1.4rem;align-items:flex-start}"
+    ".azjax-card .board{flex:1 1 15rem;max-width:22rem}"
+    ".azjax-card p{margin:0 0 .5rem}.azjax-card .faint{color:var(--faint);font-size:13px}"
+    ".azjax-card .moves{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:0}"
+    ".azjax-card .moves :is(tr,th,td){background:none;color:inherit;border:0;text-align:right}"
+    ".azjax-card .moves :is(th,td){padding:.15rem 0 .15rem 1.2rem;border-bottom:1px solid var(--line)}"
+    ".azjax-card .moves th{color:var(--faint);font-weight:400}"
+    ".azjax-card .moves :is(th,td):first-child{padding-left:0;text-align:left}"
+    ".azjax-card .sides+p{margin-top:1rem}"
+    ".azjax-card dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1.2rem;margin:0}"
+    ".azjax-card dt{color:var(--faint);font-weight:400}.azjax-card dd{margin:0;white-space:pre-wrap}"
 )
 
 
@@ -82,6 +87,15 @@ def _(result: SearchResult) -> dict[str, str]:
     return {"text/html": _search_html(result, game, nodes)}
 
 
+@mimebundle.register
+def _(player: Player) -> dict[str, str]:
+    told = player_facts(player)
+    title = told.pop("agent", told["player"])
+    rows = (f"<dt>{html.escape(label)}</dt><dd>{html.escape(fact)}</dd>" for label, fact in told.items())
+    card = f"<p><b>{html.escape(title)}</b></p><dl>{''.join(rows)}</dl>"
+    return {"text/html": f'<div class="azjax-card"><style>{_CARD_STYLE}</style>{card}</div>'}
+
+
 def _boards_html(game: AnyGame, states: State, batch: int) -> str:
     count = min(batch, _MAX_BOARDS)
     pictures = (svg(game, jax.tree.map(lambda leaf: leaf[row], states)) for row in range(count))
@@ -111,7 +125,7 @@ def _search_html(result: SearchResult, game: AnyGame, nodes: dict[int, NodeSumma
         facts = [f"move {move}", f"value {value}", proof(root) and f"proven: {proof(root)}"]
     return "".join(
         [
-            f'<div class="azjax-search"><style>{_SEARCH_STYLE}</style><div class="sides">',
+            f'<div class="azjax-card"><style>{_CARD_STYLE}</style><div class="sides">',
             f'<div class="board">{_fitted(svg(game, root.state, policy=policy))}</div>',
             f"<div><p><b>{html.escape(heading)}</b></p><p>{html.escape('; '.join(filter(None, facts)))}</p>",
             _moves_html(game, nodes, policy),

@@ -1,26 +1,14 @@
 """The picture of a position, for any game that has one."""
 
 import dataclasses
-import functools
 
 import numpy as np
 from jaxtyping import ArrayLike, Int
 
-from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
+from azjax.games.pictures import draw_board
 from azjax.games.protocols import DrawableGame
 from azjax.render.drawing import Policy
-
-
-@functools.singledispatch
-def draw_board(game: AnyGame, state: State, policy: Policy | None, last_action: int | None) -> str:
-    """The SVG document of a position. The modules of `azjax.render.boards` register the package's games here."""
-    raise InputError(f"{game.name} has no picture: it defines no method svg")
-
-
-def has_picture(game: AnyGame) -> bool:
-    """Whether `svg` draws the positions of `game`."""
-    return isinstance(game, DrawableGame) or draw_board.dispatch(type(game)) is not draw_board.dispatch(object)
 
 
 def svg(

@@ -16,6 +16,7 @@ from azjax.evaluation import MatchResult, Ratings, Solution
 from azjax.games.game import AnyGame
 from azjax.games.protocols import action_to_text
 from azjax.report.intervals import Interval
+from azjax.report.plain_table import PlainTable
 from azjax.report.strength import Strength
 from azjax.runs.metrics import METRICS, read_rows
 from azjax.training import Config
@@ -173,14 +174,14 @@ def perft_table(game: AnyGame, counts: Sequence[int]) -> Table:
 
 def _table(title: str, names: Sequence[str]) -> Table:
     """An empty table with columns of labels or numbers."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = PlainTable(title, box=box.SIMPLE_HEAD, padding=(0, 1))
     for name in names:
         table.add_column(name, justify="left" if name in ("", "members") else "right")
     return table
 
 
 def _two_columns(title: str, rows: Sequence[tuple[str, str]]) -> Table:
-    table = Table(title=title, title_justify="left", show_header=False, min_width=len(title) + 2)
+    table = PlainTable(title, show_header=False, min_width=len(title) + 2)
     table.add_column()
     table.add_column(justify="right")
     for row in rows:

@@ -7,6 +7,7 @@ from rich import box
 from rich.table import Table
 
 from azjax.report.intervals import Interval, number
+from azjax.report.plain_table import PlainTable
 from azjax.sweep.points import Point
 from azjax.sweep.study import Study
 
@@ -32,7 +33,7 @@ def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
       points: its points.
       most: largest number of rows.
     """
-    table = Table(title=f"{study.name}: best trials", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = PlainTable(f"{study.name}: best trials", box=box.SIMPLE_HEAD, padding=(0, 1))
     for heading in ("trial", f"{study.objective.unit}, mean (95%)"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("settings")

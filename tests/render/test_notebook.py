@@ -193,3 +193,35 @@ def test_traced_abstract_and_stacked_search_results_are_shown_as_plain_text():
     assert page(result)
     assert shown(jax.eval_shape(search, states)) == {}
     assert shown(jax.tree.map(lambda leaf: leaf[None], result)) == {}
+
+
+# Players.
+
+
+def test_a_packaged_player_is_shown_as_a_card_without_its_weights():
+    card = page(azjax.load_player("connect2"))
+    assert "<b>connect2</b>" in card
+    facts = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", card, re.S))
+    assert list(facts) == ["player", "strength", "search", "game", "network"]
+    assert facts["player"] == "network + 64 simulations"
+    assert facts["strength"] == "No mistake on any of the 23 positions."
+    assert facts["search"] == "AlphaZero, 64 simulations"
+    assert facts["game"].startswith("connect2: Mnk(columns=4, rows=1, in_a_row=2")
+    # 8 inputs, two layers of 64 units, and heads of 64 units for 4 moves and a value.
+    assert facts["network"].startswith("Mlp(width=64, depth=2")
+    assert facts["network"].endswith(" parameters")
+    ElementTree.fromstring(card)
+    assert len(card) < 5000
+
+
+def test_a_player_is_printed_in_one_short_line():
+    player = azjax.load_player("connect2", level="medium")
+    about = "{'agent': 'connect2', 'strength': 'No mistake on any of the 23 positions.'}"
+    assert repr(player) == f"Player(name='network', about={about})"
+
+
+def test_a_player_without_network_has_a_card_too():
+    facts = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page(azjax.load_player("uct:1000", CONNECT2))))
+    assert list(facts) == ["player", "search", "game"]
+    assert (facts["player"], facts["search"]) == ("uct:1000", "Uct, 1,000 simulations")
+    assert "<b>&lt;Bob&gt;</b>" in page(dataclasses.replace(azjax.load_player("random", CONNECT2), name="<Bob>"))

@@ -1,4 +1,4 @@
-"""The page in Chromium, as people use it."""
+"""The page in Chromium, as people use it. The last game is registered by a file outside the package."""
 
 import random
 import shutil
@@ -7,6 +7,7 @@ import time
 
 import pytest
 import uvicorn
+from examples import games_forgotten, load_example
 
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.registry import make
@@ -23,6 +24,7 @@ GAMES = {
     "connect_four": {},
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
+    "breakthrough": {},
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
@@ -36,6 +38,14 @@ def browser():
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def breakthrough(tmp_path_factory):
+    """Registers the game of the docs while these tests run."""
+    with games_forgotten():
+        load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
+        yield
 
 
 @pytest.fixture(scope="module", params=GAMES)
@@ -167,7 +177,7 @@ def test_a_position_is_set_up_by_placing_pieces(page):
     # A piece of each side on the first square: at most one of them, or none, can be there.
     pieces = page.evaluate("about.pieces")
     refused = 0
-    for name in (pieces[-1], pieces[1]):
+    for name in (pieces[1], pieces[-1]):
         before = page.inner_text("#text")
         page.click(f'#pieces button:text-is("{name}")')
         page.click('#squares button[data-square="0"]')

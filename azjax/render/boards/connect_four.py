@@ -4,8 +4,9 @@ import numpy as np
 
 from azjax.games.connect_four import ConnectFour
 from azjax.games.mnk import MnkState
+from azjax.games.pictures import draw_board
 from azjax.games.protocols import action_to_text
-from azjax.render.boards.mnk import describe, winning_lines
+from azjax.render.boards.mnk import winning_lines
 from azjax.render.drawing import (
     SQUARE,
     Colors,
@@ -18,7 +19,7 @@ from azjax.render.drawing import (
     percentage,
     squares,
 )
-from azjax.render.picture import draw_board
+from azjax.render.squares import describe
 
 _COLORS: Colors = {
     "front": ("#3a4fb0", "#34479f"),

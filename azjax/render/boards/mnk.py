@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from azjax.games.game import AnyGame
 from azjax.games.mnk import Mnk, MnkState
-from azjax.games.protocols import action_to_text, player_names, square_name
+from azjax.games.pictures import draw_board
+from azjax.games.protocols import action_to_text
 from azjax.render.drawing import (
     Attributes,
     Colors,
@@ -22,9 +22,8 @@ from azjax.render.drawing import (
     path,
     squares,
     text,
-    tile,
 )
-from azjax.render.picture import draw_board
+from azjax.render.squares import describe
 
 _CROSSES: Colors = {
     "square": ("#f1efe9", "#2a2d34"),
@@ -66,12 +65,6 @@ def draw_mnk(game: Mnk, state: MnkState, policy: Policy | None, last_action: int
     return sheet.document(game, state, *describe(game, board), likely=likely, last_move=last_move)
 
 
-def describe(game: AnyGame, board: Int[np.ndarray, "rows columns"]) -> list[str]:
-    """One sentence per player that lists the squares of the player's stones."""
-    occupied = [[square_name(len(board), *square) for square in squares(board == stone)] for stone in (1, 2)]
-    return [f"{name} on {', '.join(on)}" for name, on in zip(player_names(game), occupied, strict=True) if on]
-
-
 def winning_lines(board: Int[np.ndarray, "rows columns"], in_a_row: int) -> Iterator[tuple[Square, Square]]:
     """The first and last square of each maximal run of at least `in_a_row` equal stones."""
     owner = {square: board[square] for square in squares(board > 0)}
@@ -88,10 +81,8 @@ def winning_lines(board: Int[np.ndarray, "rows columns"], in_a_row: int) -> Iter
 
 def _crosses(sheet: Sheet, board: Int[np.ndarray, "rows columns"], likely: Likely, last_action: int | None) -> None:
     columns = sheet.columns
-    for row, column in np.ndindex(*board.shape):
-        sheet.add("board", tile(row, column, 3, rx=10, fill="square"))
-    if last_action is not None:
-        sheet.add("marks", tile(*divmod(last_action, columns), 3, rx=10, fill="last", fill_opacity=0.45))
+    sheet.tiles()
+    sheet.mark([] if last_action is None else [divmod(last_action, columns)])
     sheet.heat([(divmod(action, columns), probability) for action, probability in likely], _BADGES)
     style: Attributes = {"fill": "none", "stroke_width": 13, "stroke_linecap": "round"}
     cross = path("M-25-25 25 25M25-25-25 25", stroke="first", **style)

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
+from azjax.games.pictures import draw_board
 from azjax.games.protocols import player_names, square_name
 from azjax.games.santorini import Santorini
 from azjax.games.santorini_board import DIRECTIONS, DOME
@@ -23,7 +24,6 @@ from azjax.render.drawing import (
     text,
     tile,
 )
-from azjax.render.picture import draw_board
 
 Board = Int[np.ndarray, "size size"]
 

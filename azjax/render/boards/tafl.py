@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from azjax.games.pictures import draw_board
 from azjax.games.protocols import action_to_text, square_name
 from azjax.games.tafl import Tafl
 from azjax.games.tafl_rules import TaflState
@@ -17,7 +18,6 @@ from azjax.render.drawing import (
     squares,
     tile,
 )
-from azjax.render.picture import draw_board
 
 _COLORS: Colors = {
     "wood": ("#e8d5b2", "#8b7150"),

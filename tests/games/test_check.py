@@ -1,0 +1,129 @@
+"""What `check_game` says: what is wrong and where, what the page will lack, and how far it is."""
+
+import dataclasses
+import io
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+from rich.console import Console
+from rules_alone import RulesAlone
+
+from azjax.commands.check import CheckOptions, check_command
+from azjax.core.errors import LawError
+from azjax.games import BoardGame, DrawableGame, check_game
+from azjax.games.mnk import Mnk
+
+
+class BoardBecomesLonger(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, stones=jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), following.stones))
+
+
+class PlayerIsWeaklyTyped(Mnk):
+    def init(self, key):
+        return dataclasses.replace(super().init(key), current_player=jnp.where(True, 0, 1))
+
+
+class MaskIsOfIntegers(Mnk):
+    def legal_action_mask(self, state):
+        return super().legal_action_mask(state).astype(jnp.int32)
+
+
+class StepBranchesOnAnArray(Mnk):
+    def step(self, state, action):
+        return super().step(state, action) if action > 3 else state
+
+
+class TextFails(Mnk):
+    def to_text(self, state):
+        raise KeyError("no letter\nfor the stone")
+
+
+class BothWin(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=jnp.abs(following.rewards))
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (
+            BoardBecomesLonger,
+            "step: leaf stones.0.0 changed from uint32 [] to uint32 [2]; broken law: step keeps every shape and dtype "
+            "of the state",
+        ),
+        (
+            PlayerIsWeaklyTyped,
+            "init: leaf current_player has a weak type; give it one of its own, as jnp.int32(0) has; broken law: step "
+            "is traced once when its own result is fed back",
+        ),
+        (
+            MaskIsOfIntegers,
+            "legal_action_mask: it returned int32 [9] instead of bool [9]; broken law: legal_action_mask is bool [A]",
+        ),
+        (
+            StepBranchesOnAnArray,
+            "step: raised TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
+        ),
+        (TextFails, r"to_text: raised KeyError: 'no letter\nfor the stone'"),
+    ],
+)
+def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
+    with pytest.raises(LawError) as found:
+        check_game(broken(3, 3, 3), num_games=4)
+    assert str(found.value) == message
+    assert (found.value.__cause__ is not None) == ("raised" in message)
+
+
+def test_a_broken_law_is_told_with_its_method_and_a_position():
+    with pytest.raises(LawError, match=r"^step: broken law: rewards are finite and zero-sum; at MnkState\("):
+        check_game(BothWin(3, 3, 3), num_games=4)
+
+
+class Drawn(RulesAlone, DrawableGame, BoardGame):
+    """Tic-tac-toe with a picture that has no squares."""
+
+    def svg(self, state, *, policy=None, last_action=None):
+        return "<svg/>"
+
+    def action_squares(self, state, action):
+        return (action,)
+
+
+def console(is_terminal):
+    return Console(file=io.StringIO(), force_terminal=is_terminal)
+
+
+def test_what_the_page_will_lack_is_told_with_what_adds_it_and_files_show_no_progress():
+    no_terminal = console(False)
+    assert check_game(RulesAlone(), num_games=4, console=no_terminal).lacks == (
+        "no picture: add DrawableGame.svg",
+        "no clicking: add BoardGame.action_squares",
+        "no names of moves, no positions as text: add TextGame",
+        "no placing of pieces: add EditableGame",
+    )
+    assert no_terminal.file.getvalue() == ""
+
+
+def test_a_picture_without_squares_is_not_clicked_and_a_terminal_shows_progress_with_its_rate():
+    terminal = console(True)
+    lacks = check_game(Drawn(), num_games=4, console=terminal).lacks
+    assert lacks[0].startswith("no clicking: the picture needs data-rows and data-columns")
+    assert len(lacks) == 3
+    assert re.search(r"random games .*positions", terminal.file.getvalue())
+    assert re.search(r"[\d,]+ positions, [\d,]+ a second", terminal.file.getvalue())
+
+
+def test_the_command_prints_what_was_tested(capsys):
+    """Every game of Connect-2 has 3 or 4 plies, and its start has 4 legal actions."""
+    check_command(["connect2", "--games", "8"])
+    summary = r"connect2 keeps every law \((\d+) positions of 8 random games, up to (\d) plies and 4 legal actions\)"
+    positions, plies = re.fullmatch(summary + "\nthe page will lack nothing\n", capsys.readouterr().out).groups()
+    assert 8 * 4 <= int(positions) <= 8 * 5
+    assert plies in "34"
+    with pytest.raises(ValueError, match="games must be at least 1, got 0"):
+        CheckOptions(games=0)
