@@ -162,7 +162,7 @@ def test_no_layer_needs_a_certain_name_or_a_bias_and_outputs_may_be_added(observ
 
 
 def test_a_registered_network_is_made_by_its_name(monkeypatch):
-    monkeypatch.setattr(networks, "_FACTORIES", dict(networks._FACTORIES))
+    monkeypatch.setattr(networks.NETWORKS, "_entries", dict(networks.NETWORKS._entries))
     networks.register("convolutional")(
         lambda shape, actions, width, depth, precision: ConvolutionalPolicy(shape, actions)
     )
