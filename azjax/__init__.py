@@ -39,7 +39,19 @@ _MODULES = {
     "azjax.training": ("Config", "Hyper", "preset"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-_PACKAGES = ("core", "evaluation", "games", "networks", "parallel", "play", "render", "report", "runs", "search", "training")
+_PACKAGES = (
+    "core",
+    "evaluation",
+    "games",
+    "networks",
+    "parallel",
+    "play",
+    "render",
+    "report",
+    "runs",
+    "search",
+    "training",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -50,7 +50,7 @@ def _refused(capsys, arguments, code=2):
             "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, benchmark, "
             "doctor",
         ),
-        (["train"], "azjax train needs a GAME; `azjax --help` tells more"),
+        (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
         (
             ["gtp", "random", "--game", "tictactoe", "--protocol", "opentafl"],
             "opentafl is for brandub by its default rules, not for "

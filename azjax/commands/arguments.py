@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
@@ -94,7 +94,7 @@ def parse_with_game(
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     both = dataclasses.make_dataclass(
-        "Options", [(command, type(default), default), ("game", game_options, game_options())], frozen=True
+        "Options", [(command, Annotated[type(default), tyro.conf.arg(name="")], default), ("game", game_options, game_options())], frozen=True
     )
     both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed: Any = parse(f"{prog} {name}", both(), arguments)

@@ -5,7 +5,9 @@ import dataclasses
 import re
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from azjax.commands.arguments import check_games, first_word, parse_with_game
 from azjax.commands.console import console, say
@@ -63,7 +65,9 @@ class TrainOptions:
     processes: int | None = None
     population: int | None = None
     vary: tuple[str, ...] = ()
-    config: Config = dataclasses.field(default_factory=Config)
+    config: Annotated[Config, tyro.conf.arg(name="settings", prefix_name=False)] = dataclasses.field(
+        default_factory=Config
+    )
 
     def __post_init__(self) -> None:
         check_games(self.games)

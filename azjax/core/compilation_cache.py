@@ -6,6 +6,7 @@ import os
 import platform
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import platformdirs
@@ -20,14 +21,15 @@ _OFF = ("", "0", "off")
 def use_compilation_cache() -> Path | None:
     """Turns the cache on, in a folder of at most 1 GiB in the user's cache directory.
 
-    Programs used least recently are removed first. A folder that cannot be written or a full disk costs only the time to
-    compile again. JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`, are left as they are.
+    Programs used least recently are removed first. A folder that cannot be written and a full disk cost only the time
+    to compile again. JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`, are left as they are.
 
     Returns:
       the folder; None where the cache is off, or where JAX has its own.
     """
     asked = os.environ.get(VARIABLE)
-    if jax.config.jax_compilation_cache_dir is not None or (asked is not None and asked.lower() in _OFF):
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is not None or (asked is not None and asked.lower() in _OFF):
         return None
     folder = Path(asked) if asked else platformdirs.user_cache_path("azjax") / "xla" / _machine()
     with contextlib.suppress(OSError):

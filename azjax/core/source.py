@@ -64,7 +64,9 @@ def sources(*things: Any) -> dict[str, str]:
 
     A hash is the first 16 hexadecimal digits of a SHA-256; empty where there is no file.
     """
-    return {source_name(thing): _hash(_module_of(thing)) for thing in things if not source_name(thing).startswith("azjax.")}
+    return {
+        source_name(thing): _hash(_module_of(thing)) for thing in things if not source_name(thing).startswith("azjax.")
+    }
 
 
 def changed_or_missing(saved: dict[str, str]) -> tuple[list[str], list[str]]:

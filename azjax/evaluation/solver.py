@@ -8,7 +8,6 @@ positions, `K` slots of the compact table of legal actions.
 import dataclasses
 import functools
 import itertools
-
 import warnings
 
 import jax

@@ -36,8 +36,8 @@ def check_network(network: Network, game: GameShape) -> None:
         except AzjaxError:
             raise
         except Exception as error:
-            shape = f"float32 {observations.shape}"
-            raise InputError(f"{network}: apply raises for observations {shape}: {_in_one_line(error)}") from error
+            got = f"float32 {observations.shape}"
+            raise InputError(f"{network}: apply raises for observations {got}: {_in_one_line(error)}") from error
         is_pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], NetworkOutput)
         _hold(is_pair, network, "apply", result, "a NetworkOutput and the variables")
         output, following = result
@@ -49,15 +49,18 @@ def check_network(network: Network, game: GameShape) -> None:
         for name, leaf in output.auxiliary.items():
             is_right = leaf.shape[:1] == (_BATCH,)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"a leading axis of {_BATCH}")
-        same = jax.tree.structure(following) == jax.tree.structure(variables) and jax.tree.all(
-            jax.tree.map(lambda new, old: (new.shape, new.dtype) == (old.shape, old.dtype), following, variables)
-        )
+        same = _shapes(following) == _shapes(variables)
         _hold(same, network, "apply, the variables,", following, "those of init, with the same shapes and dtypes")
 
 
 def _hold(condition: bool, network: Network, place: str, got: Any, wanted: str) -> None:
     if not condition:
         raise InputError(f"{network}: {place} returned {_describe(got)}; it must be {wanted}")
+
+
+def _shapes(variables: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(variables)
+    return {jax.tree_util.keystr(path): (leaf.shape, leaf.dtype) for path, leaf in leaves}
 
 
 def _describe(value: Any) -> str:

@@ -81,7 +81,9 @@ class MlFlow(Callback):
     def begin(self, folder: Path, config: Config, iteration: int) -> None:
         if self._client is None:
             self._client = self._mlflow.MlflowClient()
-        experiment = self._mlflow.set_experiment(self._mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax")
+        experiment = self._mlflow.set_experiment(
+            self._mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax"
+        )
         name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
         run = self._client.create_run(experiment.experiment_id, run_name=name, tags={"folder": str(folder)})
         self._runs[folder] = run.info.run_id

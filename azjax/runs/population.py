@@ -6,7 +6,7 @@ Each member has its own run folder, where it can be evaluated or trained further
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 

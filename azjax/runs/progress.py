@@ -18,8 +18,8 @@ class TrainingProgress(Callback):
     """Shows iterations, the latest metrics (their means over a population), rates and the time left.
 
     Args:
-      console: where. What is not a terminal, such as a file, gets a line for the first iteration, then one at most every
-        `SECONDS_BETWEEN_LINES`, and one at the end.
+      console: where. What is not a terminal, such as a file, gets a line for the first iteration, for the last, and
+        between them at most every `SECONDS_BETWEEN_LINES`.
     """
 
     def __init__(self, console: Console):
@@ -66,7 +66,7 @@ class TrainingProgress(Callback):
     def _line(self, update: Update, status: str) -> None:
         now = time.monotonic()
         done, left = update.iteration - self._first, update.iterations - update.iteration
-        if 1 < done and left and now - self._line_at < SECONDS_BETWEEN_LINES:
+        if done > 1 and left and now - self._line_at < SECONDS_BETWEEN_LINES:
             return
         self._line_at = now
         seconds = (now - self._began) / done * left

@@ -1,7 +1,6 @@
 """The run folder: what a run was made with, the lock of its trainer, and loading its state."""
 
 import contextlib
-import dataclasses
 import fcntl
 import functools
 import hashlib

@@ -120,6 +120,14 @@ _MINIMUM = {
     "ladder_every": 0,
     "max_skipped_updates": 0,
 }
+# On the command line a network is a name.
+_NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
+    nargs=1,
+    metavar="NAME",
+    instance_from_str=lambda words: words[0],
+    is_instance=lambda value: isinstance(value, str | Network),
+    str_from_instance=lambda network: [str(network)],
+)
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 
@@ -178,7 +186,7 @@ class Config:
 
     seed: int = 0
     iterations: int = 200
-    network: Annotated[str | Network, tyro.conf.arg(constructor=str)] = "resnet"
+    network: Annotated[str | Network, _NAME] = "resnet"
     width: int = 64
     depth: int = 4
     precision: str = "float32"
@@ -210,7 +218,9 @@ class Config:
     evaluation_share: float = 0.25
     checkpoint_every: int = 10
     keep_checkpoints: int = 3
-    hyper: Hyper = dataclasses.field(default_factory=Hyper)
+    hyper: Annotated[Hyper, tyro.conf.arg(name="hyperparameters", prefix_name=False)] = dataclasses.field(
+        default_factory=Hyper
+    )
 
     def __post_init__(self) -> None:
         for name in ("start_positions", "ladder_opponents"):

@@ -28,7 +28,7 @@ def config_from_json(saved: dict[str, Any]) -> Config:
       InputError: a value out of range, or a network whose class is not loaded.
       TypeError: an unknown field.
     """
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
     if not isinstance(fields.get("network", ""), str):
         fields["network"] = _network_from_json(fields["network"])
     return Config(**{**fields, "hyper": Hyper(**fields["hyper"])})
