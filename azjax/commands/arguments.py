@@ -94,7 +94,9 @@ def parse_with_game(
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     both = dataclasses.make_dataclass(
-        "Options", [(command, Annotated[type(default), tyro.conf.arg(name="")], default), ("game", game_options, game_options())], frozen=True
+        "Options",
+        [(command, Annotated[type(default), tyro.conf.arg(name="")], default), ("game", game_options, game_options())],
+        frozen=True,
     )
     both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed: Any = parse(f"{prog} {name}", both(), arguments)

@@ -85,11 +85,16 @@ def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
         imports = " ".join(f"--import {name}" for name in missing)
         raise RunError(f"{folder} was made with {', '.join(missing)}: add {imports}, or import it in your own script")
     for name in changed:
-        warnings.warn(f"{name} has changed since {folder} was made", stacklevel=2)
+        _warn_once(f"{name} has changed since {folder} was made")
     try:
         return make(saved["game"], **saved["options"]), config_from_json(saved["config"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=3)
 
 
 def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainState]:
