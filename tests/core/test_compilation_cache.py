@@ -20,7 +20,7 @@ print(float(jax.jit(lambda x: jnp.sin(x) * 2)(1.0)))
 def run(**environment):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM],
-        env=os.environ | environment,
+        env={name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"} | environment,
         capture_output=True,
         text=True,
         check=True,

@@ -54,9 +54,9 @@ def test_an_unknown_name_gets_the_close_one_and_all_others():
     registry = Registry("rule of selection", "azjax.tests")
     registry.register("puct")(first)
     registry.register("ucb1")(second)
-    assert registry.find("pucb") is None
-    error = registry.unknown("pucb", registry.names())
-    assert str(error) == "unknown rule of selection 'pucb' (did you mean puct?); available: puct, ucb1"
+    assert registry.find("puct2") is None
+    error = registry.unknown("puct2", registry.names())
+    assert str(error) == "unknown rule of selection 'puct2' (did you mean puct?); available: puct, ucb1"
 
 
 def test_an_entry_point_is_imported_when_its_name_is_asked_for(offers):

@@ -1,6 +1,8 @@
 """What a network returns is checked before anything is computed."""
 
 import dataclasses
+import subprocess
+import sys
 
 import jax.numpy as jnp
 import pytest
@@ -57,7 +59,7 @@ def test_an_object_that_fulfils_the_contract_is_a_network():
     [
         (Constant(actions=7), r"prior_logits of a batch of 3, returned float32 \(3, 7\); it must be float32 \(3, 9\)"),
         (Constant(auxiliary=2), r"draw of a batch of 3, returned float32 \(2, 2\); it must be a leading axis of 3"),
-        (Constant(adds="more"), r"the variables, returned dict\(params, more\); it must be those of init"),
+        (Constant(adds="more"), r"the variables, returned dict\(more, params\); it must be those of init"),
         (Constant(error="no\nway"), r"apply raises for observations float32 \(3, 3, 3, 2\): RuntimeError: no way"),
         (NoOutput(), r"apply returned float32 \(3, 9\); it must be a NetworkOutput and the variables"),
         (NoParams(), r'init returned dict\(weights\); it must be a dict with "params"'),
@@ -69,8 +71,10 @@ def test_what_is_wrong_is_named_with_what_was_got_and_what_is_wanted(network, me
 
 
 def test_an_object_that_is_no_network_is_refused():
-    with pytest.raises(InputError, match=r"network must be a name or an object with init and apply, got 3"):
-        Config(network=3)
+    # Elsewhere, since the tests check the types of all arguments.
+    program = "from azjax.training import Config; Config(network=3)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "InputError: network must be a name or an object with init and apply, got 3" in done.stderr
 
 
 def test_a_network_that_cannot_be_hashed_is_refused():
