@@ -12,6 +12,8 @@ from typing import Any
 
 from azjax.core.errors import InputError
 
+_NO_FILE = "__main__"  # the source of what was defined in a notebook or an interactive session
+
 imported: list[str] = []
 """What `import_code` has imported, as it takes it from any folder."""
 
@@ -56,7 +58,7 @@ def source_name(thing: Any) -> str:
     name, file = getattr(module, "__name__", "__main__"), getattr(module, "__file__", None)
     if "." in name:
         return str(name)
-    return "__main__" if file is None else Path(file).name
+    return _NO_FILE if file is None else Path(file).name
 
 
 def sources(*things: Any) -> dict[str, str]:
@@ -70,8 +72,8 @@ def sources(*things: Any) -> dict[str, str]:
 
 
 def changed_or_missing(saved: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Which of these `sources` are loaded with another hash, and which are not loaded."""
-    loaded = {name: _loaded(name) for name in saved}
+    """Which of these `sources` are loaded with another hash, and which are not loaded. A notebook's is neither."""
+    loaded = {name: _loaded(name) for name in saved if name != _NO_FILE}
     changed = [name for name, module in loaded.items() if module is not None and _hash(module) != saved[name]]
     return changed, [name for name, module in loaded.items() if module is None]
 

@@ -50,12 +50,12 @@ for _name, _network in (("mlp", Mlp), ("resnet", Resnet), ("se_resnet", SeResnet
 
 
 def make_network(
-    network: str | Network, game: GameShape, *, width: int, depth: int, precision: str = "float32"
+    name: str | Network, game: GameShape, *, width: int, depth: int, precision: str = "float32"
 ) -> Network:
     """The network for `game`.
 
     Args:
-      network: `mlp`, `resnet`, `se_resnet`, a registered name, or the network itself, which needs no settings.
+      name: `mlp`, `resnet`, `se_resnet`, a registered name, or the network itself, which needs no settings.
       game: gives the shape of an observation and the number of actions.
       width: units of a layer, or channels.
       depth: layers, or residual blocks.
@@ -64,11 +64,13 @@ def make_network(
     Raises:
       InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet`.
     """
-    check_settings(network, width=width, depth=depth, precision=precision)
-    if isinstance(network, str):
-        factory, settings = _factory(network), {"width": width, "depth": depth, "precision": precision}
+    check_settings(name, width=width, depth=depth, precision=precision)
+    if isinstance(name, str):
+        factory, settings = _factory(name), {"width": width, "depth": depth, "precision": precision}
         known = inspect.signature(factory).parameters
-        network = factory(**{name: value for name, value in settings.items() if name in known})
+        network = factory(**{setting: value for setting, value in settings.items() if setting in known})
+    else:
+        network = name
     if isinstance(network, NnxNetwork):
         network = network.for_game(game)
     check_network(network, game)
