@@ -1,13 +1,17 @@
 """azjax: vectorised research on AlphaZero-style learning, in JAX."""
 
-__version__ = "0.2.0"
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from azjax.agents import load_player
-from azjax.games import available, make
-from azjax.render import show
-from azjax.runs import train
-from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
-from azjax.training import Config, Hyper, preset
+if TYPE_CHECKING:
+    from azjax.agents import load_player
+    from azjax.games import available, make, register
+    from azjax.render import show
+    from azjax.runs import train
+    from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
+    from azjax.training import Config, Hyper, preset
+
+__version__ = "0.2.0"
 
 __all__ = [
     "Config",
@@ -19,7 +23,46 @@ __all__ = [
     "load_player",
     "make",
     "preset",
+    "register",
     "show",
     "train",
     "uct_policy",
 ]
+
+# Names are imported when they are first used: the command line answers without JAX where it can.
+_MODULES = {
+    "azjax.agents": ("load_player",),
+    "azjax.games": ("available", "make", "register"),
+    "azjax.render": ("show",),
+    "azjax.runs": ("train",),
+    "azjax.search": ("alphazero_policy", "evaluators", "gumbel_policy", "uct_policy"),
+    "azjax.training": ("Config", "Hyper", "preset"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_PACKAGES = (
+    "core",
+    "evaluation",
+    "games",
+    "networks",
+    "parallel",
+    "play",
+    "render",
+    "report",
+    "runs",
+    "search",
+    "training",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"azjax.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'azjax' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

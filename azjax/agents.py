@@ -132,7 +132,9 @@ def load_player(
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
     if game is None:
-        raise InputError(f"{spec!r} is no trained agent; a player by name needs a game too. Players: {_FORMS}")
+        raise InputError(
+            f"{spec!r} is no trained agent; a player by name needs a game too: add --game GAME. Players: {_FORMS}"
+        )
     if not is_player_name(spec):
         raise InputError(f"unknown player {spec!r}; players: {_FORMS}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)

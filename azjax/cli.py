@@ -1,26 +1,16 @@
-"""The command line: `azjax COMMAND ...`. Each command is a file of `azjax.commands`."""
+"""The command line: `azjax COMMAND ...`. Each command is a file of `azjax.commands`.
 
+This file imports no JAX, so that help and a misspelt command answer at once.
+"""
+
+import difflib
+import importlib
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from azjax.benchmark.doctor import Doctor
-from azjax.benchmark.games import GamesBenchmark
-from azjax.benchmark.population import PopulationBenchmark
-from azjax.benchmark.search import SearchBenchmark
-from azjax.commands.arguments import first_word, parse
-from azjax.commands.console import console
-from azjax.commands.evaluate import evaluate_command
-from azjax.commands.match import match_command
-from azjax.commands.play import gtp_command, play_command
-from azjax.commands.report import report_command
-from azjax.commands.solve import solve_command
-from azjax.commands.sweep import sweep_command
-from azjax.commands.train import train_command
 from azjax.core.errors import InputError
+from azjax.core.source import import_code
 from azjax.errors import errors_in_one_line, silence_threads
-from azjax.games.registry import available
-from azjax.packaged import packaged
 
 _USAGE = """\
 usage: azjax COMMAND ...
@@ -39,56 +29,69 @@ usage: azjax COMMAND ...
   azjax benchmark population   iterations per second of agents trained at once, compared with one after the other
   azjax doctor                 what runs on this machine, how fast, what fits in memory, and what to set
 
+`azjax COMMAND --help` lists the options of a command. Every command takes
+  --import FILE_OR_MODULE      import your own games, networks and rules of selection first; may be repeated
+  --no-compilation-cache       compile everything anew (see docs/getting_started.md)
+
+GAME is a game such as tictactoe, connect_four, brandub or santorini, or one of pgx, such as pgx:hex; `azjax train`
+alone lists all. PLAYER is a run folder, a packaged agent (they have the names of their games), optimal:FILE with a file
+that `azjax solve` wrote, or with --game GAME one of random, optimal, or a search without a network such as uct:1000 or
+uniform:64. In matches it may be a program (gtp:COMMAND, opentafl:COMMAND or line:COMMAND) or a bot of OpenSpiel
+(openspiel:mcts:1000 or openspiel:minimax:6).
+
 Exit codes: 0 done, 1 error, 2 bad input, 130 or 143 stopped by Ctrl-C or SIGTERM. A training run that is stopped saves
 first.
-
-`azjax COMMAND WORD --help` lists the options. GAME is one of {games}.
-PLAYER is a run folder, a packaged agent ({agents}),
-optimal:FILE with a file that `azjax solve` wrote, or with --game GAME one of random, optimal, or a search without a
-network such as uct:1000 or uniform:64. In matches it may be a program (gtp:COMMAND, opentafl:COMMAND or
-line:COMMAND) or a bot of OpenSpiel (openspiel:mcts:1000 or openspiel:minimax:6).
 """
 
-_BENCHMARKS: dict[str, Any] = {"games": GamesBenchmark, "population": PopulationBenchmark, "search": SearchBenchmark}
-
-
-def benchmark_command(arguments: list[str]) -> None:
-    """Runs a benchmark."""
-    name, arguments = first_word("benchmark", " or ".join(_BENCHMARKS), arguments)
-    if name not in _BENCHMARKS:
-        raise InputError(f"unknown benchmark {name!r}; available: {', '.join(_BENCHMARKS)}")
-    parse(f"benchmark {name}", _BENCHMARKS[name](), arguments).run(console)
-
-
-def doctor_command(arguments: list[str]) -> None:
-    """Checks this machine."""
-    parse("doctor", Doctor(), arguments).run(console)
-
-
-_COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "train": train_command,
-    "evaluate": evaluate_command,
-    "match": match_command,
-    "solve": solve_command,
-    "play": play_command,
-    "gtp": gtp_command,
-    "report": report_command,
-    "sweep": sweep_command,
-    "benchmark": benchmark_command,
-    "doctor": doctor_command,
+_COMMANDS = {
+    "train": "azjax.commands.train",
+    "evaluate": "azjax.commands.evaluate",
+    "match": "azjax.commands.match",
+    "solve": "azjax.commands.solve",
+    "play": "azjax.commands.play",
+    "gtp": "azjax.commands.gtp",
+    "report": "azjax.commands.report",
+    "sweep": "azjax.commands.sweep",
+    "benchmark": "azjax.commands.benchmark",
+    "doctor": "azjax.commands.doctor",
 }
+"""The modules of the commands; command `name` is the function `name_command` there."""
+
+_IMPORT, _NO_CACHE = "--import", "--no-compilation-cache"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command; `azjax.errors` says how it ends after an error."""
-    command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
-    if command in ("-h", "--help") or (command in _COMMANDS and rest[:1] in (["-h"], ["--help"])):
-        usage = _USAGE.format(games=", ".join(available()), agents=", ".join(packaged()))
-        console.print(usage, end="", soft_wrap=True)
-        return
-    if arguments is None:
-        silence_threads()
+    is_process = arguments is None
     with errors_in_one_line():
+        command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
+        if command in ("-h", "--help"):
+            print(_USAGE, end="")
+            return
         if command not in _COMMANDS:
-            raise InputError(f"unknown command {command!r}; available: {', '.join(_COMMANDS)}")
-        _COMMANDS[command](rest)
+            close = difflib.get_close_matches(command, _COMMANDS, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
+        if is_process:
+            silence_threads()
+            if _NO_CACHE not in rest:
+                importlib.import_module("azjax.core.compilation_cache").use_compilation_cache()
+        imports, rest = _imports(word for word in rest if word != _NO_CACHE)
+        for name in imports:
+            import_code(name)
+        getattr(importlib.import_module(_COMMANDS[command]), f"{command}_command")(rest)
+
+
+def _imports(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The values of `--import`, and the other words."""
+    imports, others, remaining = [], [], iter(words)
+    for word in remaining:
+        option, equals, value = word.partition("=")
+        if option != _IMPORT:
+            others.append(word)
+            continue
+        value = value if equals else next(remaining, "")
+        if not value or value.startswith("-"):
+            raise InputError("--import needs a file of Python or the name of a module")
+        imports.append(value)
+    return imports, others

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NoReturn
 
-import jax
-
 from azjax.core.errors import AzjaxError, InputError
 
 
@@ -37,7 +35,7 @@ def errors_in_one_line() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:  # such as a full disk
             _fail(": ".join(map(str, filter(None, (error.filename, error.strerror)))), 1)
-        if jax.distributed.is_initialized():
+        if _is_one_of_several_processes():
             traceback.print_exc()
             _exit(1)
         raise
@@ -67,11 +65,16 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _exit(code: int) -> NoReturn:
-    if jax.distributed.is_initialized():
+    if _is_one_of_several_processes():
         # A normal exit would wait for the other processes.
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _is_one_of_several_processes() -> bool:
+    jax = sys.modules.get("jax")  # not imported here, for errors that are found before it is needed
+    return jax is not None and bool(jax.distributed.is_initialized())
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

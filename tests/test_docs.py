@@ -38,7 +38,7 @@ def code(name, block=0):
 def example(monkeypatch):
     """The names of the example of a game, which is registered for one test."""
     azjax.available()
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry.GAMES, "_entries", dict(registry.GAMES._entries))
     names = {"__name__": "nim_example"}
     exec(compile(code("adding_a_game"), "adding_a_game.md", "exec"), names)
     return names
@@ -113,7 +113,7 @@ def test_the_example_game_can_be_trained(nim):
     ("name", "metric"), [("adding_a_network", "draw_loss"), ("adding_a_loss_term", "policy_entropy")]
 )
 def test_the_example_of_a_network_and_that_of_a_loss_term_train(name, metric, tmp_path, monkeypatch):
-    monkeypatch.setattr(networks, "_FACTORIES", dict(networks._FACTORIES))
+    monkeypatch.setattr(networks.NETWORKS, "_entries", dict(networks.NETWORKS._entries))
     names = {"__name__": "example"}
     exec(compile(code(name), f"{name}.md", "exec"), names)
     short = {"iterations": 1, "width": 8, "depth": 1, "num_simulations": 2, "num_games": 8, "steps_per_iteration": 9}
@@ -126,7 +126,7 @@ def test_the_example_of_a_network_and_that_of_a_loss_term_train(name, metric, tm
 
 
 def test_the_example_of_a_rule_trains_and_plays(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
+    monkeypatch.setattr(rules.RULES, "_entries", dict(rules.RULES._entries))
     names = {"__name__": "reduced_urgency"}
     exec(compile(code("adding_a_selection_rule"), "adding_a_selection_rule.md", "exec"), names)
     short = {"iterations": 1, "width": 8, "depth": 1, "num_simulations": 4, "num_games": 8, "steps_per_iteration": 9}

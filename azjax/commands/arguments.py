@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
@@ -12,11 +12,11 @@ from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
 from azjax.core.errors import InputError
 from azjax.evaluation import Player
 from azjax.games.game import AnyGame
-from azjax.games.registry import factory, make
+from azjax.games.registry import all_names, factory, make
 
 Options = TypeVar("Options")
 
-_HELP = ("-h", "--help")
+HELP = ("-h", "--help")
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
 
@@ -48,10 +48,16 @@ class AgentOptions:
         return {level: load_player(spec, game, level=level, **options) for level in levels}
 
 
-def first_word(command: str, name: str, arguments: list[str]) -> tuple[str, list[str]]:
-    """The word after the command, which help texts call `name`, and the arguments that follow it."""
+def first_word(command: str, name: str, options: object, arguments: list[str]) -> tuple[str, list[str]]:
+    """The word after the command, which help texts call `name`, and the arguments that follow it.
+
+    Help without the word is that of `options`, the default options.
+    """
+    if arguments[:1] and arguments[0] in HELP:
+        parse(f"{command} {name}", options, ["--help"])
     if not arguments or arguments[0].startswith("-"):
-        raise InputError(f"azjax {command} needs a {name}; `azjax --help` tells more")
+        choices = f"; available: {', '.join(all_names())}" if name == "GAME" else ""
+        raise InputError(f"azjax {command} needs a {name}{choices}; `azjax --help` tells more")
     return arguments[0], arguments[1:]
 
 
@@ -88,7 +94,9 @@ def parse_with_game(
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     both = dataclasses.make_dataclass(
-        "Options", [(command, type(default), default), ("game", game_options, game_options())], frozen=True
+        "Options",
+        [(command, Annotated[type(default), tyro.conf.arg(name="")], default), ("game", game_options, game_options())],
+        frozen=True,
     )
     both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed: Any = parse(f"{prog} {name}", both(), arguments)
@@ -118,6 +126,8 @@ def parse_with_players(
     flags = arguments[len(words) :]
     if count is None:
         words = [spec for word in words for spec in every_checkpoint(word)]
+    if not words and any(flag in HELP for flag in flags):
+        parse(f"{command} {'PLAYER' if count else 'A B ...'}", defaults, ["--help"])
     if len(words) < (count or 2):
         raise InputError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
     specs = words[:count]
@@ -128,7 +138,7 @@ def parse_with_players(
         return parse(prog, defaults, flags), game, specs
     named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
     if named.game is None:
-        if any(flag in _HELP for flag in flags):
+        if any(flag in HELP for flag in flags):
             parse(f"{prog} --game GAME", defaults, ["--help"])
         load_player(specs[0])  # raises the error that lists the players
     options, game = parse_with_game(f"{prog} --game", str(named.game), lambda _: defaults, rest)

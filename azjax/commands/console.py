@@ -1,9 +1,14 @@
 """What commands print on."""
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+import time
+from typing import Any
 
-console = Console(highlight=False, markup=False)
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+console = Console(highlight=False, markup=False, emoji=False)
+
+_SECONDS_BETWEEN_LINES = 30.0
 
 
 def say(text: str) -> None:
@@ -12,7 +17,12 @@ def say(text: str) -> None:
 
 
 def progress_bar(unit: str) -> Progress:
-    """A bar with the number of units (such as games) done, the time taken and the time left."""
+    """A bar with the number of units (such as games) done, the time taken and the time left.
+
+    Where the console is no terminal, such as a file, it is a line now and then.
+    """
+    if not console.is_terminal:
+        return _Lines(unit)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -22,3 +32,27 @@ def progress_bar(unit: str) -> Progress:
         console=console,
         transient=True,
     )
+
+
+class _Lines(Progress):
+    """Prints a line at most every `_SECONDS_BETWEEN_LINES`, with what the bar shows.
+
+    unit: of what is counted.
+    """
+
+    def __init__(self, unit: str):
+        super().__init__(console=console, disable=True)
+        self._unit = unit
+        self._began = self._line_at = time.monotonic()
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        super().update(task_id, **changes)
+        now, (task,) = time.monotonic(), self.tasks
+        if now - self._line_at < _SECONDS_BETWEEN_LINES:
+            return
+        self._line_at = now
+        total = "" if task.total is None else f" of {task.total:,.0f}"
+        line = f"{task.description}: {task.completed:,.0f}{total} {self._unit}, {now - self._began:,.0f} s"
+        if task.total and task.completed:
+            line += f", {(now - self._began) * (task.total / task.completed - 1):,.0f} s left"
+        say(line)

@@ -1,9 +1,6 @@
-"""`azjax play PLAYER` for people, and `azjax gtp PLAYER` for programs."""
+"""`azjax play PLAYER`."""
 
 import dataclasses
-import io
-import sys
-from collections.abc import Callable
 from typing import Literal
 
 from azjax.agents import LEVELS, is_trained, load_search_spec
@@ -12,10 +9,6 @@ from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation.standard_players import several_leaves
 from azjax.games.game import AnyGame
-from azjax.play.gtp import GtpEngine
-from azjax.play.lines import Engine, read_lines, serve
-from azjax.play.ongoing_game import OngoingGame
-from azjax.play.opentafl import OpenTaflEngine
 from azjax.play.terminal import play_in_terminal
 
 
@@ -48,19 +41,6 @@ class PlayOptions(AgentOptions):
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class GtpOptions(AgentOptions):
-    """Runs an agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
-
-    Attributes:
-      protocol: gtp, or opentafl for brandub.
-      seconds: search so long for each move without a clock, in place of the simulations.
-    """
-
-    protocol: Literal["gtp", "opentafl"] = "gtp"
-    seconds: float | None = None
-
-
 def play_command(arguments: list[str]) -> None:
     """Plays games in the terminal, or serves the page."""
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
@@ -79,27 +59,13 @@ def play_command(arguments: list[str]) -> None:
     )
 
 
-def gtp_command(arguments: list[str]) -> None:
-    """Answers commands on standard input until the end."""
-    options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
-    (player,) = options.players(spec, game, LEVELS[-1:]).values()
-    player = dataclasses.replace(player, name=spec)
-    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
-    engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
-    # Bytes that are no text must not end the conversation.
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    serve(engines[options.protocol](ongoing), read_lines(sys.stdin), sys.stdout)
-
-
 def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
     try:
-        from azjax.play.server import serve as serve_page
+        from azjax.play.server import serve
     except ModuleNotFoundError as error:
         raise InputError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
     search = load_search_spec(spec, game)
-    serve_page(
+    serve(
         game,
         spec,
         search._replace(policy=several_leaves(search.policy, options.num_simulations)),

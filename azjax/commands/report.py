@@ -32,7 +32,7 @@ class ReportOptions:
 
 def report_command(arguments: list[str]) -> None:
     """Writes the page of a run and prints its path."""
-    folder, arguments = first_word("report", "RUN", arguments)
+    folder, arguments = first_word("report", "RUN", ReportOptions(), arguments)
     options = parse(f"report {folder}", ReportOptions(), arguments)
     with console.status("reading the run") as status:
         report = gather(

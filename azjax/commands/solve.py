@@ -28,7 +28,7 @@ class SolveOptions:
 
 def solve_command(arguments: list[str]) -> None:
     """Solves a game, or counts its sequences of moves."""
-    name, arguments = first_word("solve", "GAME", arguments)
+    name, arguments = first_word("solve", "GAME", SolveOptions(), arguments)
     options, game = parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
     if options.perft:
         console.print(perft_table(game, perft(game, options.perft)))

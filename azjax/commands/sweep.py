@@ -67,8 +67,8 @@ def sweep_command(arguments: list[str]) -> None:
         raise InputError(f"a sweep needs {error.name}: pip install 'azjax[sweep]'") from error
     is_shown = arguments[:1] == ["show"]
     command = "sweep show" if is_shown else "sweep"
-    path, arguments = first_word(command, "STUDY.toml", arguments[is_shown:])
     options: SweepOptions | ShowOptions = ShowOptions() if is_shown else SweepOptions()
+    path, arguments = first_word(command, "STUDY.toml", options, arguments[is_shown:])
     options = parse(f"{command} {path}", options, arguments)
     study = sweep.load_study(path)
     folder = Path("sweeps") / study.name if options.folder is None else options.folder

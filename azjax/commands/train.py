@@ -5,7 +5,9 @@ import dataclasses
 import re
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from azjax.commands.arguments import check_games, first_word, parse_with_game
 from azjax.commands.console import console, say
@@ -15,7 +17,15 @@ from azjax.games.game import AnyGame
 from azjax.parallel.peers import joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
 from azjax.report import draw_learning_curve, population_table
-from azjax.runs import members_of, train, train_population
+from azjax.runs import (
+    Callback,
+    MlFlow,
+    TensorBoard,
+    WeightsAndBiases,
+    members_of,
+    train,
+    train_population,
+)
 from azjax.training import Config, preset
 
 
@@ -28,6 +38,8 @@ class TrainOptions:
       resume: continue the run in the folder, to the same bit; start it if there is none.
       accept_changes: continue although settings, rules of the game, platform or packages differ from those of the run.
       tensorboard: also log to FOLDER/tensorboard (needs the extra `log`).
+      wandb: also log to Weights & Biases (needs the extra `wandb`), whose environment variables hold.
+      mlflow: also log to MLflow (needs the extra `mlflow`), whose environment variables hold.
       games: games of each match at the end, an even number.
       devices: devices of each process; `all` for every one. One run splits its games, replay and batch over them, a
         population its members. Default: 1; for a population the most that divide it, on CPU one for each core.
@@ -44,6 +56,8 @@ class TrainOptions:
     resume: bool = False
     accept_changes: bool = False
     tensorboard: bool = False
+    wandb: bool = False
+    mlflow: bool = False
     games: int = 10_000
     devices: int | Literal["all"] | None = None
     coordinator: str | None = None
@@ -51,7 +65,9 @@ class TrainOptions:
     processes: int | None = None
     population: int | None = None
     vary: tuple[str, ...] = ()
-    config: Config = dataclasses.field(default_factory=Config)
+    config: Annotated[Config, tyro.conf.arg(name="settings", prefix_name=False)] = dataclasses.field(
+        default_factory=Config
+    )
 
     def __post_init__(self) -> None:
         check_games(self.games)
@@ -59,6 +75,12 @@ class TrainOptions:
             raise InputError(f"devices must be at least 1, or all; got {self.devices}")
         if self.members is not None and self.meeting is not None:
             raise InputError("a population is trained by one process")
+
+    @property
+    def loggers(self) -> list[Callback]:
+        """The callbacks that were asked for."""
+        asked = {TensorBoard: self.tensorboard, WeightsAndBiases: self.wandb, MlFlow: self.mlflow}
+        return [logger() for logger, is_asked in asked.items() if is_asked]
 
     @property
     def members(self) -> list[Config] | None:
@@ -89,7 +111,7 @@ class TrainOptions:
 
 def train_command(arguments: list[str]) -> None:
     """Trains one agent or a population."""
-    name, arguments = first_word("train", "GAME", arguments)
+    name, arguments = first_word("train", "GAME", TrainOptions(), arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     folder = Path("runs") / name if options.folder is None else options.folder
     if isinstance(options.devices, int):
@@ -108,9 +130,9 @@ def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
             folder,
             resume=options.resume,
             accept_changes=options.accept_changes,
-            tensorboard=options.tensorboard,
             console=console if not options.process else None,
             devices=options.devices or 1,
+            callbacks=options.loggers,
         )
     if options.process:  # process 0 reports
         sys.exit(128 + result.stopped_by if result.stopped_by else 0)
@@ -132,9 +154,9 @@ def _train_population(game: AnyGame, options: TrainOptions, members: list[Config
         [folder / f"member_{number:02}" for number in range(len(members))],
         resume=options.resume,
         accept_changes=options.accept_changes,
-        tensorboard=options.tensorboard,
         console=console,
         devices=options.devices or devices_for_members(len(members)),
+        callbacks=options.loggers,
     )
     console.print(population_table(members, [result.folder for result in results]))
     with contextlib.suppress(InputError):  # Matplotlib is an extra

@@ -1,5 +1,6 @@
 """The hook by which notebooks show pytree dataclasses as pictures. `azjax.render.notebook` sets it."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -17,4 +18,6 @@ def set_renderer(renderer: Renderer) -> None:
 def mimebundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
     """The method `_repr_mimebundle_` that IPython calls."""
     del include, exclude
+    if not _renderers:
+        importlib.import_module("azjax.render")  # sets it; not imported before a notebook asks
     return _renderers[0](value) if _renderers else {}

@@ -208,7 +208,10 @@ def check_rows(game: AnyGame, rows: Int32[np.ndarray, "B"], problem: Callable[[i
 
 def too_many(game: AnyGame, max_states: int | None, found: int) -> InputError:
     """The error of a game with more positions than `max_states`."""
-    return InputError(f"{game.name} has more than max_states = {max_states} reachable positions: {found} found so far")
+    return InputError(
+        f"{game.name} has more than max_states = {max_states} reachable positions: {found} found so far; "
+        "--max-states sets another limit"
+    )
 
 
 def repeats(game: AnyGame) -> InputError:

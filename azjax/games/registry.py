@@ -1,6 +1,5 @@
 """The games by name: `make`, `available`, and `register` for a new one."""
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -9,10 +8,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from azjax.core.errors import InputError
+from azjax.core.registry import Registry
 from azjax.games.game import AnyGame
 from azjax.games.protocols import ConfiguredGame
 
-_FACTORIES: dict[str, Callable[..., AnyGame]] = {}
+GAMES: Registry[Callable[..., AnyGame]] = Registry("game", "azjax.games")
 _Factory = TypeVar("_Factory", bound=Callable[..., AnyGame])
 
 
@@ -20,11 +20,15 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
     """Decorator: `azjax.make(name, **options)` calls the decorated function with the options.
 
     A name that ends in a colon stands for a family: `make("pgx:hex")` calls the function of `"pgx:"` with `"hex"`.
+
+    Raises:
+      InputError: the name is taken.
     """
 
     def add(factory: _Factory) -> _Factory:
-        _FACTORIES[name] = factory
-        return factory
+        if not factory.__module__.startswith("azjax."):
+            _import_games()  # so that the names of the package are taken
+        return GAMES.register(name)(factory)
 
     return add
 
@@ -40,7 +44,12 @@ def _import_games() -> None:
 def available() -> list[str]:
     """The names of all registered games, without those of families."""
     _import_games()
-    return sorted(name for name in _FACTORIES if not name.endswith(":"))
+    return [name for name in GAMES.names() if not name.endswith(":")]
+
+
+def all_names() -> list[str]:
+    """The names of all registered games, and of families as in `pgx:NAME`."""
+    return available() + [f"{name}NAME" for name in GAMES.names() if name.endswith(":")]
 
 
 def factory(name: str) -> Callable[..., AnyGame]:
@@ -50,15 +59,12 @@ def factory(name: str) -> Callable[..., AnyGame]:
       InputError: no game has that name.
     """
     games = available()
-    if name in games:
-        return _FACTORIES[name]
+    if name in games and (found := GAMES.find(name)) is not None:
+        return found
     family, colon, member = name.partition(":")
-    if colon and family + colon in _FACTORIES:
-        return functools.partial(_FACTORIES[family + colon], member)
-    close = difflib.get_close_matches(name, games, 1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    families = sorted(f"{name}NAME" for name in _FACTORIES if name.endswith(":"))
-    raise InputError(f"unknown game {name!r}{hint}; available: {', '.join(games + families)}")
+    if colon and (found := GAMES.find(family + colon)) is not None:
+        return functools.partial(found, member)
+    raise GAMES.unknown(name, all_names())
 
 
 def make(name: str, **options: Any) -> AnyGame:

@@ -1,9 +1,12 @@
 """Networks by name, and the contract for your own. Flax is imported here and nowhere else."""
 
+import inspect
 from collections.abc import Callable
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 from azjax.core.errors import InputError
+from azjax.core.registry import Registry
+from azjax.networks.check import check_network
 from azjax.networks.layers import compute_dtype
 from azjax.networks.mlp import Mlp
 from azjax.networks.network import GameShape, Network, NetworkOutput, NnxNetwork, Variables, summarize
@@ -19,61 +22,90 @@ __all__ = [
     "SeResnet",
     "Variables",
     "check_network",
+    "check_settings",
     "make_network",
+    "network_source",
     "register",
     "summarize",
 ]
 
 
-@runtime_checkable
-class NetworkFactory(Protocol):
-    """Makes a network from the shapes of a game and the settings of a configuration."""
-
-    def __call__(
-        self, observation_shape: tuple[int, ...], num_actions: int, width: int, depth: int, precision: str
-    ) -> Network: ...
-
-
-_Factory = TypeVar("_Factory", bound=NetworkFactory)
-_FACTORIES: dict[str, NetworkFactory] = {"mlp": Mlp, "resnet": Resnet, "se_resnet": SeResnet}
+NETWORKS: Registry[Callable[..., Network]] = Registry("network", "azjax.networks")
+_Factory = TypeVar("_Factory", bound=Callable[..., Network])
 
 
 def register(name: str) -> Callable[[_Factory], _Factory]:
-    """Decorator: gives a network a name, which configurations and `azjax train --network NAME` then take."""
+    """Decorator: gives a network a name, which configurations and `azjax train --network NAME` then take.
 
-    def add(factory: _Factory) -> _Factory:
-        _FACTORIES[name] = factory
-        return factory
+    The decorated class or function is called with those of `width`, `depth` and `precision` that it has as parameters.
 
-    return add
+    Raises:
+      InputError: the name is taken.
+    """
+    return NETWORKS.register(name)
 
 
-def make_network(name: str, game: GameShape, *, width: int, depth: int, precision: str = "float32") -> Network:
-    """The network of that name for `game`.
+for _name, _network in (("mlp", Mlp), ("resnet", Resnet), ("se_resnet", SeResnet)):
+    register(_name)(_network)
+
+
+def make_network(
+    name: str | Network, game: GameShape, *, width: int, depth: int, precision: str = "float32"
+) -> Network:
+    """The network for `game`.
 
     Args:
-      name: `mlp`, `resnet`, `se_resnet`, or a registered one.
+      name: `mlp`, `resnet`, `se_resnet`, a registered name, or the network itself, which needs no settings.
       game: gives the shape of an observation and the number of actions.
       width: units of a layer, or channels.
       depth: layers, or residual blocks.
       precision: what the hidden layers compute in, `float32` or `bfloat16`. Variables and results are float32.
 
     Raises:
-      InputError: see `check_network`; a width below 2 for `se_resnet`.
+      InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet`.
     """
-    check_network(name, width=width, depth=depth, precision=precision)
-    return _FACTORIES[name](game.observation_shape, game.num_actions, width, depth, precision)
+    check_settings(name, width=width, depth=depth, precision=precision)
+    if isinstance(name, str):
+        factory, settings = _factory(name), {"width": width, "depth": depth, "precision": precision}
+        known = inspect.signature(factory).parameters
+        network = factory(**{setting: value for setting, value in settings.items() if setting in known})
+    else:
+        network = name
+    if isinstance(network, NnxNetwork):
+        network = network.for_game(game)
+    check_network(network, game)
+    return network
 
 
-def check_network(name: str, *, width: int, depth: int, precision: str) -> None:
+def check_settings(network: str | Network, *, width: int, depth: int, precision: str) -> None:
     """Checks what can be checked without a game.
 
     Raises:
-      InputError: an unknown name or precision (the message lists the known ones), or a size below 1.
+      InputError: an unknown name or precision (the message lists the known ones), a size below 1, or an object that is
+        no network.
     """
-    if name not in _FACTORIES:
-        raise InputError(f"unknown network {name!r}; available: {', '.join(_FACTORIES)}")
+    if not isinstance(network, str):
+        if not isinstance(network, Network):
+            raise InputError(f"network must be a name or an object with init and apply, got {network!r}")
+        try:
+            hash(network)
+        except TypeError as error:
+            raise InputError(f"a network must be hashable, as a frozen dataclass is: {error}") from error
+        return
+    _factory(network)
     for field, size in (("width", width), ("depth", depth)):
         if size < 1:
             raise InputError(f"network {field} must be at least 1, got {size}")
     compute_dtype(precision)
+
+
+def network_source(network: str | Network) -> Callable[..., Network] | Network:
+    """What defines the network: the class or function registered by that name, or the object itself."""
+    return _factory(network) if isinstance(network, str) else network
+
+
+def _factory(name: str) -> Callable[..., Network]:
+    factory = NETWORKS.find(name)
+    if factory is None:
+        raise NETWORKS.unknown(name, NETWORKS.names())
+    return factory

@@ -6,7 +6,7 @@ Axis letters: `B` batch, `A` actions.
 import abc
 import dataclasses
 import math
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 from flax import nnx
@@ -70,39 +70,57 @@ class GameShape(Protocol):
     def num_actions(self) -> int: ...
 
 
+_S = TypeVar("_S", bound="NnxNetwork")
+
+
 @dataclasses.dataclass(frozen=True)
 class NnxNetwork(abc.ABC):
     """A network made of one Flax NNX module. Subclasses are frozen dataclasses that add fields and `module`.
 
     Attributes:
-      observation_shape: of one position.
-      num_actions: A.
+      observation_shape: of one position; `for_game` sets it.
+      num_actions: A; likewise, 0 before.
     """
 
-    observation_shape: tuple[int, ...] = dataclasses.field(repr=False)
-    num_actions: int = dataclasses.field(repr=False)
+    observation_shape: tuple[int, ...] = dataclasses.field(default=(), repr=False, kw_only=True)
+    num_actions: int = dataclasses.field(default=0, repr=False, kw_only=True)
 
     @abc.abstractmethod
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
         """The module, called as `module(observations, train) -> NetworkOutput`. It holds `Param` and `BatchStat`."""
 
-    def init(self, key: PRNGKeyArray, game: GameShape) -> Variables:
-        """Fresh variables, `params` and `batch_stats`.
+    def for_game(self: _S, game: GameShape) -> _S:
+        """The network with the shapes of `game`.
 
         Raises:
-          InputError: `game` has other shapes than the network was built for.
+          InputError: it has those of another game.
         """
-        if (game.observation_shape, game.num_actions) != (self.observation_shape, self.num_actions):
+        shapes = game.observation_shape, game.num_actions
+        if self.num_actions and shapes != (self.observation_shape, self.num_actions):
             raise InputError(
                 f"{self} was built for observations {self.observation_shape} and {self.num_actions} actions, got a "
                 f"game with {game.observation_shape} and {game.num_actions}"
             )
-        return _variables(self.module(nnx.Rngs(key)))
+        return dataclasses.replace(self, observation_shape=game.observation_shape, num_actions=game.num_actions)
+
+    def init(self, key: PRNGKeyArray, game: GameShape) -> Variables:
+        """Fresh variables, `params` and `batch_stats`.
+
+        Raises:
+          InputError: as `for_game`.
+        """
+        return _variables(self.for_game(game).module(nnx.Rngs(key)))
 
     def apply(
         self, variables: Variables, observations: Float32[Array, "B *observation"], train: bool
     ) -> tuple[NetworkOutput, Variables]:
-        """See `Network.apply`."""
+        """See `Network.apply`.
+
+        Raises:
+          InputError: the network has no game.
+        """
+        if not self.num_actions:
+            raise InputError(f"{self} has no game; `for_game(game)` gives it one")
         graph, params, batch_stats = _split(nnx.eval_shape(lambda: self.module(nnx.Rngs(0))))
         nnx.replace_by_pure_dict(params, variables["params"])
         nnx.replace_by_pure_dict(batch_stats, variables.get("batch_stats", {}))

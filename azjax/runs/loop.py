@@ -21,12 +21,13 @@ from azjax.games.game import AnyGame
 from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
 from azjax.parallel.sharding import WHOLE, Devices, shard
+from azjax.runs.callback import Callback, Update
 from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.memory import free_memory
-from azjax.runs.metrics import METRICS, MetricsLog, read_rows, summary_writer
-from azjax.runs.progress import progress_bar, status_of
+from azjax.runs.metrics import METRICS, MetricsLog, read_rows
+from azjax.runs.progress import TrainingProgress
 from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState
@@ -62,10 +63,10 @@ def train(
     *,
     resume: bool = False,
     accept_changes: bool = False,
-    tensorboard: bool = False,
     console: Console | None = None,
     devices: Devices = 1,
     loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
+    callbacks: Sequence[Callable[[Update], None]] = (),
 ) -> TrainResult:
     """Trains an agent and keeps everything in a run folder.
 
@@ -82,11 +83,11 @@ def train(
       resume: continue the run in `folder` to the same bit, or begin it if there is none.
       accept_changes: continue although the configuration, the rules of the game, the platform or the package versions
         have changed, as long as all arrays keep their shapes; a warning names the changes.
-      tensorboard: also log to `folder/tensorboard` (extra `log`).
       console: where to show progress; nothing is shown if None.
       devices: number of devices of each process, or `all`. Games draw the same random numbers on any number of devices
         and networks compute the same up to rounding, so a run may continue on another number.
       loss_terms: the terms of the loss.
+      callbacks: called after each iteration; see `azjax.runs.Callback`.
 
     Raises:
       RunError: the folder holds a run and `resume` is false; it is not a run folder; it needs `accept_changes`; it has
@@ -104,9 +105,9 @@ def train(
         hyper=jax.tree.map(np.float32, config.hyper),
         resume=resume,
         accept_changes=accept_changes,
-        tensorboard=tensorboard,
         console=console,
         loss_terms=loss_terms,
+        callbacks=callbacks,
     )[0]
 
 
@@ -120,9 +121,9 @@ def train_runs(
     hyper: Hyper,
     resume: bool,
     accept_changes: bool,
-    tensorboard: bool,
     console: Console | None,
     loss_terms: tuple[LossTerm, ...],
+    callbacks: Sequence[Callable[[Update], None]],
 ) -> list[TrainResult]:
     """Trains the runs of one program; the arguments that are not listed are those of `train`.
 
@@ -137,8 +138,6 @@ def train_runs(
     config, mesh = configs[0], compiled_run.mesh
     seeds, hyper = shard(mesh, WHOLE, seeds), shard(mesh, WHOLE, hyper)
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
-    if tensorboard:
-        summary_writer()
     free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
     need.check(config, free)
     console = Console(quiet=True) if console is None else console
@@ -173,11 +172,15 @@ def train_runs(
             for run in writers:
                 run.checkpoints.set_aside_after(start)
                 write_config(run.folder, run.description)
-                run.log = stack.enter_context(MetricsLog(run.folder, start, tensorboard))
             network = summarize(config.make_network(game), game)
             beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
-            return _Loop(compiled_run, hyper, runs, evaluation, console).iterate(start, state)
+            called = [MetricsLog(), *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
+            for callback in called:
+                stack.callback(callback.end)
+                for run in runs:
+                    callback.begin(run.folder, run.config, start)
+            return _Loop(compiled_run, hyper, runs, evaluation, console, called).iterate(start, state)
     except AzjaxError:
         raise
     except OSError as error:
@@ -190,12 +193,11 @@ def train_runs(
 
 @dataclasses.dataclass
 class _Run:
-    """One run: its configuration, its folder and, in the process that writes, its open metrics files."""
+    """One run: its configuration and its folder."""
 
     config: Config
     folder: Path
     description: RunDescription
-    log: MetricsLog | None = None
 
     @functools.cached_property
     def checkpoints(self) -> Checkpoints:
@@ -235,15 +237,15 @@ class _Loop:
     runs: Sequence[_Run]
     evaluation: PeriodicEvaluation
     console: Console
+    callbacks: Sequence[Callback]
 
     def iterate(self, done: int, state: TrainState) -> list[TrainResult]:
         """Iterates from the state after `done` iterations until the end or a signal."""
         config = self.runs[0].config
         simulations = config.num_games * config.steps_per_iteration * config.num_simulations
-        latest, total = dict[str, float](), {"seconds": 0.0, "evaluation_seconds": 0.0}
+        total = {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
-        with progress_bar(self.console) as progress, _stop_requests() as stops:
-            task = progress.add_task("", total=config.iterations, completed=done, status="")
+        with _stop_requests() as stops:
             while done < config.iterations and stopped_by is None:
                 began = time.perf_counter()
                 with jax.transfer_guard("disallow"):
@@ -254,13 +256,15 @@ class _Loop:
                 if self.evaluation.is_due(done):
                     state = self._evaluate(done, state, rows)
                 times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
-                for run, row in zip(self.runs, rows, strict=True):
+                for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
                     rates = {
                         "games_per_second": row["games"] / seconds,
                         "simulations_per_second": simulations / seconds,
                     }
-                    if run.log is not None:
-                        run.log.write(done, row, {**times, **rates})
+                    select = functools.partial(self.compiled_run.select, state, index)
+                    update = Update(run.folder, done, config.iterations, row, times | rates, select)
+                    for callback in self.callbacks:
+                        callback(update)
                 if all(row["skipped_in_a_row"] > config.max_skipped_updates for row in rows):
                     self._give_up(done, state, rows)
                 # Read once: a signal that comes later is served after the next iteration.
@@ -268,12 +272,7 @@ class _Loop:
                 stopped_by = signal.Signals(stop) if stop else None
                 if stopped_by or done == config.iterations or done % config.checkpoint_every == 0:
                     self._save(done, state, rows)
-                latest |= _mean(rows)
                 total = {name: taken + times[name] for name, taken in total.items()}
-                games = sum(row["games"] for row in rows) / seconds
-                progress.update(
-                    task, completed=done, status=status_of(latest, games, len(rows) * simulations / seconds)
-                )
         if total["evaluation_seconds"]:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
@@ -295,10 +294,10 @@ class _Loop:
         return dataclasses.replace(state, ladder=self.compiled_run.stack(ladders))
 
     def _save(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> None:
+        # The rows go first: without them a run could not resume from the checkpoint to the same files.
+        for callback in self.callbacks:
+            callback.save()
         for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
-            # The rows go first: without them a run could not resume from the checkpoint to the same files.
-            if run.log is not None:
-                run.log.flush()
             run.checkpoints.save(done, self.compiled_run.select(state, index), self.evaluation.score(row))
 
     def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
@@ -322,10 +321,18 @@ def _rows(metrics: Mapping[str, Float32[np.ndarray, "*P"]], count: int) -> list[
     return [{name: float(column[index]) for name, column in columns.items()} for index in range(count)]
 
 
-def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
-    """The means of the metrics that all rows have."""
-    names = set.intersection(*map(set, rows))
-    return {name: sum(row[name] for row in rows) / len(rows) for name in names}
+class _Function(Callback):
+    """A function as a callback."""
+
+    def __init__(self, function: Callable[[Update], None]):
+        self._function = function
+
+    def __call__(self, update: Update) -> None:
+        self._function(update)
+
+
+def _as_callback(function: Callable[[Update], None]) -> Callback:
+    return function if isinstance(function, Callback) else _Function(function)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The metrics files of a run: JSON lines, and optionally TensorBoard.
+"""The metrics files of a run, as JSON lines.
 
 `metrics.jsonl` is the same in every run of one configuration; `timing.jsonl` holds times and rates.
 """
@@ -8,9 +8,11 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
-from azjax.core.errors import InputError, RunError
+from azjax.core.errors import RunError
+from azjax.runs.callback import Callback, Update
+from azjax.training.config import Config
 
 METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
@@ -19,55 +21,39 @@ Row: TypeAlias = dict[str, Any]
 """A line of either file: `iteration`, an int, and floats by name; None for a number that is not finite."""
 
 
-class MetricsLog:
-    """Appends one row for each iteration to both files of a run.
+class MetricsLog(Callback):
+    """Appends one row for each iteration to both files of a run, at once; other programs can read them meanwhile."""
 
-    Args:
-      folder: the run folder.
-      iteration: the iteration of the checkpoint. Later rows are dropped, since the checkpoint does not contain them.
-      tensorboard: write the same numbers to `folder/tensorboard` too.
+    def __init__(self) -> None:
+        self._files: dict[Path, TextIO] = {}
 
-    Raises:
-      RunError: a row up to `iteration` is damaged or missing.
-    """
+    def begin(self, folder: Path, config: Config, iteration: int) -> None:
+        """Drops the rows after `iteration`, since the checkpoint does not contain them.
 
-    def __init__(self, folder: Path, iteration: int, tensorboard: bool = False):
-        for name in (METRICS, TIMING):
-            _drop_rows_after(folder / name, iteration)
-        self._files = {name: (folder / name).open("a") for name in (METRICS, TIMING)}
-        self._tensorboard = (
-            summary_writer()(str(folder / "tensorboard"), purge_step=iteration + 1) if tensorboard else None
-        )
+        Raises:
+          RunError: a row up to `iteration` is damaged or missing.
+        """
+        del config
+        for path in (folder / METRICS, folder / TIMING):
+            _drop_rows_after(path, iteration)
+            self._files[path] = path.open("a", buffering=1)  # by line
 
-    def write(self, iteration: int, metrics: dict[str, float], timing: dict[str, float]) -> None:
-        """Appends the rows of `iteration`; numbers that are not finite become null."""
-        for name, row in ((METRICS, metrics), (TIMING, timing)):
+    def __call__(self, update: Update) -> None:
+        """Appends the rows; numbers that are not finite become null."""
+        for name, row in ((METRICS, update.metrics), (TIMING, update.timing)):
             finite = {key: value if math.isfinite(value) else None for key, value in row.items()}
-            self._files[name].write(json.dumps({"iteration": iteration, **finite}) + "\n")
-        if self._tensorboard is not None:
-            for key, value in {**metrics, **timing}.items():
-                self._tensorboard.add_scalar(key, value, iteration)
+            self._files[update.folder / name].write(json.dumps({"iteration": update.iteration, **finite}) + "\n")
 
-    def flush(self) -> None:
-        """Returns when all rows are on disk."""
+    def save(self) -> None:
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
 
-    def close(self) -> None:
-        """Closes the files; rows since the last `flush` may be lost."""
+    def end(self) -> None:
         for file in self._files.values():
-            # `flush` has reported a full disk, and another error that ends the run must not be hidden.
+            # `save` has reported a full disk, and another error that ends the run must not be hidden.
             with contextlib.suppress(OSError):
                 file.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
-
-    def __enter__(self) -> "MetricsLog":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -91,17 +77,3 @@ def _drop_rows_after(path: Path, iteration: int) -> None:
     partial = path.with_suffix(".partial")
     partial.write_text("".join(json.dumps(row) + "\n" for row in kept))
     partial.replace(path)
-
-
-def summary_writer() -> type[Any]:
-    """TensorBoard's writer class.
-
-    Raises:
-      InputError: tensorboardX is not installed.
-    """
-    try:
-        from tensorboardX import SummaryWriter
-    except ModuleNotFoundError as error:
-        raise InputError("tensorboard needs tensorboardX: pip install 'azjax[log]'") from error
-    writer: type[Any] = SummaryWriter
-    return writer

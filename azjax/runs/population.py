@@ -6,7 +6,7 @@ Each member has its own run folder, where it can be evaluated or trained further
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from rich.console import Console
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame
 from azjax.parallel.sharding import BY_MEMBER, WHOLE, Devices, make_member_mesh, shard
+from azjax.runs.callback import Update
 from azjax.runs.compiled_run import CompiledRun
 from azjax.runs.loop import TrainResult, train_runs
 from azjax.runs.memory import MemoryNeed, memory_need
@@ -73,10 +74,10 @@ def train_population(
     *,
     resume: bool = False,
     accept_changes: bool = False,
-    tensorboard: bool = False,
     console: Console | None = None,
     devices: Devices = 1,
     loss_terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
+    callbacks: Sequence[Callable[[Update], None]] = (),
 ) -> list[TrainResult]:
     """Trains several agents by one program, each in its own run folder.
 
@@ -110,9 +111,9 @@ def train_population(
         hyper=jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs)),
         resume=resume,
         accept_changes=accept_changes,
-        tensorboard=tensorboard,
         console=console,
         loss_terms=loss_terms,
+        callbacks=callbacks,
     )
 
 

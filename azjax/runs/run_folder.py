@@ -1,7 +1,6 @@
 """The run folder: what a run was made with, the lock of its trainer, and loading its state."""
 
 import contextlib
-import dataclasses
 import fcntl
 import functools
 import hashlib
@@ -9,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
@@ -18,14 +18,17 @@ import numpy as np
 from jaxtyping import Array, PyTree, UInt32
 
 from azjax.core.errors import FileError, RunError
+from azjax.core.source import changed_or_missing, sources
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.protocols import next_game, without_history
-from azjax.games.registry import make, options_of
-from azjax.networks import Variables
+from azjax.games.registry import factory, make, options_of
+from azjax.networks import Variables, network_source
 from azjax.runs.checkpoint import Checkpoints
-from azjax.training.config import Config, Hyper
+from azjax.search.rules import rule_of
+from azjax.training.config import Config
 from azjax.training.iteration import TrainState, init
 from azjax.training.loss import LossTerm
+from azjax.training.saved_config import config_from_json, config_to_json
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
@@ -51,6 +54,8 @@ class RunDescription(TypedDict):
       game: the name for `azjax.make`.
       game_rules: see `rules_fingerprint`.
       options: the options for `azjax.make`.
+      sources: the files and modules from outside azjax that define the game, the network, the rule of selection and
+        the loss, with hashes of their contents; see `azjax.core.source.sources`.
       loss_terms: the names of the terms of the loss.
       config: the fields of `Config`.
     """
@@ -62,6 +67,7 @@ class RunDescription(TypedDict):
     game: str
     game_rules: str
     options: dict[str, Any]
+    sources: dict[str, str]
     loss_terms: list[str]
     config: dict[str, Any]
 
@@ -70,17 +76,25 @@ def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
     """The game and the configuration of a run folder.
 
     Raises:
-      RunError: it is not a run folder, or another version of azjax wrote it.
+      RunError: it is not a run folder, another version of azjax wrote it, or it was made with code that is not
+        imported.
     """
     saved = _read_config(Path(folder))
+    changed, missing = changed_or_missing(saved.get("sources", {}))
+    if missing:
+        imports = " ".join(f"--import {name}" for name in missing)
+        raise RunError(f"{folder} was made with {', '.join(missing)}: add {imports}, or import it in your own script")
+    for name in changed:
+        _warn_once(f"{name} has changed since {folder} was made")
     try:
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in saved["config"].items()
-        }
-        config = Config(**{**fields, "hyper": Hyper(**fields["hyper"])})
-        return make(saved["game"], **saved["options"]), config
+        return make(saved["game"], **saved["options"]), config_from_json(saved["config"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=3)
 
 
 def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainState]:
@@ -153,8 +167,15 @@ def describe_run(game: AnyGame, config: Config, num_devices: int, loss_terms: tu
         "game": game.name,
         "game_rules": rules_fingerprint(game),
         "options": options_of(game),
+        "sources": sources(
+            game,
+            factory(game.name),
+            network_source(config.network),
+            rule_of(config.selection),
+            *(term.function for term in loss_terms),
+        ),
         "loss_terms": [term.name for term in loss_terms],
-        "config": dataclasses.asdict(config),
+        "config": config_to_json(config),
     }
     as_saved: RunDescription = json.loads(json.dumps(description))
     return as_saved
@@ -178,7 +199,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
     if not resume:
         raise RunError(f"{folder} holds a run already: go on with --resume, or name another folder with --folder")
     current: dict[str, Any] = {**description}
-    saved["config"] = with_defaults(saved["config"])
+    saved = {"sources": {}} | saved | {"config": with_defaults(saved["config"])}
     if (saved["game"], saved["options"]) != (current["game"], current["options"]):
         saved["game_rules"] = current["game_rules"]  # the name of another game says more
     differences = {name: pair for name, pair in _differences(saved, current).items() if name not in _MAY_CHANGE}
@@ -192,7 +213,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
 
 def with_defaults(config: dict[str, Any]) -> dict[str, Any]:
     """A saved configuration with the defaults of the fields that were added after it was saved."""
-    defaults = json.loads(json.dumps(dataclasses.asdict(Config())))
+    defaults = config_to_json(Config())
     merged: dict[str, Any] = defaults | config | {"hyper": defaults["hyper"] | config["hyper"]}
     return merged
 

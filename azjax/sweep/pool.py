@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.core.errors import FileError, RunError
+from azjax.core.source import imported
 from azjax.report.intervals import Interval, number
 from azjax.sweep.points import Point
 from azjax.sweep.study import Study
@@ -35,7 +36,8 @@ def worker_command(path: str | Path, folder: Path, storage: str, lease: float) -
     """
     where = storage if "://" in storage else str(Path(storage).absolute())
     command = [sys.executable, "-m", "azjax", "sweep", str(Path(path).absolute())]
-    return [*command, "--folder", str(folder.absolute()), "--storage", where, "--lease", str(lease)]
+    imports = [word for name in imported for word in ("--import", name)]
+    return [*command, *imports, "--folder", str(folder.absolute()), "--storage", where, "--lease", str(lease)]
 
 
 def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int, console: Console) -> None:

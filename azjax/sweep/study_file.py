@@ -21,7 +21,7 @@ SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("none", "median", "successive_halving")
 _TYPES: dict[str, Any] = {
     name: kind for name, kind in typing.get_type_hints(Config).items() if name not in {"hyper", *SET_BY_SWEEP}
-} | {field.name: float for field in dataclasses.fields(Hyper)}
+} | {"network": str, **{field.name: float for field in dataclasses.fields(Hyper)}}
 """The types of the settings, by name."""
 _WORDS: dict[Any, str] = {
     int: "a whole number",

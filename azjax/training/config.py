@@ -2,14 +2,15 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
+import tyro
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
-from azjax.networks import Network, check_network, make_network
+from azjax.networks import Network, check_settings, make_network
 from azjax.search import Evaluator, SearchHyper, SearchPolicy, make_policy
 from azjax.search.draws import Number
 from azjax.search.kinds import check_kind
@@ -119,6 +120,14 @@ _MINIMUM = {
     "ladder_every": 0,
     "max_skipped_updates": 0,
 }
+# On the command line a network is a name.
+_NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
+    nargs=1,
+    metavar="NAME",
+    instance_from_str=lambda words: words[0],
+    is_instance=lambda value: isinstance(value, str | Network),
+    str_from_instance=lambda network: [str(network)],
+)
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 
@@ -130,7 +139,8 @@ class Config:
     Attributes:
       seed: of all random numbers, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
-      network: `mlp`, `resnet` or `se_resnet`, or a registered one.
+      network: `mlp`, `resnet` or `se_resnet`, or a registered one; in Python also an object (see
+        `azjax.networks.Network`), for which the next three settings have no meaning.
       width: units (mlp) or channels (resnet).
       depth: hidden layers (mlp) or residual blocks (resnet).
       precision: what the network computes in, `float32` or `bfloat16`; its weights are float32.
@@ -176,7 +186,7 @@ class Config:
 
     seed: int = 0
     iterations: int = 200
-    network: str = "resnet"
+    network: Annotated[str | Network, _NAME] = "resnet"
     width: int = 64
     depth: int = 4
     precision: str = "float32"
@@ -208,7 +218,9 @@ class Config:
     evaluation_share: float = 0.25
     checkpoint_every: int = 10
     keep_checkpoints: int = 3
-    hyper: Hyper = dataclasses.field(default_factory=Hyper)
+    hyper: Annotated[Hyper, tyro.conf.arg(name="hyperparameters", prefix_name=False)] = dataclasses.field(
+        default_factory=Hyper
+    )
 
     def __post_init__(self) -> None:
         for name in ("start_positions", "ladder_opponents"):
@@ -229,7 +241,7 @@ class Config:
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         check_kind(self.policy, self.selection)
-        check_network(self.network, width=self.width, depth=self.depth, precision=self.precision)
+        check_settings(self.network, width=self.width, depth=self.depth, precision=self.precision)
         self._check_hyper()
 
     def _check_hyper(self) -> None:

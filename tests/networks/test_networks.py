@@ -10,8 +10,7 @@ from azjax.games.registry import make
 from azjax.networks import Mlp, Network, NetworkOutput, NnxNetwork, Resnet, SeResnet, make_network, summarize
 
 GAME = make("tictactoe")
-SHAPES = GAME.observation_shape, GAME.num_actions
-NETWORKS = [Mlp(*SHAPES, width=16, depth=2), Resnet(*SHAPES, width=8, depth=1), SeResnet(*SHAPES, width=8, depth=1)]
+NETWORKS = [each.for_game(GAME) for each in (Mlp(16, 2), Resnet(8, 1), SeResnet(8, 1))]
 
 
 @pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__, scope="module")
@@ -100,16 +99,16 @@ def test_equal_networks_are_one_network_to_jit(observations):
         return network.apply(variables, observations, train=False)[0].value
 
     evaluate_jit = jax.jit(evaluate, static_argnames="network")
-    variables = Mlp(*SHAPES, 16, 2).init(jax.random.key(0), GAME)
-    evaluate_jit(variables, network=Mlp(*SHAPES, 16, 2))
-    evaluate_jit(variables, network=Mlp(*SHAPES, 16, 2))
+    variables = Mlp(16, 2).for_game(GAME).init(jax.random.key(0), GAME)
+    evaluate_jit(variables, network=Mlp(16, 2).for_game(GAME))
+    evaluate_jit(variables, network=Mlp(16, 2).for_game(GAME))
     assert len(traces) == 1
 
 
 def test_the_summary_counts_the_parameters_of_an_mlp():
     # 18 inputs, two hidden layers of 16, nine actions and one value.
     parameters = (18 + 1) * 16 + (16 + 1) * 16 + (16 + 1) * 9 + (16 + 1)
-    assert f"{parameters:,} parameters" in summarize(Mlp(*SHAPES, 16, 2), GAME)
+    assert f"{parameters:,} parameters" in summarize(Mlp(16, 2).for_game(GAME), GAME)
 
 
 def test_an_unknown_network_names_the_known_ones():
@@ -133,7 +132,7 @@ def test_a_resnet_needs_a_board():
 
 def test_a_network_does_not_start_on_a_game_of_other_shapes():
     with pytest.raises(InputError, match=r"built for observations \(3, 3, 2\) and 9 actions, got a game with"):
-        Mlp(*SHAPES).init(jax.random.key(0), make("connect2"))
+        Mlp().for_game(GAME).init(jax.random.key(0), make("connect2"))
 
 
 class ConvolutionalPolicy(NnxNetwork):
@@ -153,7 +152,7 @@ class _Convolutional(nnx.Module):
 
 
 def test_no_layer_needs_a_certain_name_or_a_bias_and_outputs_may_be_added(observations):
-    network = ConvolutionalPolicy(*SHAPES)
+    network = ConvolutionalPolicy().for_game(GAME)
     variables = network.init(jax.random.key(0), GAME)
     assert jax.tree.map(jnp.shape, variables) == {"params": {"squares": {"kernel": (3, 3, 2, 1)}}, "batch_stats": {}}
     output, new_variables = network.apply(variables, observations, train=True)
@@ -162,8 +161,17 @@ def test_no_layer_needs_a_certain_name_or_a_bias_and_outputs_may_be_added(observ
 
 
 def test_a_registered_network_is_made_by_its_name(monkeypatch):
-    monkeypatch.setattr(networks, "_FACTORIES", dict(networks._FACTORIES))
-    networks.register("convolutional")(
-        lambda shape, actions, width, depth, precision: ConvolutionalPolicy(shape, actions)
-    )
-    assert make_network("convolutional", GAME, width=1, depth=1) == ConvolutionalPolicy(*SHAPES)
+    monkeypatch.setattr(networks.NETWORKS, "_entries", dict(networks.NETWORKS._entries))
+    networks.register("convolutional")(ConvolutionalPolicy)
+    assert make_network("convolutional", GAME, width=1, depth=1) == ConvolutionalPolicy().for_game(GAME)
+
+
+def test_a_registered_network_gets_the_settings_that_it_has(monkeypatch):
+    monkeypatch.setattr(networks.NETWORKS, "_entries", dict(networks.NETWORKS._entries))
+    networks.register("shallow")(lambda width: Mlp(width, 1))
+    assert make_network("shallow", GAME, width=5, depth=7) == Mlp(5, 1).for_game(GAME)
+
+
+def test_a_network_without_a_game_is_not_applied(observations):
+    with pytest.raises(InputError, match=r"Mlp\(width=8, .*\) has no game; `for_game\(game\)` gives it one"):
+        Mlp(8).apply({}, observations, train=False)

@@ -93,7 +93,7 @@ def test_the_running_averages_gain_what_bfloat16_cannot_hold():
         observation_shape = (1, 1, 1)
         num_actions = 1
 
-    network = Resnet((1, 1, 1), 1, width=1, depth=1, precision="bfloat16")
+    network = Resnet(width=1, depth=1, precision="bfloat16").for_game(Board())
     variables = network.init(jax.random.key(0), Board())
     variables["params"]["stem"]["conv"]["kernel"] = jnp.ones((3, 3, 1, 1))
     step = jax.jit(lambda variables: network.apply(variables, jnp.ones((2, 1, 1, 1)), train=True)[1])
@@ -129,8 +129,6 @@ def test_an_unknown_precision_names_the_allowed_ones(game):
 
 
 def test_the_precision_is_part_of_the_network(game):
-    shapes = game.observation_shape, game.num_actions
-    assert make_network("se_resnet", game, width=8, depth=1, precision="bfloat16") == SeResnet(
-        *shapes, 8, 1, "bfloat16"
-    )
-    assert SeResnet(*shapes, 8, 1) != SeResnet(*shapes, 8, 1, "bfloat16")
+    half = SeResnet(8, 1, "bfloat16").for_game(game)
+    assert make_network("se_resnet", game, width=8, depth=1, precision="bfloat16") == half
+    assert half != SeResnet(8, 1).for_game(game)

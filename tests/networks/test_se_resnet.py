@@ -21,8 +21,8 @@ class Board(Game):
 Board.__abstractmethods__ = frozenset()
 
 
-NETWORK = SeResnet((6, 5, 2), 3, width=8, depth=1)
-RESNET = Resnet((6, 5, 2), 3, width=8, depth=1)
+NETWORK = SeResnet(width=8, depth=1).for_game(Board)
+RESNET = Resnet(width=8, depth=1).for_game(Board)
 # One stone on each square in turn, row by row, then none.
 BOARDS = np.append(np.eye(30), np.zeros((1, 30)), axis=0).reshape(31, 6, 5, 1) * np.float32([1, 0])
 SQUARES, EMPTY = slice(30), slice(30, 31)
@@ -176,6 +176,6 @@ def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
         num_actions = 2
 
     with pytest.raises(ValueError, match=r"se_resnet needs observations .* got shape \(4,\)"):
-        SeResnet((4,), 2).init(jax.random.key(0), Flat())
+        SeResnet().init(jax.random.key(0), Flat())
     with pytest.raises(ValueError, match="se_resnet needs a width of at least 2, got 1"):
         make_network("se_resnet", Board(), width=1, depth=1)

@@ -15,8 +15,9 @@ from killing import KILLED, assert_equal_runs, checkpoint_bits, train_killed, tr
 
 from azjax.core.errors import RunError
 from azjax.games.registry import make
-from azjax.runs import Checkpoints, load_run, load_variables, loop, train
+from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.memory import memory_need
+from azjax.runs.metrics import METRICS, read_rows
 from azjax.training import init
 
 SMALL = dataclasses.replace(small_run.SMALL, iterations=6)
@@ -264,22 +265,57 @@ def test_a_run_without_a_later_field_continues_with_its_default(straight, tmp_pa
         train(GAME, dataclasses.replace(SMALL, solver=True), folder, resume=True)
 
 
-def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight, tmp_path, monkeypatch):
+def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight, tmp_path):
     folder = tmp_path / "run"
-    write = loop.MetricsLog.write
 
-    def write_and_interrupt(log, done, *rows):
-        write(log, done, *rows)
-        if done == 2:
+    def interrupt(update):
+        if update.iteration == 2:
             signal.raise_signal(signal.SIGTERM)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(loop.MetricsLog, "write", write_and_interrupt)
-        result = train(GAME, SMALL, folder)
+    result = train(GAME, SMALL, folder, callbacks=[interrupt])
     assert (result.stopped_by, result.iteration) == (signal.SIGTERM, 2)
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None
     assert checkpoint_bits(folder) == checkpoint_bits(straight)
+
+
+def test_a_callback_sees_each_iteration_with_its_metrics_and_state(straight, tmp_path):
+    seen = []
+
+    class Seen(Callback):
+        def begin(self, folder, config, iteration):
+            seen.append(("begin", folder.name, config.iterations, iteration))
+
+        def __call__(self, update):
+            seen.append((update.iteration, update.iterations, int(update.state.iteration)))
+            assert update.metrics.keys() >= {"loss", "games"}
+            assert update.timing["seconds"] > 0
+            assert read_rows(tmp_path / "run" / METRICS)[-1]["iteration"] == update.iteration
+
+        def save(self):
+            seen.append("save")
+
+        def end(self):
+            seen.append("end")
+
+    short = dataclasses.replace(SMALL, iterations=2, checkpoint_every=2)
+    train(GAME, short, tmp_path / "run", callbacks=[Seen()])
+    assert seen == [("begin", "run", 2, 0), (1, 2, 1), (2, 2, 2), "save", "end"]
+
+
+def test_an_exception_of_a_callback_ends_the_run_and_the_callbacks(tmp_path):
+    ended = []
+
+    class Broken(Callback):
+        def __call__(self, update):
+            raise ZeroDivisionError
+
+        def end(self):
+            ended.append(True)
+
+    with pytest.raises(ZeroDivisionError):
+        train(GAME, SMALL, tmp_path / "run", callbacks=[Broken()])
+    assert ended == [True]
 
 
 def test_a_killed_run_resumes_to_the_same_bit(tmp_path):

@@ -1,16 +1,22 @@
 import math
+from pathlib import Path
 
-import pytest
-
+from azjax.runs import Update
 from azjax.runs.metrics import METRICS, TIMING, MetricsLog, read_rows
+from azjax.training import Config
+
+
+def update(folder: Path, iteration: int, loss: float) -> Update:
+    return Update(folder, iteration, 9, {"loss": loss}, {"seconds": 0.5}, lambda: None)
 
 
 def _write(folder, start, iterations):
-    log = MetricsLog(folder, start)
+    log = MetricsLog()
+    log.begin(folder, Config(), start)
     for iteration in iterations:
-        log.write(iteration, {"loss": 1 / iteration}, {"seconds": 0.5})
-    log.flush()
-    log.close()
+        log(update(folder, iteration, 1 / iteration))
+    log.save()
+    log.end()
 
 
 def test_rows_after_the_checkpoint_are_dropped_on_resume(tmp_path):
@@ -30,21 +36,14 @@ def test_an_incomplete_row_is_dropped(tmp_path):
     assert [row["iteration"] for row in read_rows(path)] == [1, 2, 3]
 
 
-def test_a_number_that_is_not_finite_becomes_null(tmp_path):
-    log = MetricsLog(tmp_path, 0)
-    log.write(1, {"loss": math.nan}, {"seconds": 1.0})
-    log.close()
-    assert read_rows(tmp_path / METRICS) == [{"iteration": 1, "loss": None}]
+def test_a_row_is_in_the_file_as_soon_as_its_iteration_is_done(tmp_path):
+    log = MetricsLog()
+    log.begin(tmp_path, Config(), 0)
+    log(update(tmp_path, 1, math.nan))
+    assert read_rows(tmp_path / METRICS) == [{"iteration": 1, "loss": None}]  # what is not finite becomes null
+    assert read_rows(tmp_path / TIMING) == [{"iteration": 1, "seconds": 0.5}]
+    log.end()
 
 
 def test_a_missing_file_has_no_rows(tmp_path):
     assert read_rows(tmp_path / "none.jsonl") == []
-
-
-def test_tensorboard_gets_the_same_numbers(tmp_path):
-    pytest.importorskip("tensorboardX")
-    log = MetricsLog(tmp_path, 0, tensorboard=True)
-    log.write(1, {"loss": 2.0}, {"seconds": 1.0})
-    log.close()
-    (events,) = (tmp_path / "tensorboard").iterdir()
-    assert b"loss" in events.read_bytes()

@@ -7,7 +7,7 @@ Others belong to their policies: `ucb1.py` to `Uct`, `improved_policy.py` to `Gu
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from azjax.core.errors import InputError
+from azjax.core.registry import Registry
 from azjax.games.game import AnyGame
 from azjax.search.hyper import SearchHyper, traced
 from azjax.search.rules.forced_playouts import ForcedPuct
@@ -21,17 +21,16 @@ Rule: TypeAlias = Callable[[SearchHyper, AnyGame], Selection]
 """Makes the rule of selection of a search of a game, from the numbers of the search."""
 
 _Rule = TypeVar("_Rule", bound=Rule)
-_RULES: dict[str, Rule] = {}
+RULES: Registry[Rule] = Registry("rule of selection", "azjax.rules")
 
 
 def register(name: str) -> Callable[[_Rule], _Rule]:
-    """Decorator: gives a rule a name, which configurations and `azjax train --selection NAME` then take."""
+    """Decorator: gives a rule a name, which configurations and `azjax train --selection NAME` then take.
 
-    def add(rule: _Rule) -> _Rule:
-        _RULES[name] = rule
-        return rule
-
-    return add
+    Raises:
+      InputError: the name is taken.
+    """
+    return RULES.register(name)
 
 
 def rule_of(name: str) -> Rule:
@@ -40,9 +39,10 @@ def rule_of(name: str) -> Rule:
     Raises:
       InputError: an unknown name.
     """
-    if name not in _RULES:
-        raise InputError(f"unknown rule of selection {name!r}; available: {', '.join(sorted(_RULES))}")
-    return _RULES[name]
+    rule = RULES.find(name)
+    if rule is None:
+        raise RULES.unknown(name, RULES.names())
+    return rule
 
 
 @register("puct")

@@ -1,0 +1,61 @@
+"""Configurations as JSON, and back."""
+
+import dataclasses
+import json
+from typing import Any
+
+from azjax.core.errors import InputError
+from azjax.core.source import loaded_class, source_name
+from azjax.networks import Network
+from azjax.training.config import Config, Hyper
+
+
+def config_to_json(config: Config) -> dict[str, Any]:
+    """The fields of a configuration, of types that JSON has.
+
+    A network that is an object is saved as its class and its fields, so a frozen dataclass can be made again.
+    """
+    network = config.network if isinstance(config.network, str) else _network_to_json(config.network)
+    fields: dict[str, Any] = dataclasses.asdict(dataclasses.replace(config, network="mlp")) | {"network": network}
+    as_saved: dict[str, Any] = json.loads(json.dumps(fields))
+    return as_saved
+
+
+def config_from_json(saved: dict[str, Any]) -> Config:
+    """The inverse of `config_to_json`; fields that were added later have their defaults.
+
+    Raises:
+      InputError: a value out of range, or a network whose class is not loaded.
+      TypeError: an unknown field.
+    """
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
+    if not isinstance(fields.get("network", ""), str):
+        fields["network"] = _network_from_json(fields["network"])
+    return Config(**{**fields, "hyper": Hyper(**fields["hyper"])})
+
+
+def _network_to_json(network: Network) -> dict[str, Any]:
+    kind = type(network)
+    fields = None
+    if dataclasses.is_dataclass(network):
+        fields = {field.name: getattr(network, field.name) for field in dataclasses.fields(network) if field.init}
+        try:
+            json.dumps(fields)
+        except TypeError:
+            fields = None
+    return {"source": source_name(network), "class": kind.__qualname__, "fields": fields}
+
+
+def _network_from_json(saved: dict[str, Any]) -> Network:
+    name, source = saved["class"], saved["source"]
+    if saved["fields"] is None:
+        raise InputError(
+            f"the network {name} of {source} cannot be made again from a file; only a frozen dataclass of numbers and "
+            "texts can, or a network with a name (`azjax.networks.register`)"
+        )
+    made = loaded_class(source, name)
+    if made is None:
+        raise InputError(f"{source} has no network {name}")
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in saved["fields"].items()}
+    network: Network = made(**fields)
+    return network

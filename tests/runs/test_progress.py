@@ -1,0 +1,44 @@
+"""How far a run is, where there is no terminal."""
+
+import io
+import math
+
+from rich.console import Console
+
+from azjax.runs import Update, progress
+from azjax.runs.progress import TrainingProgress, status_of
+from azjax.training import Config
+
+
+def lines_of(runs, iterations, monkeypatch, seconds_between_lines):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", seconds_between_lines)
+    output = io.StringIO()
+    shown = TrainingProgress(Console(file=output))
+    timing = {"games_per_second": 10.0, "simulations_per_second": 20_000.0}
+    for folder in runs:
+        shown.begin(folder, Config(iterations=iterations), 0)
+    for iteration in range(1, iterations + 1):
+        for number, folder in enumerate(runs):
+            metrics = {"loss": float(number), "games": 4.0}
+            shown(Update(folder, iteration, iterations, metrics, timing, lambda: None))
+    shown.end()
+    return output.getvalue().splitlines()
+
+
+def test_the_first_and_the_last_iteration_are_told_and_others_now_and_then(monkeypatch, tmp_path):
+    first, last = lines_of([tmp_path], 5, monkeypatch, 1000.0)
+    assert first.startswith("iteration 1 of 5, loss 0.00, 0.0k games/s, 20k simulations/s, 4 games, ")
+    assert first.endswith(" left")
+    assert last.startswith("iteration 5 of 5, ")
+    assert "20 games, 0 s left" in last
+    assert len(lines_of([tmp_path], 5, monkeypatch, 0.0)) == 5
+
+
+def test_a_population_has_the_mean_loss_and_the_sum_of_the_games(monkeypatch, tmp_path):
+    lines = lines_of([tmp_path / "a", tmp_path / "b"], 2, monkeypatch, 0.0)
+    assert len(lines) == 2
+    assert "loss 0.50, 0.0k games/s, 40k simulations/s, 16 games" in lines[1]
+
+
+def test_before_the_first_game_has_ended_there_is_no_loss():
+    assert status_of({"loss": math.nan}, 0.0, 50.0).startswith("no game has ended yet, ")

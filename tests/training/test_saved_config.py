@@ -1,0 +1,57 @@
+"""Configurations are JSON in run folders."""
+
+import dataclasses
+import json
+
+import pytest
+
+from azjax.core.errors import InputError
+from azjax.networks import Mlp
+from azjax.training import Config, Hyper
+from azjax.training.saved_config import config_from_json, config_to_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrapped:
+    """A network whose field JSON cannot hold."""
+
+    inner: Mlp
+
+    def init(self, key, game):
+        return self.inner.init(key, game)
+
+    def apply(self, variables, observations, train):
+        return self.inner.apply(variables, observations, train)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(),
+        Config(network="mlp", ladder_opponents=("random",), hyper=Hyper(dirichlet_alpha=0.3)),
+        Config(network=Mlp(16, 3)),
+    ],
+)
+def test_a_configuration_is_read_as_it_was_written(config):
+    saved = json.loads(json.dumps(config_to_json(config)))
+    assert config_from_json(saved) == config
+
+
+def test_a_network_that_is_an_object_is_saved_as_its_class_and_fields():
+    network = config_to_json(Config(network=Mlp(16, 3)))["network"]
+    fields = {"width": 16, "depth": 3, "precision": "float32", "observation_shape": [], "num_actions": 0}
+    assert network == {"source": "azjax.networks.mlp", "class": "Mlp", "fields": fields}
+
+
+def test_a_network_that_json_cannot_hold_is_saved_and_not_read():
+    saved = config_to_json(Config(network=Wrapped(Mlp(8, 1))))
+    assert saved["network"]["fields"] is None
+    with pytest.raises(InputError, match=r"the network Wrapped of .* cannot be made again from a file"):
+        config_from_json(saved)
+
+
+def test_a_class_that_is_gone_is_named():
+    saved = config_to_json(Config(network=Mlp(8, 1)))
+    saved["network"]["class"] = "Cnn"
+    with pytest.raises(InputError, match=r"azjax\.networks\.mlp has no network Cnn"):
+        config_from_json(saved)
