@@ -176,8 +176,8 @@ def _check_steps(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
         _hold_each(kept | over, "an illegal action leaves the position as it is, with zero rewards", states)
         _hold_each(kept | ~over, "any action after the end changes nothing, with zero rewards", states)
     for draw in range(4):
-        actions = jax.random.randint(jax.random.fold_in(key, draw), over.shape, 0, game.num_actions)
-        after = step(states, actions)
+        drawn = jax.random.randint(jax.random.fold_in(key, draw), over.shape, 0, game.num_actions)
+        after = step(states, drawn)
         kept = _same_position(after, states) & (np.asarray(after.rewards) == 0).all(1)
         _hold_each(kept | ~over, "any action after the end changes nothing, with zero rewards", states)
 
