@@ -159,8 +159,7 @@ _azjax() {
 }
 complete -F _azjax azjax"""
 
-_ZSH = r"""#compdef azjax
-# To load it: source this file, after compinit.
+_ZSH = r"""# To load it: source this file, after compinit.
 _azjax() {
   local line='' files=false
   local -a words_before=("${(@)words[2,CURRENT-1]}") candidates
