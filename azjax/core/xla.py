@@ -24,7 +24,7 @@ _BORDER = {"inlineable": "false"}
 _ONE_KERNEL = {**_BORDER, "xla_cpu_small_call": "true"}
 
 # The attributes are not documented: versions of JAX with which they were not tried get the plain functions.
-_IS_TRIED = jax.__version_info__[:2] == (0, 10)
+_IS_TRIED = jax.__version_info__[:2] in ((0, 10), (0, 11))
 _LARGEST_ONE_KERNEL = 1 << 15
 
 _within_a_kernel = contextvars.ContextVar("within_a_kernel", default=False)

@@ -77,7 +77,7 @@ def _likeliest(scores: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n"], m
     They are shares / (1 + theta (scores - mean)); theta is the number that gives this mean (Van den Bergh, prop. 1.1).
     """
     distance = scores - mean
-    low, high = -1 / distance.max(), -1 / distance.min()
+    low, high = -1 / np.max(distance), -1 / np.min(distance)
     margin = 1e-9 * (high - low)
     theta = optimize.brentq(
         lambda theta: np.sum(shares * distance / (1 + theta * distance)), low + margin, high - margin

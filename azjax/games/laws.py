@@ -196,8 +196,8 @@ def _check_steps(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
         hold_each(kept | over, "step", law, states)
         hold_each(kept | ~over, "step", after_the_end, states)
     for draw in range(4):
-        actions = jax.random.randint(jax.random.fold_in(key, draw), over.shape, 0, game.num_actions)
-        after = step(states, actions)
+        drawn = jax.random.randint(jax.random.fold_in(key, draw), over.shape, 0, game.num_actions)
+        after = step(states, drawn)
         kept = _same_position(after, states) & (np.asarray(after.rewards) == 0).all(1)
         hold_each(kept | ~over, "step", after_the_end, states)
 
