@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.evaluation.host_games import host_step, position_from_text
 from azjax.evaluation.openspiel import NAMES_IN_OPENSPIEL
 from azjax.games.game import random_legal_action
 from azjax.games.protocols import next_game
@@ -95,11 +96,11 @@ def test_100_000_random_plies_agree_with_pgx(name):
 
 @pytest.mark.parametrize("name", ["pgx:hex", "pgx:othello"])
 def test_random_games_of_pgx_agree_with_openspiel(name):
-    """The same numbers are the same moves: those of the swap in Hex and of the pass in Othello too."""
+    """The same numbers are the same moves, that of the pass in Othello too."""
     pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
     pytest.importorskip("pgx", reason="pgx is not installed")
     rules, plies = pyspiel.load_game(NAMES_IN_OPENSPIEL[name]), random_plies(name, make(name).max_plies)
-    swaps, passes, last_passes = 0, 0, 0
+    passes, last_passes = 0, 0
     for number in range(GAMES):
         game = jax.tree.map(lambda leaf, number=number: leaf[:, number], plies)
         state = rules.new_initial_state()
@@ -111,11 +112,30 @@ def test_random_games_of_pgx_agree_with_openspiel(name):
             else:
                 assert state.legal_actions() == legal
                 assert state.current_player() == game["player"][ply]
-                swaps, passes = swaps + (action == 121), passes + (action == 64)
+                passes += action == 64
                 state.apply_action(action)
             if game["terminated"][ply]:
                 break
         assert state.is_terminal()
         assert game["terminated"][ply]
         assert state.returns() == game["rewards"][ply].tolist()
-    assert (swaps > 0) if name == "pgx:hex" else (passes > 0 and last_passes > 0)
+    assert name == "pgx:hex" or (passes > 0 and last_passes > 0)
+
+
+def test_the_swap_of_hex_is_that_of_openspiel():
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game, rng = make("pgx:hex"), np.random.default_rng(0)
+    here = position_from_text(game, "14 121")  # a stone that is not on the diagonal, and the swap
+    state = pyspiel.load_game(NAMES_IN_OPENSPIEL["pgx:hex"]).new_initial_state()
+    for action in (14, 121):
+        state.apply_action(action)
+    while not here.terminated:
+        legal = np.flatnonzero(game.legal_action_mask(here)).tolist()
+        assert state.legal_actions() == legal
+        assert state.current_player() == here.current_player
+        action = int(rng.choice(legal))
+        state.apply_action(action)
+        here = host_step(game, here, action)
+    assert state.is_terminal()
+    assert state.returns() == here.rewards.tolist()
