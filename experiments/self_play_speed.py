@@ -127,7 +127,26 @@ class Played(NamedTuple):
 
 def pgx_loop(config: Config) -> Callable[[], Any]:
     """A function that runs one iteration of pgx and mctx."""
-    env, game = pgx.make("connect_four"), azjax.make("pgx:connect_four")
+    state, iterate = pgx_learner("connect_four", config)
+
+    def run() -> None:
+        nonlocal state
+        state = iterate(state)
+
+    return run
+
+
+class PgxLearner(NamedTuple):
+    """What the rival keeps from iteration to iteration."""
+
+    key: jax.Array
+    variables: Any
+    optimizer_state: Any
+
+
+def pgx_learner(env_id: str, config: Config) -> tuple[PgxLearner, Callable[[PgxLearner], PgxLearner]]:
+    """The untrained rival in a game of pgx, and a function that runs one iteration."""
+    env, game = pgx.make(env_id), azjax.make(f"pgx:{env_id}")
     network = config.make_network(game)
     games, plies = config.num_games, config.steps_per_iteration
     optimizer = optax.adam(config.hyper.learning_rate)
@@ -200,22 +219,20 @@ def pgx_loop(config: Config) -> Callable[[], Any]:
         params = optax.apply_updates(variables["params"], updates)
         return {"params": params, "batch_stats": batch_stats}, optimizer_state, total
 
-    key, variables = jax.random.key(0), network.init(jax.random.key(1), game)
-    optimizer_state = optimizer.init(variables["params"])
-
-    def run() -> None:
-        nonlocal key, variables, optimizer_state
-        key, play_key, shuffle_key = jax.random.split(key, 3)
+    def iterate(learner: PgxLearner) -> PgxLearner:
+        variables, optimizer_state = learner.variables, learner.optimizer_state
+        key, play_key, shuffle_key = jax.random.split(learner.key, 3)
         played = self_play(variables, play_key)
         samples = jax.device_get((played.observation, played.weights, *targets(played)))
         order = jax.device_get(jax.random.permutation(shuffle_key, games * plies))
         samples = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[order], samples)
         for begin in range(0, games * plies, config.batch_size):
             batch = jax.tree.map(lambda leaf: leaf[begin : begin + config.batch_size], samples)
-            variables, optimizer_state, total = learn(variables, optimizer_state, batch)
-        jax.block_until_ready(total)
+            variables, optimizer_state, _ = learn(variables, optimizer_state, batch)
+        return jax.block_until_ready(PgxLearner(key, variables, optimizer_state))
 
-    return run
+    variables = network.init(jax.random.key(1), game)
+    return PgxLearner(jax.random.key(0), variables, optimizer.init(variables["params"])), iterate
 
 
 def network_rate(config: Config) -> float:

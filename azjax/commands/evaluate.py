@@ -21,20 +21,21 @@ class EvaluateOptions(AgentOptions):
     """Measures a player: on all positions where the game can be solved, and in matches.
 
     Attributes:
-      games: games of each match, an even number.
+      games: games of each match, an even number. Default: 10,000 if the game can be solved, else 100.
       solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
       epsilon: also report exact scores against best play that makes this share of random moves, such as 0.1 0.5.
       by_ply: also report mistakes by ply.
     """
 
-    games: int = 10_000
+    games: int | None = None
     solution: Path | None = None
     epsilon: tuple[float, ...] = ()
     by_ply: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_games(self.games)
+        if self.games is not None:
+            check_games(self.games)
         for epsilon in self.epsilon:
             if not 0 <= epsilon <= 1:
                 raise InputError(f"epsilon must be 0..1, got {epsilon}")

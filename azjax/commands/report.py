@@ -15,18 +15,19 @@ class ReportOptions:
 
     Attributes:
       num_simulations: simulations of each search.
-      games: games of each match, an even number.
+      games: games of each match, an even number. Default: 10,000 if the game can be solved, else 100.
       sample_games: games shown on the page.
       seed: seed of all random numbers.
     """
 
     num_simulations: int = 100
-    games: int = 1000
+    games: int | None = None
     sample_games: int = 6
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_games(self.games)
+        if self.games is not None:
+            check_games(self.games)
         check_seed(self.seed)
 
 

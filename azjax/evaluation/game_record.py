@@ -4,7 +4,8 @@
      "moves": ["b2", "a1", "c1", "a2", "a3"], "rewards": [1.0, -1.0], "end": null}
 
 `players` names player 0 and player 1. `start` is a position in the game's notation, or null for the game's own start;
-`moves` are in its notation too. `rewards` are those of player 0 and 1, null in an unfinished game. `end` says why the
+`moves` are in its notation too. In a game without a notation moves are action numbers, and a position is the moves that
+lead there. `rewards` are those of player 0 and 1, null in an unfinished game. `end` says why the
 game ended where the rules did not end it (`resignation`, `illegal move`, ...), else null.
 """
 
@@ -19,10 +20,10 @@ import numpy as np
 from azjax.core import display
 from azjax.core.errors import InputError
 from azjax.evaluation.archive import write_atomically
-from azjax.evaluation.host_games import host_step, start_text, text_game
+from azjax.evaluation.host_games import host_step, position_from_text, replay, start_text
 from azjax.evaluation.matches import MatchResult
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import action_from_text, action_to_text
+from azjax.games.protocols import action_to_text
 from azjax.games.registry import make, options_of
 
 _FORMAT = 1
@@ -96,17 +97,9 @@ class GameRecord:
         """
         # A game with random starts always records its start.
         game = self.game
-        state = game.init(jax.random.key(0)) if self.start is None else text_game(game).from_text(self.start)
-        states, actions, rewards = [jax.tree.map(np.asarray, state)], [], np.zeros(2)
-        for ply, move in enumerate(self.moves):
-            if states[-1].terminated:
-                raise InputError(f"the game ended after {ply} moves, and has {len(self.moves)}")
-            try:
-                actions.append(action_from_text(game, states[-1], move))
-            except ValueError as error:
-                raise InputError(f"move {ply + 1}: {error}") from None
-            states.append(host_step(game, states[-1], actions[-1]))
-            rewards += states[-1].rewards
+        start = game.init(jax.random.key(0)) if self.start is None else position_from_text(game, self.start)
+        states, actions = replay(game, start, self.moves)
+        rewards = np.sum([np.zeros(2), *(state.rewards for state in states[1:])], axis=0)
         over = bool(states[-1].terminated)
         if over and (self.rewards is None or not np.allclose(rewards, self.rewards)):
             raise InputError(f"rewards must be {rewards.tolist()}, as the game ended, got {self.rewards}")

@@ -4,6 +4,7 @@ Axis letters: `G` games side by side.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jaxtyping import ArrayLike as Numbers
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, random_legal_action
-from azjax.games.protocols import TextGame
+from azjax.games.protocols import TextGame, action_from_text
 
 _ATTEMPTS = 100
 
@@ -29,6 +30,37 @@ def starts_of(game: Game[S], count: int, key: PRNGKeyArray) -> S:
     """`count` starts of the game, every leaf [count, ...]."""
     starts: S = jax.tree.map(np.asarray, _starts(game, jax.random.split(key, count)))
     return starts
+
+
+def replay(game: Game[S], start: S, moves: Sequence[str]) -> tuple[list[S], list[int]]:
+    """The positions of a game from `start` on, one more than its moves, with NumPy leaves; and its actions.
+
+    Raises:
+      InputError: an illegal move, or one after the end; the message tells its place.
+    """
+    states, actions = [jax.tree.map(np.asarray, start)], list[int]()
+    for ply, move in enumerate(moves):
+        if states[-1].terminated:
+            raise InputError(f"the game ended after {ply} moves, and has {len(moves)}")
+        try:
+            actions.append(action_from_text(game, states[-1], move))
+        except InputError as error:
+            raise InputError(f"move {ply + 1}: {error}") from None
+        states.append(host_step(game, states[-1], actions[-1]))
+    return states, actions
+
+
+def position_from_text(game: Game[S], text: str) -> S:
+    """The position written as `text`: in the game's notation, or as the moves that lead there if it has none.
+
+    Raises:
+      InputError: see `TextGame.from_text` and `replay`.
+    """
+    if isinstance(game, TextGame):
+        position: S = game.from_text(text)
+        return position
+    states, _ = replay(game, game.init(jax.random.key(0)), text.split())
+    return states[-1]
 
 
 def start_text(game: Game[S], state: S) -> str | None:

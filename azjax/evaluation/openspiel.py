@@ -11,10 +11,18 @@ from azjax.core.errors import InputError
 from azjax.evaluation.host_games import start_text
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
+from azjax.games.protocols import legal_actions
 from azjax.games.registry import options_of
 
 ALGORITHMS = ("mcts", "minimax")
 _UCT_C = 2.0  # of OpenSpiel's own example
+NAMES_IN_OPENSPIEL = {
+    "connect_four": "connect_four",
+    "pgx:hex": "hex(board_size=11,swap=True)",
+    "pgx:othello": "othello",
+    "tictactoe": "tic_tac_toe",
+}
+"""OpenSpiel's names of games with the same rules and action numbers, beside the family mnk."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +60,8 @@ class OpenSpielSeats(Seats):
         """
         name = _name(game)
         if name is None:
-            raise InputError(f"{player.name} cannot play {game.name}; OpenSpiel has tictactoe, mnk and connect_four")
+            choices = ", ".join(["mnk", *NAMES_IN_OPENSPIEL])
+            raise InputError(f"{player.name} cannot play {game.name}; available: {choices}")
         try:
             pyspiel = importlib.import_module("pyspiel")
             self._minimax = importlib.import_module("open_spiel.python.algorithms.minimax")
@@ -83,9 +92,13 @@ class OpenSpielSeats(Seats):
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """The bot's moves."""
-        return [self._move(played[row]) for row in rows]
+        return [self._move(jax.tree.map(lambda leaf, row=row: leaf[row], states), played[row]) for row in rows]
 
-    def _move(self, played: Sequence[int]) -> int:
+    def _move(self, here: State, played: Sequence[int]) -> int:
+        legal = legal_actions(self._game, here)
+        if len(legal) == 1:
+            # Where no player can move, Othello is over in OpenSpiel; in pgx two passes follow.
+            return legal[0]
         state = self._rules.new_initial_state()
         for action in played:
             state.apply_action(action)
@@ -102,4 +115,4 @@ def _name(game: AnyGame) -> str | None:
     if game.name == "mnk":
         columns, rows, in_a_row = (options_of(game)[option] for option in ("columns", "rows", "in_a_row"))
         return f"mnk(m={columns},n={rows},k={in_a_row})"
-    return {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}.get(game.name)
+    return NAMES_IN_OPENSPIEL.get(game.name)

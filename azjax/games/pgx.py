@@ -7,6 +7,7 @@ action is legal after the end (pgx allows all). These games have no text and no 
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,8 +36,9 @@ _MAX_PLIES = {
     "tic_tac_toe": 9,
 }
 
-# If far fewer than all actions are legal. Chess: no reachable position has more than 218 moves.
-_MAX_LEGAL_ACTIONS = {"chess": 218}
+# If far fewer than all actions are legal. Chess: no reachable position has more than 218 moves. Gardner's chess: king,
+# rook, bishop and knight have at most 8 moves each, and queen and five promoted pawns at most 16 each.
+_MAX_LEGAL_ACTIONS = {"chess": 218, "gardner_chess": 4 * 8 + 6 * 16}
 
 _ONE_PLAYER, _HIDDEN = "it has one player", "its players hold cards that the other does not see"
 _MISFITS = {
@@ -131,7 +133,9 @@ class Pgx(Game[PgxState], DrawableGame[PgxState]):
         """pgx's own picture, which shows neither `policy` nor `last_action`."""
         del policy, last_action
         picture: str = _theirs(state).to_svg()
-        return picture
+        width, height = (re.findall(rf'\b{side}="([\d.]+)', picture)[0] for side in ("width", "height"))
+        # Without it the picture is cropped, not scaled, where a page gives it another size.
+        return picture.replace("<svg ", f'<svg viewBox="0 0 {width} {height}" ', 1)
 
     def _ours(self, theirs: Any) -> PgxState:
         # Some leaves of pgx are Python numbers; each keeps the type that it starts with.

@@ -19,7 +19,7 @@ from azjax.agents import NUM_SIMULATIONS
 from azjax.core.errors import InputError
 from azjax.core.pytree import replace_fields
 from azjax.evaluation import GameRecord, Player, act, choose
-from azjax.evaluation.host_games import host_step, text_game
+from azjax.evaluation.host_games import host_step, position_from_text, text_game
 from azjax.games.game import AnyGame, State
 from azjax.games.pictures import has_picture
 from azjax.games.protocols import BoardGame, EditableGame, TextGame, action_to_text, legal_actions, player_names
@@ -84,7 +84,6 @@ class PlaySession:
             "most": self.pool.max_simulations,
             "simulations": self.num_simulations,
             "board": has_board,
-            "text": isinstance(game, TextGame),
             "pieces": game.piece_names if can_edit and isinstance(game, EditableGame) else (),
             "exact": self.exact is not None,
         }
@@ -119,10 +118,10 @@ class PlaySession:
         """The last position of a game: its picture and text, the legal moves, and the player to move or the result."""
         start, actions = parse_game(question)
         states = self.states(start, actions)
-        state, game = states[-1], self.game
+        state, game, moves = states[-1], self.game, self._moves(states, actions)
         return {
             "svg": self._picture(state, actions),
-            "text": game.to_text(state) if isinstance(game, TextGame) else None,
+            "text": game.to_text(state) if isinstance(game, TextGame) else " ".join([*(start or "").split(), *moves]),
             "legal": [
                 {
                     "action": action,
@@ -131,7 +130,7 @@ class PlaySession:
                 }
                 for action in legal_actions(game, state)
             ],
-            "moves": self._moves(states, actions),
+            "moves": moves,
             "movers": [int(each.current_player) for each in states],
             "over": bool(state.terminated),
             "rewards": total_rewards(states).tolist(),
@@ -142,8 +141,8 @@ class PlaySession:
         text = question.get("text")
         if not isinstance(text, str):
             raise InputError("text must be a position")
-        game = text_game(self.game)
-        return {"start": game.to_text(game.from_text(text.strip()))}
+        game, state = self.game, position_from_text(self.game, text.strip())
+        return {"start": game.to_text(state) if isinstance(game, TextGame) else " ".join(text.split())}
 
     def edit(self, question: Json) -> Json:
         """The last position of a game with some pieces replaced: its picture, its text, and why it is impossible.
@@ -242,7 +241,7 @@ class PlaySession:
         return state
 
     def _first_state(self, start: str | None) -> State:
-        state = self.game.init(jax.random.key(0)) if start is None else text_game(self.game).from_text(start)
+        state = self.game.init(jax.random.key(0)) if start is None else position_from_text(self.game, start)
         host_state: State = jax.tree.map(np.asarray, state)
         return host_state
 

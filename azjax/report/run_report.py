@@ -69,7 +69,7 @@ def gather(
     folder: str | Path,
     *,
     num_simulations: int = 100,
-    num_games: int = 1000,
+    num_games: int | None = None,
     num_sample_games: int = 6,
     seed: int = 0,
     progress: Callable[[str], None] = lambda task: None,
@@ -79,7 +79,7 @@ def gather(
     Args:
       folder: the run folder.
       num_simulations: of each search.
-      num_games: of each match; an even number.
+      num_games: of each match; an even number. None for 10,000 if the game is solved, else 100.
       num_sample_games: number of games in the report, at least 1.
       seed: for all random numbers.
       progress: called with a description of each task before it starts.

@@ -16,15 +16,14 @@ from azjax.evaluation import (
     exact_report,
     optimal_player,
     play_match,
-    random_player,
-    search_player,
     solve,
 )
+from azjax.evaluation.standard_players import named_player
 from azjax.games.game import AnyGame
-from azjax.search import evaluators
 
 _MAX_STATES = 200_000  # of games that are solved by default
-_OPPONENT_SIMULATIONS = 100  # of the opponent in games that are not solved
+_OPPONENT = "uct:100"  # in games that are not solved
+_GAMES_IF_SOLVED, _GAMES = 10_000, 100  # of each match by default; searches of a game that is not solved take longer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +52,7 @@ def measure(
     game: AnyGame,
     players: Sequence[Player],
     *,
-    num_games: int,
+    num_games: int | None = None,
     key: PRNGKeyArray,
     solution: Solution | None = None,
     epsilons: Sequence[float] = (),
@@ -64,7 +63,7 @@ def measure(
     Args:
       game: the game.
       players: the players to measure.
-      num_games: of each match; an even number.
+      num_games: of each match; an even number. None for 10,000 if the game is solved, else 100.
       key: consumed by the players.
       solution: of the game; None to solve small games here.
       epsilons: for each, an exact result against an opponent that plays a random move with this probability and an
@@ -74,12 +73,10 @@ def measure(
     if solution is None:
         progress("solving the game")
         solution = try_solve(game)
-    opponents = [random_player(game)]
-    if solution is not None:
-        opponents.append(optimal_player(solution))
-    else:
-        evaluator, name = evaluators.rollout(game), f"rollout:{_OPPONENT_SIMULATIONS}"
-        opponents.append(search_player(game, evaluator, num_simulations=_OPPONENT_SIMULATIONS, name=name))
+    best = named_player(_OPPONENT, game) if solution is None else optimal_player(solution)
+    opponents = [named_player("random", game), best]
+    if num_games is None:
+        num_games = _GAMES if solution is None else _GAMES_IF_SOLVED
 
     def report(player: str, task: str, done: int, total: int | None) -> None:
         of_total = "" if total is None else f" of {total:,}"

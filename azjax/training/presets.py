@@ -3,7 +3,7 @@
 from typing import Any
 
 from azjax.games.game import AnyGame
-from azjax.games.registry import make, options_of
+from azjax.games.registry import available, make, options_of
 from azjax.training.config import Config, Hyper
 
 # Games of some thousand positions: perfect play in a minute or two on 2 CPU cores.
@@ -54,6 +54,21 @@ def _large(iterations: int, **changes: Any) -> Config:
     ).replace(**changes)
 
 
+def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
+    """Games of pgx, of which no exact values are known: the ladder tells the strength. Float32 is for any CPU."""
+    return _large(
+        iterations,
+        precision="float32",
+        random_start_plies=8,
+        replay_size=262_144,
+        updates_per_iteration=updates,
+        decay_updates=updates * iterations,
+        ladder_every=100,
+        ladder_games=32,
+        **changes,
+    )
+
+
 # By the registered name and the options of the game.
 _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     (
@@ -92,6 +107,11 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ),
     ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
     ("brandub", {}, _large(4000, depth=3, truncate_at_ply=150, random_start_plies=12)),
+    ("pgx:animal_shogi", {}, _pgx(1500, num_games=256)),
+    ("pgx:gardner_chess", {}, _pgx(1000, updates=8, num_games=128)),
+    ("pgx:go_9x9", {}, _pgx(1000, num_games=256)),
+    ("pgx:hex", {}, _pgx(900)),
+    ("pgx:othello", {}, _pgx(1600)),
     ("santorini", {"size": 2, "workers": 1}, _SMALL),
     ("santorini", {"size": 3, "workers": 1}, _large(7000, random_start_plies=16)),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
@@ -108,8 +128,10 @@ def preset(game: str | AnyGame) -> Config:
 
 
 def games_with_presets() -> dict[str, AnyGame]:
-    """The games with settings of their own, by the arguments of `azjax train` that select them."""
-    arguments = (
-        " ".join([name, *(f"--{option} {value}" for option, value in options.items())]) for name, options, _ in _PRESETS
-    )
-    return {each: make(name, **options) for each, (name, options, _) in zip(arguments, _PRESETS, strict=True)}
+    """The games of the package with settings of their own, by the arguments of `azjax train` that select them."""
+    games = {}
+    for name, options, _ in _PRESETS:
+        if name in available():
+            arguments = " ".join([name, *(f"--{option} {value}" for option, value in options.items())])
+            games[arguments] = make(name, **options)
+    return games

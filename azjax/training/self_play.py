@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, select_rows
+from azjax.evaluation.host_games import position_from_text
 from azjax.games.game import AnyGame, Game, State, random_legal_action
-from azjax.games.protocols import TextGame, without_history
+from azjax.games.protocols import without_history
 from azjax.networks import Network, Variables
 from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
@@ -33,8 +34,7 @@ def make_start(game: Game[_S], config: Config) -> Callable[[PRNGKeyArray], _S]:
     """`start(key) -> state`: where a game of self-play begins, as the configuration says; never at an end.
 
     Raises:
-      InputError: a start position that the game refuses, one where the game is over, or any if positions of the game
-        have no text.
+      InputError: a start position that the game refuses, or one where the game is over.
     """
     positions = _start_positions(game, config.start_positions)
 
@@ -64,11 +64,9 @@ def _start_positions(game: Game[_S], texts: tuple[str, ...]) -> _S | None:
     """The positions with a leading axis, or None if there are none."""
     if not texts:
         return None
-    if not isinstance(game, TextGame):
-        raise InputError(f"start_positions: positions of {game.name} cannot be written as text")
     # Text is read on the host, also when this is called under a trace.
     with jax.ensure_compile_time_eval():
-        states = [game.from_text(text) for text in texts]
+        states = [position_from_text(game, text) for text in texts]
         for text, state in zip(texts, states, strict=True):
             if bool(state.terminated):
                 raise InputError(f"start_positions: the game is over in {text!r}")

@@ -30,7 +30,8 @@ def test_games_end_as_here(game):
 def test_what_it_cannot_play_is_refused(positions_of):
     bot = OpenSpielPlayer("bot", "mcts", 20)
     brandub = make("brandub")
-    with pytest.raises(InputError, match="bot cannot play brandub; OpenSpiel has tictactoe, mnk and connect_four"):
+    available = "mnk, connect_four, pgx:hex, pgx:othello, tictactoe"
+    with pytest.raises(InputError, match=f"bot cannot play brandub; available: {available}"):
         play_match(brandub, bot, random_player(brandub), 2, jax.random.key(0))
     starts = positions_of(TICTACTOE, "X________")
     with pytest.raises(InputError, match="bot cannot begin at the position 'X________'"):

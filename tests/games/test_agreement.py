@@ -1,5 +1,7 @@
 """Random plies of tic-tac-toe and Connect Four agree with OpenSpiel and with pgx, which are not needed otherwise.
 
+Othello and Hex of pgx agree with OpenSpiel, whose bots play them in matches.
+
 Axis letters: `T` plies one after the other, `B` games side by side, `A` actions.
 """
 
@@ -10,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.evaluation.host_games import host_step, position_from_text
+from azjax.evaluation.openspiel import NAMES_IN_OPENSPIEL
 from azjax.games.game import random_legal_action
 from azjax.games.protocols import next_game
 from azjax.games.registry import make
@@ -19,7 +23,7 @@ NAMES = {"tictactoe": "tic_tac_toe", "connect_four": "connect_four"}  # ours, an
 
 
 @functools.cache
-def random_plies(name):
+def random_plies(name, plies=PLIES):
     """NumPy arrays [T, B, ...] of each ply: legal, player and action before it, terminated and rewards after it."""
     game = make(name)
 
@@ -35,7 +39,7 @@ def random_plies(name):
         }
         return jax.vmap(functools.partial(next_game, game), (None, 0))(key, following), ply
 
-    keys = jax.random.split(jax.random.key(0), PLIES)
+    keys = jax.random.split(jax.random.key(0), plies)
     starts = jax.vmap(game.init)(jax.random.split(keys[0], GAMES))
     return jax.device_get(jax.jit(lambda: jax.lax.scan(play, starts, keys)[1])())
 
@@ -88,3 +92,50 @@ def test_100_000_random_plies_agree_with_pgx(name):
     starts = jax.vmap(rules.init)(jax.random.split(jax.random.key(2), GAMES))
     replay = jax.jit(lambda actions: jax.lax.scan(play, (starts, starts.current_player), (actions, keys))[1])
     jax.tree.map(np.testing.assert_array_equal, plies, jax.device_get(replay(plies["action"])))
+
+
+@pytest.mark.parametrize("name", ["pgx:hex", "pgx:othello"])
+def test_random_games_of_pgx_agree_with_openspiel(name):
+    """The same numbers are the same moves, that of the pass in Othello too."""
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    rules, plies = pyspiel.load_game(NAMES_IN_OPENSPIEL[name]), random_plies(name, make(name).max_plies)
+    passes, last_passes = 0, 0
+    for number in range(GAMES):
+        game = jax.tree.map(lambda leaf, number=number: leaf[:, number], plies)
+        state = rules.new_initial_state()
+        for ply in range(make(name).max_plies):
+            legal, action = np.flatnonzero(game["legal"][ply]).tolist(), int(game["action"][ply])
+            if state.is_terminal():
+                assert legal == [64]  # no player can move: two passes follow in pgx
+                last_passes += 1
+            else:
+                assert state.legal_actions() == legal
+                assert state.current_player() == game["player"][ply]
+                passes += action == 64
+                state.apply_action(action)
+            if game["terminated"][ply]:
+                break
+        assert state.is_terminal()
+        assert game["terminated"][ply]
+        assert state.returns() == game["rewards"][ply].tolist()
+    assert name == "pgx:hex" or (passes > 0 and last_passes > 0)
+
+
+def test_the_swap_of_hex_is_that_of_openspiel():
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game, rng = make("pgx:hex"), np.random.default_rng(0)
+    here = position_from_text(game, "14 121")  # a stone that is not on the diagonal, and the swap
+    state = pyspiel.load_game(NAMES_IN_OPENSPIEL["pgx:hex"]).new_initial_state()
+    for action in (14, 121):
+        state.apply_action(action)
+    while not here.terminated:
+        legal = np.flatnonzero(game.legal_action_mask(here)).tolist()
+        assert state.legal_actions() == legal
+        assert state.current_player() == here.current_player
+        action = int(rng.choice(legal))
+        state.apply_action(action)
+        here = host_step(game, here, action)
+    assert state.is_terminal()
+    assert state.returns() == here.rewards.tolist()

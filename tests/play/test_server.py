@@ -76,7 +76,6 @@ def test_the_game_is_described(client):
         "most": 64,
         "simulations": 64,
         "board": True,
-        "text": True,
         "pieces": ["nothing", "X", "O"],
         "exact": True,
     }
@@ -329,14 +328,21 @@ def test_a_game_without_text_and_board_is_played_by_action_numbers():
     session = PlaySession(game, "agent", pool, {"easy": random_player(game)})
     with TestClient(make_app(session), base_url=ADDRESS) as client:
         described = client.get("/game").json()
-        assert (described["board"], described["text"], described["pieces"]) == (False, False, [])
+        assert (described["board"], described["pieces"]) == (False, [])
         assert described["players"] == ["the first player", "the second player"]
         answer = client.post("/position", json={"actions": [4]}).json()
-        assert (answer["svg"], answer["text"], answer["moves"]) == (None, None, ["4"])
+        assert (answer["svg"], answer["text"], answer["moves"]) == (None, "4", ["4"])
         assert answer["legal"][0] == {"action": 0, "move": "0", "squares": []}
         last = lines(client.post("/think", json={"actions": [4], "level": "search", "simulations": 16}))[-1]
         assert last["svg"] is None
         assert last["variation"][0] == last["policy"][0]["move"]
         assert client.post("/setup", json={"text": "x"}).status_code == 400
+        # A position is the moves that lead there.
+        assert client.post("/setup", json={"text": " 4  0 8"}).json() == {"start": "4 0 8"}
+        further = client.post("/position", json={"start": "4 0 8", "actions": [2]}).json()
+        assert (further["text"], further["moves"]) == ("4 0 8 2", ["2"])
+        refused = client.post("/setup", json={"text": "4 0 4"})
+        assert refused.status_code == 400
+        assert refused.json()["error"].startswith("move 3: '4' is not a legal move here; legal: 1, 2, 3, 5")
         assert client.post("/edit", json={"pieces": []}).status_code == 400
     pool.close()

@@ -99,7 +99,7 @@ def test_a_game_too_large_to_solve_is_measured_by_matches_alone():
     assert try_solve(game) is None
     (strength,) = measure(game, [random_player(game)], num_games=4, key=jax.random.key(0))
     assert strength.exact is None
-    assert [match.second for match in strength.matches] == ["random", "rollout:100"]
+    assert [match.second for match in strength.matches] == ["random", "uct:100"]
 
 
 def test_the_facts_of_a_solved_game_are_shown():

@@ -2,21 +2,27 @@ import jax
 import pytest
 
 from azjax.evaluation import mistakes, network_player, solve, tabulate
-from azjax.games.registry import make
+from azjax.games.registry import available, make
 from azjax.runs import load_variables, train
 from azjax.training import Config, preset
+from azjax.training.ladder import ladder_cost
+from azjax.training.presets import games_with_presets
 
+PGX = ("animal_shogi", "gardner_chess", "go_9x9", "hex", "othello")
 GAMES = [
     ("connect2", {}),
     ("tictactoe", {}),
     ("connect_four", {}),
     ("brandub", {}),
+    *((f"pgx:{name}", {}) for name in PGX),
     *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (5, 2))),
 ]
 
 
 @pytest.mark.parametrize(("name", "options"), GAMES)
 def test_a_preset_is_the_game_s_own_and_a_whole_game_fits_into_its_replay(name, options):
+    if name.startswith("pgx:"):
+        pytest.importorskip("pgx", reason="pgx is not installed")
     game = make(name, **options)
     config = preset(game)
     assert config != Config()
@@ -25,6 +31,20 @@ def test_a_preset_is_the_game_s_own_and_a_whole_game_fits_into_its_replay(name, 
 
 def test_other_options_of_a_game_have_no_preset():
     assert preset(make("santorini", size=4, workers=1)) == Config()
+
+
+@pytest.mark.parametrize("name", PGX)
+def test_the_ladder_of_a_game_of_pgx_is_small_beside_its_training(name):
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game = make(f"pgx:{name}")
+    config = preset(game)
+    assert config.ladder_opponents == ("random", "uct:100")
+    cost = ladder_cost(game, config) / config.ladder_every
+    assert cost <= config.evaluation_share * config.evaluations_per_iteration  # else `train` refuses it
+
+
+def test_games_of_other_packages_are_not_among_those_of_the_doctor():
+    assert {name.split()[0] for name in games_with_presets()} <= set(available())
 
 
 @pytest.mark.slow
