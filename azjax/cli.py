@@ -27,6 +27,8 @@ usage: azjax COMMAND ...
   azjax benchmark search       simulations per second, compared with mctx, OpenSpiel and plain Python
   azjax benchmark games        steps per second of random play, compared with pgx, OpenSpiel and plain Python
   azjax benchmark population   iterations per second of agents trained at once, compared with one after the other
+  azjax check GAME             test every law of a game, and say what the page will lack
+  azjax completion SHELL       print a script by which bash, zsh or fish complete azjax
   azjax doctor                 what runs on this machine, how fast, what fits in memory, and what to set
 
 `azjax COMMAND --help` lists the options of a command. Every command takes
@@ -53,6 +55,8 @@ _COMMANDS = {
     "report": "azjax.commands.report",
     "sweep": "azjax.commands.sweep",
     "benchmark": "azjax.commands.benchmark",
+    "check": "azjax.commands.check",
+    "completion": "azjax.commands.completion",
     "doctor": "azjax.commands.doctor",
 }
 """The modules of the commands; command `name` is the function `name_command` there."""

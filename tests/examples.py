@@ -25,5 +25,5 @@ def load_example(name, folder):
 def games_forgotten():
     """Games that are registered within are forgotten at its end."""
     registry.available()
-    with mock.patch.dict(registry._FACTORIES):
+    with mock.patch.dict(registry.GAMES._entries):
         yield

@@ -48,7 +48,7 @@ def _refused(capsys, arguments, code=2):
         (
             ["fly"],
             "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, benchmark, "
-            "doctor",
+            "check, completion, doctor",
         ),
         (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
         (

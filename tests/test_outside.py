@@ -10,14 +10,9 @@ import urllib.request
 import pytest
 from examples import EXAMPLES
 
-from azjax import cli
-
 SMALL = ["--network=mlp", "--width=16", "--depth=1", "--num-simulations=4", "--num-games=16", "--iterations=2"]
 SMALL += ["--replay-size=512", "--batch-size=16", "--updates-per-iteration=2", "--games=4"]
 BOARD = ["--columns=3", "--rows=4"]
-
-# Remove this mark with the merge of --import.
-pytestmark = pytest.mark.skipif("--import" not in cli._USAGE, reason="the commands do not know --import yet")
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,6 @@ class CheckOptions:
 
 def check_command(arguments: list[str]) -> None:
     """Tests a game."""
-    name, arguments = first_word("check", "GAME", arguments)
+    name, arguments = first_word("check", "GAME", CheckOptions(), arguments)
     options, game = parse_with_game("check", name, lambda _: CheckOptions(), arguments)
     say(str(check_game(game, num_games=options.games, seed=options.seed, console=console)))

@@ -5,6 +5,7 @@ The script is static: it knows what there was when it was printed, and pressing 
 
 import dataclasses
 import inspect
+import typing
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.population import PopulationBenchmark
 from azjax.benchmark.search import SearchBenchmark
 from azjax.commands.arguments import first_word
+from azjax.commands.check import CheckOptions
 from azjax.commands.evaluate import EvaluateOptions
+from azjax.commands.gtp import GtpOptions
 from azjax.commands.match import MatchOptions
-from azjax.commands.play import GtpOptions, PlayOptions
+from azjax.commands.play import PlayOptions
 from azjax.commands.report import ReportOptions
 from azjax.commands.solve import SolveOptions
 from azjax.commands.sweep import ShowOptions, SweepOptions
@@ -24,8 +27,9 @@ from azjax.core.errors import InputError
 from azjax.games.registry import available, factory
 from azjax.packaged import packaged
 
+_OF_ALL = ["--import", "--no-compilation-cache"]
 # The options of each command, by what follows it.
-_WITH_GAME: dict[str, Any] = {"train": TrainOptions, "solve": SolveOptions}
+_WITH_GAME: dict[str, Any] = {"train": TrainOptions, "solve": SolveOptions, "check": CheckOptions}
 _WITH_PLAYERS: dict[str, Any] = {
     "evaluate": EvaluateOptions,
     "match": MatchOptions,
@@ -55,9 +59,14 @@ class Case(NamedTuple):
     files: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class CompletionOptions:
+    """Prints a script that completes commands, names and options; docs/getting_started.md says how to load it."""
+
+
 def completion_command(arguments: list[str]) -> None:
     """Prints the script of a shell."""
-    shell, arguments = first_word("completion", "SHELL", arguments)
+    shell, arguments = first_word("completion", "bash|zsh|fish", CompletionOptions(), arguments)
     if shell not in _SCRIPTS:
         raise InputError(f"unknown shell {shell!r}; available: {', '.join(_SCRIPTS)}")
     if arguments:
@@ -77,32 +86,31 @@ def _cases() -> Iterator[Case]:
     for command, options in _WITH_GAME.items():
         yield Case(f"{command} ", games)
         for game in games:
-            yield Case(f"{command} {game} *", _flags(options) + _flags_of_game(game))
-        yield Case(f"{command} *", _flags(options))
+            yield Case(f"{command} {game} *", _flags(options) + _flags_of_game(game) + _OF_ALL)
+        yield Case(f"{command} *", _flags(options) + _OF_ALL)
     for command, options in _WITH_PLAYERS.items():
         yield Case(f"{command} ", agents, files=True)
         yield Case(f"{command} * --game ", games)
         for game in games:
-            yield Case(f"{command} * --game {game} *", _flags(options) + _flags_of_game(game))
+            yield Case(f"{command} * --game {game} *", _flags(options) + _flags_of_game(game) + _OF_ALL)
         names = agents if command == "match" else []
-        yield Case(f"{command} *", [*names, "--game", *_flags(options)], files=command == "match")
+        yield Case(f"{command} *", [*names, "--game", *_flags(options), *_OF_ALL], files=command == "match")
     yield Case("sweep ", ["show"], files=True)
     yield Case("sweep show ", [], files=True)
     yield Case("report ", [], files=True)
     yield Case("benchmark ", [name.split()[1] for name in _ALONE if " " in name])
     yield Case("completion ", list(_SCRIPTS))
     for command, options in (_WITH_FILE | _ALONE).items():
-        yield Case(f"{command} *", _flags(options))
+        yield Case(f"{command} *", _flags(options) + _OF_ALL)
 
 
 def _flags(options: Any) -> list[str]:
     """The flags of a dataclass of options, in which those of others may be nested."""
-    flags = []
+    flags: list[str] = []
+    kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
-        if dataclasses.is_dataclass(field.type):
-            flags += _flags(field.type)
-        else:
-            flags += _flag(field.name, field.type)
+        kind = kinds[field.name]
+        flags += _flags(kind) if dataclasses.is_dataclass(kind) else _flag(field.name, kind)
     return flags
 
 
