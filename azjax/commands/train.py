@@ -40,7 +40,7 @@ class TrainOptions:
       tensorboard: also log to FOLDER/tensorboard (needs the extra `log`).
       wandb: also log to Weights & Biases (needs the extra `wandb`), whose environment variables hold.
       mlflow: also log to MLflow (needs the extra `mlflow`), whose environment variables hold.
-      games: games of each match at the end, an even number.
+      games: games of each match at the end, an even number. Default: 10,000 if the game can be solved, else 100.
       devices: devices of each process; `all` for every one. One run splits its games, replay and batch over them, a
         population its members. Default: 1; for a population the most that divide it, on CPU one for each core.
       coordinator: HOST:PORT of process 0, where the processes of a run on several machines meet. Goes with `process`
@@ -58,7 +58,7 @@ class TrainOptions:
     tensorboard: bool = False
     wandb: bool = False
     mlflow: bool = False
-    games: int = 10_000
+    games: int | None = None
     devices: int | Literal["all"] | None = None
     coordinator: str | None = None
     process: int | None = None
@@ -70,7 +70,8 @@ class TrainOptions:
     )
 
     def __post_init__(self) -> None:
-        check_games(self.games)
+        if self.games is not None:
+            check_games(self.games)
         if isinstance(self.devices, int) and self.devices < 1:
             raise InputError(f"devices must be at least 1, or all; got {self.devices}")
         if self.members is not None and self.meeting is not None:

@@ -8,7 +8,6 @@ positions, `K` slots of the compact table of legal actions.
 import dataclasses
 import functools
 import itertools
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -314,19 +313,15 @@ def _explore(
     expansions: list[Expansion] = []
     layers = [first_layer(game)]
     kept: list[np.ndarray] = []
-    found, warned = 0, False
+    found = 0
     while layers[-1].size:
         if len(expansions) > game.max_plies:
             raise repeats(game)
         found += layers[-1].size
-        if max_states is not None and not warned and _expected_next(layers) > max_states - found:
-            warned = True
-            warnings.warn(
-                f"{game.name}: {found:,} positions up to ply {len(expansions)}, and about {_expected_next(layers):,} "
-                f"more at the next; they will exceed max_states = {max_states:,}, which --max-states sets",
-                stacklevel=3,
-            )
-        progress(f"finding positions, ply {len(expansions)}", found, None)
+        expected = 0 if len(layers) < 2 else layers[-1].size ** 2 // layers[-2].size
+        too_large = max_states is not None and found + expected > max_states
+        hint = f" (about {expected:,} more follow: raise --max-states, now {max_states:,})" if too_large else ""
+        progress(f"finding positions, ply {len(expansions)}{hint}", found, None)
         limit = None if max_states is None else max_states - found
         try:
             expansion, following = expand_layer(game, layers[-1], limit)
@@ -340,11 +335,6 @@ def _explore(
             still &= ~again
         layers.append(following)
     return layers[:-1], expansions, kept
-
-
-def _expected_next(layers: list[Layer]) -> int:
-    """The size of the next layer, if it grows like the last one."""
-    return 0 if len(layers) < 2 else layers[-1].size ** 2 // layers[-2].size
 
 
 def _backward_induction(
