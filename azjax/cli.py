@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
+from azjax.core.allocator import keep_freed_memory
 from azjax.core.errors import InputError
 from azjax.core.source import import_code
 from azjax.errors import errors_in_one_line, silence_threads
@@ -78,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
         if is_process:
             silence_threads()
+            if command == "benchmark":
+                keep_freed_memory()
             if _NO_CACHE not in rest:
                 importlib.import_module("azjax.core.compilation_cache").use_compilation_cache()
         imports, rest = _imports(word for word in rest if word != _NO_CACHE)

@@ -13,6 +13,11 @@ It takes about 15 minutes on 2 CPU cores. Writes experiments/results/search_scal
 Axis letters: `A` actions, `B` batch, `N` simulations of each search.
 """
 
+if __name__ == "__main__":
+    from azjax.core.allocator import keep_freed_memory
+
+    keep_freed_memory()
+
 import dataclasses
 import functools
 import os
@@ -31,7 +36,6 @@ import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
 from azjax.benchmark.searches import TimedSearch, azjax_search, mctx_search, openings
 from azjax.benchmark.stand_ins import with_generic_compaction
-from azjax.core.allocator import keep_freed_memory
 from azjax.networks import make_network
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
 from benchmarks.rules.layered_game import LayeredGame
@@ -89,7 +93,6 @@ def main(
       output: file of the results.
       plot: picture of the throughput against B, N and A.
     """
-    keep_freed_memory()
     sizes = QUICK if quick else Sizes()
     console = Console()
     parts: dict[str, Callable[[Sizes, Console], Any]] = {

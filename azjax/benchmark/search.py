@@ -29,7 +29,6 @@ from azjax.benchmark.searches import (
     plain_python_search,
 )
 from azjax.benchmark.stand_ins import peaked, with_generic_compaction
-from azjax.core.allocator import keep_freed_memory
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame
 from azjax.games.protocols import RepetitionGame
@@ -156,7 +155,6 @@ def start_devices(devices: int | None) -> int:
     Raises:
       InputError: there is another number of devices than asked for.
     """
-    keep_freed_memory()
     offer_cpu_devices(devices or num_cores())
     found = jax.device_count()
     if devices not in (None, found):

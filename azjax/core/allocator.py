@@ -3,6 +3,8 @@
 import ctypes
 import sys
 
+from azjax.core.errors import InputError
+
 # Parameters of `mallopt` in glibc's malloc.h, and their values here.
 _TRIM_THRESHOLD, _NEVER = -1, -1
 _MMAP_MAX = -4
@@ -17,8 +19,14 @@ def keep_freed_memory() -> None:
     more than a third of the time of a large search without a network. Other C libraries are left as they are.
 
     All threads share one pool of memory from now on; programs of many small operations on all cores, such as the
-    training of a small network, can become slower by that.
+    training of a small network, can become slower by that. Threads that exist already keep pools of their own, and so
+    this call comes before the first import of NumPy.
+
+    Raises:
+      InputError: NumPy is imported already.
     """
+    if "numpy" in sys.modules:
+        raise InputError("keep_freed_memory must be called before NumPy, JAX or a game of azjax is imported")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         for parameter, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_ARENA_MAX, 1)):

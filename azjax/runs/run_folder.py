@@ -130,7 +130,7 @@ def rules_fingerprint(game: AnyGame) -> str:
     """
     digest = hashlib.sha256()
     # NumPy has frozen this generator, unlike `default_rng`.
-    bits = np.random.RandomState(0).randint(0, 2**32, (64, 32), np.uint32)
+    bits = np.random.RandomState(0).randint(0, 2**32, (64, 32), dtype=np.uint32)
     played = jax.device_get(jax.jit(functools.partial(_play_at_random, game))(bits))
     for path, leaf in jax.tree_util.tree_leaves_with_path(played):
         digest.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape}".encode())
