@@ -42,9 +42,9 @@ class GumbelMuZeroExtraData(Replaceable):
 class Tree:
     """B search trees of N = num_simulations + 1 nodes.
 
-    The properties have the names of mctx's fields. Each is computed when it is read. The leaves of this pytree are those
-    of `arrays`, which are not [B, ...]. Numbers of nodes and actions are -1 where there is none. Nodes behind a discount
-    of 0 have a value of 0 and nothing below them.
+    The properties have the names of mctx's fields. Each is computed when it is read. The leaves of this pytree are
+    those of `arrays`, which are not [B, ...]. Numbers of nodes and actions are -1 where there is none. Nodes behind a
+    discount of 0 have a value of 0 and nothing below them.
 
     arrays: azjax's own trees, whose states are the embeddings.
     extra_data: None except in Gumbel MuZero's search.
