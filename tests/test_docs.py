@@ -144,6 +144,16 @@ def test_a_policy_object_searches_and_goes_on_as_printed():
     assert (names["result"].tree.visits[0] > 101).any()
 
 
+def test_the_example_of_mctx_has_the_output_of_mctx_with_the_import_of_mctx(capsys):
+    printed = []
+    ours = code("coming_from_mctx")
+    for program in (ours, ours.replace("from azjax.search import mctx", "import mctx")):
+        exec(compile(program, "coming_from_mctx.md", "exec"), {"__name__": "mctx_example"})
+        printed.append(capsys.readouterr().out)
+    assert "[" in printed[0]
+    assert printed[0] == printed[1]
+
+
 def test_the_tree_is_seen_as_printed(capsys):
     exec(compile(code("search", 1), "search.md", "exec"), {"__name__": "search_example"})
     assert "X___O____" in capsys.readouterr().out

@@ -50,7 +50,7 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     return frozen
 
 
-def replace_fields(value: _T, **changes: Any) -> _T:
+def replace_fields(value: _T, /, **changes: Any) -> _T:
     """`dataclasses.replace` for a pytree dataclass whose leaves need not have the types of its fields.
 
     Such as NumPy arrays on the host, or None for a leaf that is left out.

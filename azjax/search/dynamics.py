@@ -77,6 +77,11 @@ class Dynamics(Protocol):
         """No line is longer."""
         ...
 
+    @property
+    def cuts_off(self) -> bool:
+        """Whether lines could go on at `max_depth`: there a search evaluates nodes and does not expand them."""
+        ...
+
     def step(
         self, params: PyTree, key: PRNGKeyArray, states: PyTree, action: Int32[Array, "B"], occurred: Occurred | None
     ) -> Step:
@@ -102,6 +107,10 @@ class GameDynamics:
     @property
     def max_depth(self) -> int:
         return self.game.max_plies
+
+    @property
+    def cuts_off(self) -> bool:
+        return False
 
     def step(
         self, params: PyTree, key: PRNGKeyArray, states: PyTree, action: Int32[Array, "B"], occurred: Occurred | None

@@ -191,8 +191,8 @@ def gumbel_search(
         return function(start, edges)
 
     node = tree.node_statistics(tree.index(jnp.zeros(tree.batch, jnp.int32)), jnp.int32(0))
-    summary = rule.completed_q.summarize(node._replace(visits=1 + jnp.sum(visits, axis=0)), fold)
-    scaled_q = rule.completed_q.scaled(summary, edges)
+    summary = rule.q_transform.summarize(node._replace(visits=1 + jnp.sum(visits, axis=0)), fold)
+    scaled_q = rule.q_transform.scaled(_of_each_slot(summary), edges)
     scores = jnp.maximum(noisy_logits + scaled_q, _LOWEST_SCORE)
     most_visits = jnp.max(jnp.where(remaining, new_visits, 0), axis=0)
     winner = jnp.argmax(jnp.where(remaining & (new_visits == most_visits[None]), scores, -jnp.inf), axis=0)
@@ -260,8 +260,9 @@ class SequentialHalving:
         visits = jnp.where(has_child, terms.visits, 0.0)
         edges = terms._replace(q=jnp.where(has_child, terms.q, 0.0), visits=visits)
         statistics = tree.node_statistics(roots, jnp.int32(0))
-        summary = self.rule.completed_q.summarize(statistics, tree.edges.fold(self.rule, roots))
-        scores = jnp.maximum(self.noisy_logits + self.rule.completed_q.scaled(summary, edges), _LOWEST_SCORE)
+        summary = self.rule.q_transform.summarize(statistics, tree.edges.fold(self.rule, roots))
+        scaled_q = self.rule.q_transform.scaled(_of_each_slot(summary), edges)
+        scores = jnp.maximum(self.noisy_logits + scaled_q, _LOWEST_SCORE)
         considered = legal & (visits - self.before == self.schedule[simulation][None])
         # A full tree adds no visits to a slot that has no child.
         considered = jnp.where(jnp.any(considered, axis=0)[None], considered, legal)
@@ -274,6 +275,11 @@ class SequentialHalving:
     def with_edge(self, slot: Int32[Array, "B"], edge: Int32[Array, "B"]) -> "SequentialHalving":
         edges = jnp.where(self.slots == slot[None], edge[None], self.edges)
         return replace_fields(self, edges=edges)
+
+
+def _of_each_slot(summary: PyTree) -> PyTree:
+    """A summary [1, R] of nodes, for edges [L, R]."""
+    return jax.tree.map(lambda term: term[None], summary)
 
 
 def check_considered(max_num_considered_actions: int) -> None:

@@ -7,9 +7,10 @@ array of the tree: under `vmap` it would be copied at each step. Axis letters: s
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int32
+from jaxtyping import Array, Bool, Float32, Int32
 
-from azjax.search.tree import Tree
+from azjax.core.arrays import read
+from azjax.search.tree import ROOT, Tree
 
 
 class Path(NamedTuple):
@@ -51,6 +52,26 @@ class Leaf(NamedTuple):
     edge: Int32[Array, "R"]
     expand: Bool[Array, "R"]
     running: Bool[Array, "R"]
+
+
+class Cutoff(NamedTuple):
+    """What holds at the ends of paths in a search that stops at a depth.
+
+    reached: a node that is made there is at that depth.
+    value: the evaluation of the last node of the path, which counts again where no node is made.
+    """
+
+    reached: Bool[Array, "B"]
+    value: Float32[Array, "B"]
+
+    @classmethod
+    def of(cls, tree: Tree, path: Path, max_depth: int) -> "Cutoff":
+        """At the ends of these paths."""
+        depth = path.depth_of_leaves(tree.num_nodes, tree.batch)
+        trees = jnp.arange(tree.batch, dtype=jnp.int32)
+        last = read(path.nodes, jnp.maximum(depth - 1, 0) * tree.batch + trees)
+        last = jnp.where(depth > 0, last, ROOT)
+        return cls(depth + 1 == max_depth, tree.at(tree.index(last)).evaluation)
 
 
 class FirstStep(NamedTuple):

@@ -19,7 +19,7 @@ from azjax.search.blocked import BlockedEdges
 from azjax.search.dense import DenseEdges
 from azjax.search.dynamics import Dynamics, Evaluation, Root, Step
 from azjax.search.edges import NO_CHILD, NewEdge, allocate
-from azjax.search.path import FirstStep, Leaf, Path
+from azjax.search.path import Cutoff, FirstStep, Leaf, Path
 from azjax.search.priors import Untried, legal_softmax, untried_of
 from azjax.search.repetition import occurred_before
 from azjax.search.selection import Selection, has_own_backward
@@ -154,10 +154,11 @@ def simulate(
     path, leaf = one_kernel(descend)(tree, selection, selection_keys, scratch, first)
     # All reads come before any write: otherwise XLA copies the array that is written.
     new, step = materialize(one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first))
+    cutoff = materialize(Cutoff.of(tree, path, dynamics.max_depth)) if dynamics.cuts_off else None
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
     untried, prior, new_untried = one_kernel(untried_slots, tree.batch * tree.num_slots)(tree, new, evaluation.logits)
     made = leaf.expand & (tree.num_made < tree.max_nodes)
-    tree = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation, untried, prior, new_untried)
+    tree = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation, untried, prior, new_untried, cutoff)
     if root_rule is not None:
         root_rule = root_rule.with_edge(jnp.where(made & (leaf.node == ROOT), new.slot, -1), new.edge)
     return tree, path, root_rule
@@ -261,19 +262,22 @@ def add(
     untried: Untried,
     prior: Float32[Array, "B K"],
     new_untried: Untried,
+    cutoff: Cutoff | None,
 ) -> Tree:
     """The trees with a simulation: `expand` and `backward`; R is B."""
     # A full tree writes to a spare row, to which nothing leads.
     node = jnp.minimum(tree.num_made, tree.max_nodes)
     expanded = leaf.expand & (node < tree.max_nodes)
-    child = jnp.where(step.discount == 0, -node, node)
+    is_last = step.discount == 0 if cutoff is None else (step.discount == 0) | cutoff.reached
+    child = jnp.where(is_last, -node, node)
     tree = attach(tree, leaf, new, untried, child, expanded)
     tree = expand(tree, leaf, new.slot, new.prior, step, evaluation, prior, new_untried, node)
     tree = replace_fields(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
 
     value = jnp.where(step.discount != 0, evaluation.value, 0.0)
     # A full tree makes no node: the path ends at the leaf, whose value is that of the step.
-    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, 0.0)
+    end_value = 0.0 if cutoff is None else cutoff.value
+    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, end_value)
     made = jnp.where(expanded, node, tree.num_nodes)
     return backward(tree, selection, path, leaf, new.edge, made, jnp.where(expanded, value, leaf_value))
 

@@ -1,7 +1,7 @@
 """Rules of selection by name, each in a file of its own, and the way to add one from outside.
 
-Others belong to their policies: `ucb1.py` to `Uct`, `improved_policy.py` to `GumbelAlphaZero`, `min_max_puct.py` to
-`azjax.search.recurrent`.
+Others belong to their policies: `ucb1.py` to `Uct`, `improved_policy.py` to `GumbelAlphaZero`, `muzero_puct.py` to
+`azjax.search.mctx`.
 """
 
 from collections.abc import Callable

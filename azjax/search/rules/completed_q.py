@@ -8,11 +8,10 @@ from jaxtyping import Array, Bool, Float32
 
 from azjax.core.arrays import max_over_slots, sum_over_slots
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.search.selection import Fold, NodeStatistics, VisitedTerms
+from azjax.search.rules.q_transform import HIGHEST_EXPONENT, SMALLEST_SPREAD, QTransform, VisitedEdges
+from azjax.search.selection import Fold, NodeStatistics
 
 TINY = float(np.finfo(np.float32).tiny)
-_SMALLEST_SPREAD = 1e-8  # of Q that is stretched to 0..1, as in mctx
-_HIGHEST_EXPONENT = 80.0  # e^80 is within the range of float32, and 1 is negligible beside it
 _Totals: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
 
 
@@ -25,33 +24,36 @@ class NodeSummary(NamedTuple):
     scale: of the completed Qs.
     """
 
-    mixed: Float32[Array, "R"]
-    lowest: Float32[Array, "R"]
-    highest: Float32[Array, "R"]
-    scale: Float32[Array, "R"]
+    mixed: Float32[Array, "..."]
+    lowest: Float32[Array, "..."]
+    highest: Float32[Array, "..."]
+    scale: Float32[Array, "..."]
 
 
 @pytree_dataclass
-class CompletedQ:
+class CompletedQ(QTransform):
     """sigma(completed Q), Danihelka et al. 2022, section 4 and appendix D: edges without visits have the mixed value.
 
     maxvisit_init, value_scale, rescale_values: see `SearchHyper`.
     num_actions: A. As in mctx, the range of Q includes the mixed value if any action has no visits, and illegal actions
       have none.
+    use_mixed_value: edges without visits have the node's evaluation if False.
+    epsilon: the smallest range of Q that is stretched to 0..1.
     """
 
     maxvisit_init: Float32[Array, ""]
     value_scale: Float32[Array, ""]
     rescale_values: Bool[Array, ""]
     num_actions: int = static_field()
+    use_mixed_value: bool = static_field(default=True)
+    epsilon: float = static_field(default=SMALLEST_SPREAD)
 
     def summarize(self, node: NodeStatistics, fold: Fold) -> NodeSummary:
-        """The summary of nodes, over whose edges `fold` goes."""
         value, visits = node.evaluation, node.visits
 
-        def add_edges(totals: _Totals, edges: VisitedTerms) -> _Totals:
+        def add_edges(totals: _Totals, edges: VisitedEdges) -> _Totals:
             num_tried, most_visits, prior_tried, excess, lowest, highest = totals
-            q, prior, edge_visits = edges
+            q, prior, edge_visits = edges.q, edges.prior, edges.visits
             tried = (edge_visits > 0) & (q > -jnp.inf)
             return (
                 num_tried + jnp.sum(tried, axis=0, dtype=jnp.int32),
@@ -67,11 +69,13 @@ class CompletedQ:
         num_tried, most_visits, prior_tried, excess, lowest, highest = fold(add_edges, start)
         # (value + sum N * sum(P Q) / sum P) / (1 + sum N), in a form that is exact where all Q equal the value: their
         # range, which is stretched, is then 0 and not a rounding error.
-        mixed = value + (visits - 1) / visits * (excess / jnp.maximum(prior_tried, TINY))
+        mixed = value
+        if self.use_mixed_value:
+            mixed = value + (visits - 1) / visits * (excess / jnp.maximum(prior_tried, TINY))
         counts = num_tried < self.num_actions
         lowest = jnp.where(counts, jnp.minimum(lowest, mixed), lowest)
         spread = jnp.where(counts, jnp.maximum(highest, mixed), highest) - lowest
-        spread = jnp.where(self.rescale_values, jnp.maximum(spread, _SMALLEST_SPREAD), 1.0)
+        spread = jnp.where(self.rescale_values, jnp.maximum(spread, self.epsilon), 1.0)
         return NodeSummary(
             mixed=mixed,
             lowest=lowest,
@@ -79,13 +83,13 @@ class CompletedQ:
             scale=(self.maxvisit_init + most_visits) * self.value_scale / spread,
         )
 
-    def scaled(self, summary: NodeSummary, edges: VisitedTerms) -> Float32[Array, "L R"]:
+    def scaled(self, summary: NodeSummary, edges: VisitedEdges) -> Float32[Array, "..."]:
         """sigma(completed Q), less that of the lowest."""
-        completed = jnp.where(edges.visits > 0, edges.q, summary.mixed[None])
-        return (completed - summary.lowest[None]) * summary.scale[None]
+        completed = jnp.where(edges.visits > 0, edges.q, summary.mixed)
+        return (completed - summary.lowest) * summary.scale
 
-    def weight(self, summary: NodeSummary, edges: VisitedTerms) -> Float32[Array, "..."]:
+    def weight(self, summary: NodeSummary, edges: VisitedEdges) -> Float32[Array, "..."]:
         """Proportional to the improved policy, in float32's range; the exponent of the highest Q is 0."""
         completed = jnp.where(edges.visits > 0, edges.q, summary.mixed)
         exponent = (completed - summary.highest) * summary.scale
-        return edges.prior * jnp.exp(jnp.minimum(exponent, _HIGHEST_EXPONENT))
+        return edges.prior * jnp.exp(jnp.minimum(exponent, HIGHEST_EXPONENT))
