@@ -120,10 +120,9 @@ def search(
     """
 
     def one_simulation(simulation: Int32[Array, ""], carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        evaluator_key = jax.random.fold_in(key, simulation)
         keys = simulation_keys(selection_keys, selection, simulation)
         step = one_kernel(functools.partial(simulate, dynamics), tree.batch * tree.num_slots)
-        return step(params, evaluator_key, keys, *carry, selection, simulation)
+        return step(params, jax.random.fold_in(key, simulation), keys, *carry, selection, simulation)
 
     start = tree, Path.allocate(tree, dynamics.max_depth), root_rule
     return cast(Tree, jax.lax.fori_loop(0, num_simulations, one_simulation, start)[0])
@@ -246,9 +245,8 @@ def untried_slots(
     tree: Tree, new: NewEdge, logits: Float32[Array, "K R"]
 ) -> tuple[Untried, Float32[Array, "R K"], Untried]:
     """The slots without a child once the edges `new` have theirs; the priors of the new nodes, and their slots."""
-    with_mass = tree.edges.with_mass
     prior = legal_softmax(materialize(logits))
-    return materialize((untried_of(new.others, with_mass), prior.T, untried_of(prior, with_mass)))
+    return materialize((untried_of(new.others, tree.edges.with_mass), prior.T, untried_of(prior, tree.edges.with_mass)))
 
 
 def add(
@@ -269,15 +267,13 @@ def add(
     node = jnp.minimum(tree.num_made, tree.max_nodes)
     expanded = leaf.expand & (node < tree.max_nodes)
     is_last = step.discount == 0 if cutoff is None else (step.discount == 0) | cutoff.reached
-    child = jnp.where(is_last, -node, node)
-    tree = attach(tree, leaf, new, untried, child, expanded)
+    tree = attach(tree, leaf, new, untried, jnp.where(is_last, -node, node), expanded)
     tree = expand(tree, leaf, new.slot, new.prior, step, evaluation, prior, new_untried, node)
     tree = replace_fields(tree, num_made=jnp.minimum(node + 1, tree.max_nodes))
 
     value = jnp.where(step.discount != 0, evaluation.value, 0.0)
     # A full tree makes no node: the path ends at the leaf, whose value is that of the step.
-    end_value = 0.0 if cutoff is None else cutoff.value
-    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, end_value)
+    leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, 0.0 if cutoff is None else cutoff.value)
     made = jnp.where(expanded, node, tree.num_nodes)
     return backward(tree, selection, path, leaf, new.edge, made, jnp.where(expanded, value, leaf_value))
 
