@@ -14,6 +14,7 @@ import pytest
 from azjax.search import mctx as ours
 
 NUM_STATES = 50
+GUMBEL, MUZERO = "gumbel_muzero_policy", "muzero_policy"
 
 
 def problem(seed, num_actions, scale, zero_discounts=True):
@@ -86,7 +87,11 @@ def equals_mctx(policy, num_actions, scale, batch, **options):
     (action, weights, summary), _ = searched(ours, policy, table, batch, **options)
     (known_action, known_weights, known), _ = searched(mctx, policy, table, batch, **options)
     np.testing.assert_array_equal(summary.visit_counts, known.visit_counts)
-    np.testing.assert_array_equal(action, known_action)
+    most_visited = summary.visit_counts == summary.visit_counts.max(axis=1, keepdims=True)
+    # At temperature 0 mctx draws among equal visits.
+    clear = (most_visited.sum(axis=1) == 1) | (policy == GUMBEL)
+    np.testing.assert_array_equal(action[clear], known_action[clear])
+    np.testing.assert_array_equal(action[~clear], most_visited[~clear].argmax(axis=1))
     np.testing.assert_allclose(weights, known_weights, rtol=0, atol=1e-4)
     np.testing.assert_allclose(summary.visit_probs, known.visit_probs, rtol=0, atol=1e-6)
     size = max(scale, np.abs(known.qvalues).max(), np.abs(known.value).max())
@@ -95,7 +100,6 @@ def equals_mctx(policy, num_actions, scale, batch, **options):
     return summary
 
 
-GUMBEL, MUZERO = "gumbel_muzero_policy", "muzero_policy"
 BOUNDS = ("qtransform_by_min_max", {"min_value": -8.0, "max_value": 12.0})
 SIBLINGS = ("qtransform_by_parent_and_siblings", {})
 MIXED = ("qtransform_completed_by_mix_value", {})
@@ -105,9 +109,9 @@ CASES = [
     (MUZERO, 5, 3.0, 6, {"max_depth": 2}),
     (GUMBEL, 20, 3.0, 4, {"max_depth": 2}),
     (MUZERO, 20, 3.0, 4, {"transform": MIXED, "pb_c_init": 2.5, "pb_c_base": 100.0}),
-    (GUMBEL, 5, 3.0, 6, {"transform": SIBLINGS, "max_depth": 5, "gumbel_scale": 0.5}),
 ]
 SLOW_CASES = [
+    (GUMBEL, 5, 3.0, 6, {"transform": SIBLINGS, "max_depth": 5, "gumbel_scale": 0.5}),
     *((policy, 5, 3.0, 6, {"max_depth": depth}) for policy in (MUZERO, GUMBEL) for depth in (1, 2, 5, 20, None)),
     *((policy, 20, 3.0, 4, {"max_depth": depth}) for policy in (MUZERO, GUMBEL) for depth in (1, 5)),
     *((policy, 6, 0.01, 1, {"transform": one}) for policy in (MUZERO, GUMBEL) for one in (SIBLINGS, MIXED)),
@@ -180,7 +184,8 @@ def test_an_embedding_may_be_empty():
         logits = jnp.zeros((1, 2))
         return ours.RecurrentFnOutput(reward=reward, discount=zeros, prior_logits=logits, value=zeros), embedding
 
-    output = ours.gumbel_muzero_policy((), jax.random.PRNGKey(0), root, model, 4)
+    plan = jax.jit(lambda rng_key: ours.gumbel_muzero_policy((), rng_key, root, model, 4))
+    output = plan(jax.random.PRNGKey(0))
     np.testing.assert_allclose(output.search_tree.summary().qvalues, [[3, 7]])
     assert output.action == 1
 

@@ -74,7 +74,7 @@ def gumbel_muzero_policy(
       recurrent_fn: the model; see `RecurrentFn`.
       num_simulations: in each tree, at least 1.
       invalid_actions: [B, A]; nonzero for actions that are illegal at the root.
-      max_depth: steps below the root, at least 1; a node there is evaluated and never expanded. None for any depth.
+      max_depth: steps below the root, at least 1; a node there is evaluated once, and not expanded. None for any depth.
       loop_fn: must be `jax.lax.fori_loop`.
       qtransform: one of this module's, or `functools.partial` of one.
       max_num_considered_actions: actions that the root tries at most, at least 1.
