@@ -77,7 +77,7 @@ def test_a_table_is_read_at_the_row_of_the_position():
 
 
 def test_the_network_evaluator_returns_the_output_of_the_network():
-    network = Mlp(GAME.observation_shape, GAME.num_actions, 8, 1)
+    network = Mlp(8, 1).for_game(GAME)
     variables = network.init(jax.random.key(0), GAME)
     states = _states("X________", "_________")
     logits, value = _evaluate(evaluators.network(network, GAME), states, variables)
