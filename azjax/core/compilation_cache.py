@@ -38,7 +38,7 @@ def use_compilation_cache() -> Path | None:
         return None
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", MAX_BYTES)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     return folder
 

@@ -10,9 +10,7 @@ PROGRAM = """
 import jax, jax.numpy as jnp
 from azjax.core.compilation_cache import use_compilation_cache
 
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 print(use_compilation_cache())
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 print(float(jax.jit(lambda x: jnp.sin(x) * 2)(1.0)))
 """
 
