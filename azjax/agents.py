@@ -140,6 +140,25 @@ def load_player(
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
+def load_trained(spec: str) -> Agent:
+    """The agent in a run folder (also RUN@best, RUN@ITERATION) or a packaged agent, without a level.
+
+    Raises:
+      InputError: neither of these, or a damaged file.
+      RunError: a folder that is no run's, or one without a sound checkpoint.
+    """
+    if not is_trained(spec):
+        raise InputError(
+            f"{spec!r} is no trained agent, such as a run folder, RUN@best or one of {', '.join(packaged())}"
+        )
+    if not _is_run(spec):
+        return load_agent(spec)
+    folder, step = _split(spec)
+    game, config = load_run(folder)
+    variables = load_variables(folder, step)[1]
+    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
+
+
 class SearchSpec(NamedTuple):
     """A search that belongs to a player: the policy, what its evaluator reads, and its numbers."""
 
@@ -159,7 +178,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     spec, _ = split_level(spec)
     if not is_trained(spec):
         return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
-    agent = _agent(spec)
+    agent = load_trained(spec)
     evaluator = evaluators.network(agent.network, agent.game)
     policy = make_policy("alphazero", agent.game, evaluator, NUM_SIMULATIONS, selection=agent.selection)
     return SearchSpec(policy, agent.variables, SearchHyper(c_puct=agent.c_puct))
@@ -205,7 +224,7 @@ def _trained(
     reuse_tree: bool,
     policy: str | None,
 ) -> Player:
-    agent = _agent(spec)
+    agent = load_trained(spec)
     if game not in (None, agent.game):
         raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
     if level == "hard":
@@ -220,15 +239,6 @@ def _trained(
             name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
-
-
-def _agent(spec: str) -> Agent:
-    if not _is_run(spec):
-        return load_agent(spec)
-    folder, step = _split(spec)
-    game, config = load_run(folder)
-    variables = load_variables(folder, step)[1]
-    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
 
 
 def _split(spec: str) -> tuple[str, int | None]:
