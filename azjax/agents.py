@@ -14,7 +14,7 @@ from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
 from azjax.games.game import AnyGame
-from azjax.packaged import Agent, game_of_agent, load_agent, packaged, strength_of
+from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
@@ -27,7 +27,7 @@ _SOLVED = "optimal:"
 _FORMS = "; ".join(
     [
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
-        f"a packaged agent ({', '.join(packaged())})",
+        f"a packaged agent ({', '.join(packaged())}) or one that `azjax agents fetch` fetched",
         "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
         f"with a game {', '.join(PLAYER_NAMES)}",
@@ -37,9 +37,14 @@ _FORMS = "; ".join(
 )
 
 
+def stored_agents() -> list[str]:
+    """The names of the packaged agents, then of the fetched ones."""
+    return [*packaged(), *fetched()]
+
+
 def is_trained(spec: str) -> bool:
     """Whether the spec names a trained agent, which has all levels."""
-    return _is_run(spec) or spec in packaged()
+    return _is_run(spec) or spec in stored_agents()
 
 
 def split_level(spec: str) -> tuple[str, str]:
@@ -73,7 +78,7 @@ def game_of(spec: str) -> AnyGame | None:
     spec, _ = split_level(spec)
     if _is_run(spec):
         return load_run(_split(spec)[0])[0]
-    if spec in packaged():
+    if spec in stored_agents():
         return game_of_agent(spec)
     return game_of_solution(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
 

@@ -26,12 +26,16 @@ def describe(agent: Agent, name: str) -> dict[str, Any]:
     """The description of an agent, without its files."""
     game = agent.game
     start = without_history(game, game.init(jax.random.key(0)))
-    states, permutation = game.symmetries(start)
-    del states
+    _, permutation = game.symmetries(start)
+    about = inspect.getdoc(inspect.getmodule(type(game))) or ""
     description = {
         "azjax": importlib.metadata.version("azjax"),
         "player": name,
-        "game": {"name": game.name, "options": options_of(game), "about": inspect.getdoc(type(game)) or ""},
+        "game": {
+            "name": game.name,
+            "options": options_of(game),
+            "about": about,
+        },
         "network": str(agent.network),
         "computes_in": "float32",
         "azjax_computes_in": getattr(agent.network, "precision", "float32"),

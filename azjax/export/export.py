@@ -48,10 +48,10 @@ def export_agent(agent: Agent, format: str, path: str | Path, *, name: str = "")
         raise InputError(f"{path}: the description is the JSON file; give the file of the network another ending")
     if path.exists():
         raise InputError(f"{path} exists already; name another file with --output")
-    description = describe(agent, name)
     beside = path.with_suffix(".json")
-    files = _described_files(beside, description)
     try:
+        description = describe(agent, name)
+        files = _described_files(beside, description)
         content = FORMATS[format](agent)
     except AzjaxError:
         raise

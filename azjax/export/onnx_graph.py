@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.extend import core as jax_core
-from jaxtyping import Array, Shaped
+from jaxtyping import Array
 
 from azjax.core.errors import InputError
 
-Constant: TypeAlias = Shaped[np.ndarray, "..."] | Shaped[Array, "..."]
-Write: TypeAlias = Callable[["Graph", Any, list["str | Constant"]], list[str]]
-"""Writes the nodes of an equation, given its inputs (names of values, or constants); returns its outputs' names."""
+Value: TypeAlias = Any
+"""The name of a value that the model computes (a string), or a constant (an array or a number)."""
+Write: TypeAlias = Callable[["Graph", Any, list[Value]], list[str]]
+"""Writes the nodes of an equation, given its inputs; returns its outputs' names."""
 
 OPSET = 18
 _IR_VERSION = 10  # of opset 21: a newer one would shut out runtimes that know all operators used here
@@ -96,17 +97,15 @@ class Graph:
         self._count = 0
         self._shapes: dict[tuple[Any, ...], str] = {}
 
-    def run(self, jaxpr: Any, constants: Sequence[Any], inputs: Sequence[str | Constant]) -> list[str | Constant]:
+    def run(self, jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """Writes a jaxpr; returns its outputs."""
-        values: dict[Any, str | Constant] = dict(
-            zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True)
-        )
+        values: dict[Any, Value] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
         for equation in jaxpr.eqns:
             read = [atom.val if isinstance(atom, jax_core.Literal) else values[atom] for atom in equation.invars]
             values |= dict(zip(equation.outvars, self._equation(equation, read), strict=True))
         return [atom.val if isinstance(atom, jax_core.Literal) else values[atom] for atom in jaxpr.outvars]
 
-    def _equation(self, equation: Any, read: list[str | Constant]) -> Sequence[str | Constant]:
+    def _equation(self, equation: Any, read: list[Value]) -> Sequence[Value]:
         name = equation.primitive.name
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
@@ -120,11 +119,11 @@ class Graph:
             raise InputError(f"the network cannot be written as ONNX: it uses {name}, which azjax does not convert")
         return self._primitives[name](self, equation, read)
 
-    def add(self, operator: str, inputs: Sequence[str | Constant], **attributes: Any) -> str:
+    def add(self, operator: str, inputs: Sequence[Value], **attributes: Any) -> str:
         """Writes a node with one output; returns the name of that."""
         return self.add_many(operator, inputs, 1, **attributes)[0]
 
-    def add_many(self, operator: str, inputs: Sequence[str | Constant], outputs: int, **attributes: Any) -> list[str]:
+    def add_many(self, operator: str, inputs: Sequence[Value], outputs: int, **attributes: Any) -> list[str]:
         """Writes a node; returns the names of its outputs."""
         names = [self._new_name() for _ in range(outputs)]
         self.nodes.append(
@@ -132,7 +131,7 @@ class Graph:
         )
         return names
 
-    def name_of(self, value: str | Constant) -> str:
+    def name_of(self, value: Value) -> str:
         """The name of a value; a constant gets one."""
         if isinstance(value, str):
             return value
@@ -150,7 +149,7 @@ class Graph:
         except (KeyError, ValueError):
             raise InputError(f"the network cannot be written as ONNX: it uses the dtype {dtype}") from None
 
-    def reshape(self, value: str | Constant, shape: Sequence[Any]) -> str:
+    def reshape(self, value: Value, shape: Sequence[Any]) -> str:
         """`value` in another shape, at most one of whose axes is symbolic."""
         sizes = [size if is_fixed((size,)) else -1 for size in shape]
         if sizes.count(-1) > 1:
@@ -161,7 +160,7 @@ class Graph:
         """A shape as a value that the runtime computes; axes are fixed or the batch."""
         key = tuple(shape)
         if key not in self._shapes:
-            parts: list[str | Constant] = []
+            parts: list[Value] = []
             for size in key:
                 if not is_fixed((size,)) and size != self._batch:
                     raise InputError(f"the network cannot be written as ONNX: an axis of size {size}")

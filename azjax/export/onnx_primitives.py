@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.export.onnx_graph import Constant, Graph, Write, is_fixed
-
-Value = str | Constant
+from azjax.export.onnx_graph import Graph, Value, Write, is_fixed
 
 
 def _elementwise(operator: str) -> Write:
     return lambda graph, equation, inputs: [graph.add(operator, inputs)]
 
 
-def _scalar(number: float, equation: Any) -> Constant:
+def _scalar(number: float, equation: Any) -> Value:
     return np.asarray(number, equation.invars[0].aval.dtype)
 
 

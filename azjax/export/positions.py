@@ -18,7 +18,7 @@ def in_float32(network: Network) -> Network:
     """The network with `precision` float32, if it has that field; the same variables fit it."""
     if dataclasses.is_dataclass(network) and not isinstance(network, type) and hasattr(network, "precision"):
         replaced: Any = dataclasses.replace(network, precision="float32")
-        return replaced  # type: ignore[no-any-return]
+        return replaced
     return network
 
 
