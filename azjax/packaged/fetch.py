@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from azjax.core.errors import FileError, InputError
 from azjax.packaged.archive import cache_folder, packaged, read_agent
@@ -101,7 +101,8 @@ def _read(source: str, bound: int) -> bytes:
     return content
 
 
-def _open(source: str) -> IO[bytes]:
+def _open(source: str) -> Any:
+    """A file of bytes to read, which closes at the end of a `with` block."""
     if "://" not in source:
         return open(source, "rb")
     opener = urllib.request.OpenerDirector()  # it has no handler of other schemes, unlike `build_opener`
@@ -113,8 +114,7 @@ def _open(source: str) -> IO[bytes]:
         _HttpsRedirects(),
     ):
         opener.add_handler(handler)
-    opened: IO[bytes] = opener.open(source, timeout=_SECONDS)
-    return opened
+    return opener.open(source, timeout=_SECONDS)
 
 
 class _HttpsRedirects(urllib.request.HTTPRedirectHandler):
