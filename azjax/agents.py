@@ -153,9 +153,8 @@ def load_trained(spec: str) -> Agent:
       RunError: a folder that is no run's, or one without a sound checkpoint.
     """
     if not is_trained(spec):
-        raise InputError(
-            f"{spec!r} is no trained agent, such as a run folder, RUN@best or one of {', '.join(packaged())}"
-        )
+        names = ", ".join(stored_agents())
+        raise InputError(f"{spec!r} is no trained agent, such as a run folder, RUN@best, or one of {names}")
     if not _is_run(spec):
         return load_agent(spec)
     folder, step = _split(spec)

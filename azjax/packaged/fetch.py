@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from azjax.core.errors import FileError, InputError
+from azjax.core.errors import AzjaxError, FileError, InputError
 from azjax.packaged.archive import cache_folder, packaged, read_agent
 
 MAX_AGENT_BYTES = 1 << 26
@@ -92,6 +92,8 @@ def _read(source: str, bound: int) -> bytes:
     try:
         with _open(source) as file:
             content = file.read(bound + 1)
+    except AzjaxError:
+        raise
     except (urllib.error.URLError, http.client.HTTPException) as error:
         raise FileError(f"{source} could not be fetched: {getattr(error, 'reason', None) or error}") from error
     except (OSError, ValueError) as error:
