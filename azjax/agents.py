@@ -14,7 +14,7 @@ from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
 from azjax.games.game import AnyGame
-from azjax.packaged import Agent, game_of_agent, load_agent, packaged, strength_of
+from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
@@ -27,7 +27,7 @@ _SOLVED = "optimal:"
 _FORMS = "; ".join(
     [
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
-        f"a packaged agent ({', '.join(packaged())})",
+        f"a packaged agent ({', '.join(packaged())}) or one that `azjax agents fetch` fetched",
         "either with :LEVEL or :SIMULATIONS",
         "optimal:SOLUTION_FILE",
         f"with a game {', '.join(PLAYER_NAMES)}",
@@ -37,9 +37,14 @@ _FORMS = "; ".join(
 )
 
 
+def stored_agents() -> list[str]:
+    """The names of the packaged agents, then of the fetched ones."""
+    return [*packaged(), *fetched()]
+
+
 def is_trained(spec: str) -> bool:
     """Whether the spec names a trained agent, which has all levels."""
-    return _is_run(spec) or spec in packaged()
+    return _is_run(spec) or spec in stored_agents()
 
 
 def split_level(spec: str) -> tuple[str, str]:
@@ -73,7 +78,7 @@ def game_of(spec: str) -> AnyGame | None:
     spec, _ = split_level(spec)
     if _is_run(spec):
         return load_run(_split(spec)[0])[0]
-    if spec in packaged():
+    if spec in stored_agents():
         return game_of_agent(spec)
     return game_of_solution(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
 
@@ -140,6 +145,24 @@ def load_player(
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 
+def load_trained(spec: str) -> Agent:
+    """The agent in a run folder (also RUN@best, RUN@ITERATION) or a packaged agent, without a level.
+
+    Raises:
+      InputError: neither of these, or a damaged file.
+      RunError: a folder that is no run's, or one without a sound checkpoint.
+    """
+    if not is_trained(spec):
+        names = ", ".join(stored_agents())
+        raise InputError(f"{spec!r} is no trained agent, such as a run folder, RUN@best, or one of {names}")
+    if not _is_run(spec):
+        return load_agent(spec)
+    folder, step = _split(spec)
+    game, config = load_run(folder)
+    variables = load_variables(folder, step)[1]
+    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
+
+
 class SearchSpec(NamedTuple):
     """A search that belongs to a player: the policy, what its evaluator reads, and its numbers."""
 
@@ -159,7 +182,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     spec, _ = split_level(spec)
     if not is_trained(spec):
         return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
-    agent = _agent(spec)
+    agent = load_trained(spec)
     evaluator = evaluators.network(agent.network, agent.game)
     policy = make_policy("alphazero", agent.game, evaluator, NUM_SIMULATIONS, selection=agent.selection)
     return SearchSpec(policy, agent.variables, SearchHyper(c_puct=agent.c_puct))
@@ -205,7 +228,7 @@ def _trained(
     reuse_tree: bool,
     policy: str | None,
 ) -> Player:
-    agent = _agent(spec)
+    agent = load_trained(spec)
     if game not in (None, agent.game):
         raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
     if level == "hard":
@@ -220,15 +243,6 @@ def _trained(
             name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
-
-
-def _agent(spec: str) -> Agent:
-    if not _is_run(spec):
-        return load_agent(spec)
-    folder, step = _split(spec)
-    game, config = load_run(folder)
-    variables = load_variables(folder, step)[1]
-    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
 
 
 def _split(spec: str) -> tuple[str, int | None]:

@@ -168,6 +168,19 @@ def test_the_example_study_runs_as_printed(capsys, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "is_it_a_draw.json").read_text())["value"] == 0
 
 
+def test_the_weights_give_the_same_values_in_jax_numpy_and_onnxruntime(capsys, tmp_path, monkeypatch):
+    for package in ("safetensors", "onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "weights_example"}
+    for block in range(5):
+        exec(compile(code("using_the_weights", block), "using_the_weights.md", "exec"), names)
+    in_jax, in_numpy, in_onnxruntime = names["output"].value, names["value"], names["outputs"]["value"]
+    np.testing.assert_allclose(in_numpy, in_jax, atol=1e-5)
+    np.testing.assert_allclose(in_onnxruntime, in_jax, atol=1e-5)
+    assert capsys.readouterr().out.count("values after each first move:") == 3
+
+
 def test_every_place_for_a_table_is_filled():
     hooks = load_hooks()
     asked = re.findall(r"^\{\{ (\w+) \}\}$", "\n".join(path.read_text() for path in DOCS.glob("*.md")), re.M)

@@ -23,7 +23,7 @@ FLOORS: list[list[str]] = [
     ["training"],
     ["runs", "packaged"],
     ["agents", "render"],
-    ["report"],
+    ["report", "export"],
     ["sweep"],
     ["play", "benchmark", "commands", "errors", "cli", "__main__"],
 ]

@@ -21,7 +21,7 @@ NETWORK = {"name": "mlp", "width": 8, "depth": 1}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder of packaged agents."""
-    monkeypatch.setattr(packaged, "FOLDER", tmp_path)
+    monkeypatch.setattr(packaged.archive, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -87,13 +87,13 @@ def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
         np.testing.assert_allclose(choice.probabilities.sum(axis=1), 1, rtol=1e-5)
         legal = jax.vmap(game.legal_action_mask)(states)
         assert not (np.asarray(choice.probabilities)[~np.asarray(legal)] > 0).any()
-    card = (packaged.FOLDER / f"{name}.md").read_text()
+    card = (packaged.archive.FOLDER / f"{name}.md").read_text()
     for row in ("Command", "Commit", "Hours", "Hardware", "Games", "Strength"):
         assert f"| {row} |" in card or f"## {row}" in card
 
 
 def test_all_agents_together_are_small():
-    assert sum(path.stat().st_size for path in packaged.FOLDER.glob("*.npz")) < 8e6
+    assert sum(path.stat().st_size for path in packaged.archive.FOLDER.glob("*.npz")) < 8e6
 
 
 @pytest.mark.parametrize(("name", "positions"), [("tictactoe", 4520), ("connect2", 23), ("santorini_2x2", 1311)])

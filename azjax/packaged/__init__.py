@@ -1,132 +1,28 @@
-"""Trained agents that come with the package. Each is an archive `NAME.npz` and a model card `NAME.md`.
+"""Trained agents that come with the package, and those that a user fetches.
 
-`experiments/packaged_agents.py` makes them.
+`experiments/packaged_agents.py` makes the agents of the package.
 """
 
-import dataclasses
-from pathlib import Path
-from typing import Any, TypeAlias
+from azjax.packaged.archive import (
+    Agent,
+    cache_folder,
+    fetched,
+    game_of_agent,
+    load_agent,
+    packaged,
+    save_agent,
+    strength_of,
+)
+from azjax.packaged.fetch import fetch_agent
 
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import ArrayLike, Shaped
-
-from azjax.core.errors import InputError
-from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
-from azjax.games.game import AnyGame
-from azjax.networks import Network, Variables, make_network
-
-FOLDER = Path(__file__).parent
-_KIND = "agent"
-
-Stored: TypeAlias = Shaped[np.ndarray, "..."]
-
-
-@dataclasses.dataclass(frozen=True)
-class Agent:
-    """A trained network and its game.
-
-    Attributes:
-      game: the game that it plays.
-      network: without its variables.
-      variables: of the network, float32.
-      c_puct: weight of exploration in its searches.
-      policy: its search, `alphazero` or `gumbel`.
-      selection: its rule of selection; see `azjax.search.rules`.
-    """
-
-    game: AnyGame
-    network: Network
-    variables: Variables
-    c_puct: float
-    policy: str = "alphazero"
-    selection: str = "puct"
-
-
-def packaged() -> list[str]:
-    """The names of the packaged agents, sorted."""
-    return sorted(path.stem for path in FOLDER.glob("*.npz"))
-
-
-def load_agent(name: str) -> Agent:
-    """Reads an agent, and checks all of its bytes.
-
-    Raises:
-      InputError: an unknown name, or a damaged file.
-    """
-    game, manifest, arrays = load_archive(FOLDER / f"{name}.npz", _KIND)
-    return Agent(game, make_network(game=game, **manifest["network"]), _nested(arrays), manifest["c_puct"])
-
-
-def strength_of(name: str) -> str:
-    """The sentence that sums up the strength of an agent: the first of that section of its card."""
-    card = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    return card.partition("## Strength\n\n")[2].partition("\n")[0]
-
-
-def game_of_agent(name: str) -> AnyGame:
-    """The game that the agent plays; errors are those of `load_agent`."""
-    return game_of_archive(FOLDER / f"{name}.npz", _KIND)
-
-
-def save_agent(name: str, game: AnyGame, network: dict[str, Any], variables: Variables, c_puct: float) -> Path:
-    """Writes an agent to its file in one step, so that the file is never half written.
-
-    Args:
-      name: of the agent.
-      game: the game that it plays.
-      network: the arguments of `azjax.networks.make_network` besides the game.
-      variables: of the network. Arrays of two or more axes are rounded to bfloat16.
-      c_puct: weight of exploration in its searches.
-
-    Returns:
-      the file.
-
-    Raises:
-      InputError: a weight that is not finite.
-      OSError: the file could not be written; an earlier one is unchanged.
-    """
-    path = FOLDER / f"{name}.npz"
-    arrays = {leaf: _packed(leaf, np.asarray(array, np.float32)) for leaf, array in _flat(variables).items()}
-    save_archive(path, _KIND, game, {"network": network, "c_puct": c_puct}, arrays)
-    return path
-
-
-def _packed(name: str, array: Stored) -> Stored:
-    """An array of two or more axes as its low and its high bytes in bfloat16, uint8 [2, ...]; others as they are.
-
-    The high bytes are much alike and compress well on their own.
-    """
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} holds a weight that is not finite")
-    if array.ndim < 2:
-        return array
-    return np.moveaxis(array.astype(jnp.bfloat16)[..., None].view(np.uint8), -1, 0)
-
-
-def _unpacked(array: Stored) -> Stored:
-    """The inverse of `_packed`, in float32."""
-    if array.dtype == np.float32:
-        return array
-    unpacked: Stored = np.ascontiguousarray(np.moveaxis(array, 0, -1)).view(jnp.bfloat16)[..., 0].astype(np.float32)
-    return unpacked
-
-
-def _flat(variables: Variables, path: str = "") -> dict[str, ArrayLike]:
-    """The leaves by their path, such as `params/policy/kernel`."""
-    leaves: dict[str, ArrayLike] = {}
-    for name, value in variables.items():
-        leaves |= _flat(value, f"{path}{name}/") if isinstance(value, dict) else {f"{path}{name}": value}
-    return leaves
-
-
-def _nested(leaves: dict[str, Stored]) -> Variables:
-    """The inverse of `_flat`, in float32."""
-    variables: Variables = {"params": {}, "batch_stats": {}}
-    for path, leaf in leaves.items():
-        *parents, name = path.split("/")
-        inner = variables
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[name] = _unpacked(leaf)
-    return variables
+__all__ = [
+    "Agent",
+    "cache_folder",
+    "fetch_agent",
+    "fetched",
+    "game_of_agent",
+    "load_agent",
+    "packaged",
+    "save_agent",
+    "strength_of",
+]

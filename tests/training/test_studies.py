@@ -168,7 +168,7 @@ def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp
     assert all(sum(row["won_drawn_lost"]) == row["games"] for row in rows)
     assert plot.read_bytes().startswith(b"\x89PNG")
 
-    monkeypatch.setattr(packaged, "FOLDER", tmp_path)
+    monkeypatch.setattr(packaged.archive, "FOLDER", tmp_path)
     monkeypatch.setattr(packing, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(packing, "RESULTS", tmp_path)
     recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, "against_uct.py")

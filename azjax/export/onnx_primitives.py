@@ -1,0 +1,290 @@
+"""The ONNX nodes of each primitive of JAX that networks commonly use."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from azjax.core.errors import InputError
+from azjax.export.onnx_graph import Graph, Value, Write, is_fixed
+
+
+def _elementwise(operator: str) -> Write:
+    return lambda graph, equation, inputs: [graph.add(operator, inputs)]
+
+
+def _scalar(number: float, equation: Any) -> Value:
+    return np.asarray(number, equation.invars[0].aval.dtype)
+
+
+def _identity(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.name_of(inputs[0])]
+
+
+def _integer_pow(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Pow", [inputs[0], _scalar(equation.params["y"], equation)])]
+
+
+def _square(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Mul", [inputs[0], inputs[0]])]
+
+
+def _rsqrt(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Reciprocal", [graph.add("Sqrt", inputs)])]
+
+
+def _expm1(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Sub", [graph.add("Exp", inputs), _scalar(1, equation)])]
+
+
+def _log1p(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Log", [graph.add("Add", [inputs[0], _scalar(1, equation)])])]
+
+
+def _erfc(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Sub", [_scalar(1, equation), graph.add("Erf", inputs)])]
+
+
+def _not_equal(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Not", [graph.add("Equal", inputs)])]
+
+
+def _clamp(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    low, value, high = inputs
+    return [graph.add("Min", [graph.add("Max", [value, low]), high])]
+
+
+def _select(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    which, *cases = inputs
+    if len(cases) != 2 or equation.invars[0].aval.dtype != bool:
+        raise InputError("the network cannot be written as ONNX: it uses select_n with more than two cases")
+    return [graph.add("Where", [which, cases[1], cases[0]])]
+
+
+def _convert(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Cast", inputs, to=graph.element_type(equation.params["new_dtype"]))]
+
+
+def _reshape(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.reshape(inputs[0], equation.outvars[0].aval.shape)]
+
+
+def _broadcast(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    shape, kept = equation.outvars[0].aval.shape, equation.params["broadcast_dimensions"]
+    before = equation.invars[0].aval.shape
+    aligned = [1] * len(shape)
+    for axis, size in zip(kept, before, strict=True):
+        aligned[axis] = size
+    value = graph.reshape(inputs[0], aligned) if list(before) != aligned else inputs[0]
+    if aligned == list(shape):
+        return [graph.name_of(value)]
+    return [graph.add("Expand", [value, graph.shape(shape)])]
+
+
+def _transpose(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Transpose", inputs, perm=list(equation.params["permutation"]))]
+
+
+def _concatenate(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Concat", inputs, axis=equation.params["dimension"])]
+
+
+def _split(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    sizes = np.array(equation.params["sizes"], np.int64)
+    return graph.add_many("Split", [inputs[0], sizes], len(sizes), axis=equation.params["axis"])
+
+
+def _slice(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    shape, params = equation.invars[0].aval.shape, equation.params
+    steps = params["strides"] or [1] * len(shape)
+    bounds = zip(params["start_indices"], params["limit_indices"], steps, shape, strict=True)
+    cut = [
+        (axis, start, stop, step)
+        for axis, (start, stop, step, size) in enumerate(bounds)
+        if (start, stop, step) != (0, size, 1)
+    ]
+    if not is_fixed([number for row in cut for number in row]):
+        raise InputError("the network cannot be written as ONNX: it takes a slice of the batch")
+    if not cut:
+        return [graph.name_of(inputs[0])]
+    axes, starts, stops, strides = (np.array(column, np.int64) for column in zip(*cut, strict=True))
+    return [graph.add("Slice", [inputs[0], starts, stops, axes, strides])]
+
+
+def _reverse(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    axes = np.array(equation.params["dimensions"], np.int64)
+    last, first, back = np.full_like(axes, -1), np.full_like(axes, np.iinfo(np.int64).min), np.full_like(axes, -1)
+    return [graph.add("Slice", [inputs[0], last, first, axes, back])]
+
+
+def _pad(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    low, high, inner = zip(*equation.params["padding_config"], strict=True)
+    if any(inner):
+        raise InputError("the network cannot be written as ONNX: it pads between entries")
+    return [graph.add("Pad", [inputs[0], np.array([*low, *high], np.int64), inputs[1]])]
+
+
+def _reduce(operator: str) -> Write:
+    def write(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+        axes = np.array(equation.params["axes"], np.int64)
+        return [graph.add(operator, [inputs[0], axes], keepdims=0)] if len(axes) else [graph.name_of(inputs[0])]
+
+    return write
+
+
+def _arg(operator: str) -> Write:
+    def write(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+        (axis,) = equation.params["axes"]
+        found = graph.add(operator, inputs, axis=axis, keepdims=0)
+        return [graph.add("Cast", [found], to=graph.element_type(equation.params["index_dtype"]))]
+
+    return write
+
+
+def _cumulative_sum(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    axis = np.array(equation.params["axis"], np.int64)
+    return [graph.add("CumSum", [inputs[0], axis], reverse=int(equation.params["reverse"]))]
+
+
+def _product(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    """`dot_general` as a MatMul of [batch, free, contracted] with [batch, contracted, free]."""
+    contracted, batched = equation.params["dimension_numbers"]
+    sides = []
+    for side in range(2):
+        shape, batch, contract = equation.invars[side].aval.shape, batched[side], contracted[side]
+        free = [axis for axis in range(len(shape)) if axis not in (*batch, *contract)]
+        order = [*batch, *free, *contract] if side == 0 else [*batch, *contract, *free]
+        rows, inner = math.prod(shape[axis] for axis in free), math.prod(shape[axis] for axis in contract)
+        lead = [math.prod(shape[axis] for axis in batch)] if batch else []
+        value = graph.add("Transpose", [inputs[side]], perm=order) if order != sorted(order) else inputs[side]
+        target = [*lead, rows, inner] if side == 0 else [*lead, inner, rows]
+        sides.append(value if list(shape) == target else graph.reshape(value, target))
+    product = graph.add("MatMul", sides)
+    shape = equation.outvars[0].aval.shape
+    is_final = len(shape) == 2 and not batched[0]
+    return [product if is_final else graph.reshape(product, shape)]
+
+
+def _convolution(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    params, numbers = equation.params, equation.params["dimension_numbers"]
+    padding = params["padding"]
+    if (
+        any(size != 1 for size in params["lhs_dilation"])
+        or params["batch_group_count"] != 1
+        or any(size < 0 for pair in padding for size in pair)
+    ):
+        raise InputError("the network cannot be written as ONNX: it uses a transposed or cropped convolution")
+    planes = graph.add("Transpose", [inputs[0]], perm=list(numbers.lhs_spec))
+    kernel: Value = inputs[1]
+    if isinstance(kernel, str):
+        kernel = graph.add("Transpose", [kernel], perm=list(numbers.rhs_spec))
+    else:
+        kernel = np.transpose(np.asarray(kernel), numbers.rhs_spec)
+    result = graph.add(
+        "Conv",
+        [planes, kernel],
+        strides=list(params["window_strides"]),
+        pads=[low for low, _ in padding] + [high for _, high in padding],
+        dilations=list(params["rhs_dilation"]),
+        group=params["feature_group_count"],
+    )
+    return [graph.add("Transpose", [result], perm=np.argsort(numbers.out_spec).tolist())]
+
+
+def _pooling(operator: str) -> Write:
+    def write(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+        params, shape = equation.params, equation.invars[0].aval.shape
+        window, strides, padding = params["window_dimensions"], params["window_strides"], params["padding"]
+        if any(size != 1 for size in params["base_dilation"] + params["window_dilation"]):
+            raise InputError("the network cannot be written as ONNX: it uses a dilated pooling")
+        kept = [axis for axis in range(len(shape)) if (window[axis], strides[axis], *padding[axis]) == (1, 1, 0, 0)]
+        pooled = [axis for axis in range(len(shape)) if axis not in kept]
+        if not pooled:
+            return [graph.name_of(inputs[0])]
+        order = [*kept, *pooled]
+        planes = graph.add("Transpose", [inputs[0]], perm=order)
+        planes = graph.reshape(planes, [math.prod(shape[axis] for axis in kept), 1, *(shape[axis] for axis in pooled)])
+        options: dict[str, Any] = {} if operator == "MaxPool" else {"count_include_pad": 1}
+        result = graph.add(
+            operator,
+            [planes],
+            kernel_shape=[window[axis] for axis in pooled],
+            strides=[strides[axis] for axis in pooled],
+            pads=[padding[axis][0] for axis in pooled] + [padding[axis][1] for axis in pooled],
+            **options,
+        )
+        if operator == "AveragePool":
+            result = graph.add("Mul", [result, _scalar(math.prod(window), equation)])
+        after = equation.outvars[0].aval.shape
+        result = graph.reshape(result, [after[axis] for axis in order])
+        return [graph.add("Transpose", [result], perm=np.argsort(order).tolist())]
+
+    return write
+
+
+PRIMITIVES: dict[str, Write] = {
+    "abs": _elementwise("Abs"),
+    "add": _elementwise("Add"),
+    "add_any": _elementwise("Add"),
+    "and": _elementwise("And"),
+    "argmax": _arg("ArgMax"),
+    "argmin": _arg("ArgMin"),
+    "broadcast_in_dim": _broadcast,
+    "ceil": _elementwise("Ceil"),
+    "clamp": _clamp,
+    "concatenate": _concatenate,
+    "conv_general_dilated": _convolution,
+    "convert_element_type": _convert,
+    "copy": _identity,
+    "copy_p": _identity,
+    "cos": _elementwise("Cos"),
+    "cumsum": _cumulative_sum,
+    "div": _elementwise("Div"),
+    "dot_general": _product,
+    "eq": _elementwise("Equal"),
+    "erf": _elementwise("Erf"),
+    "erfc": _erfc,
+    "exp": _elementwise("Exp"),
+    "expand_dims": _reshape,
+    "expm1": _expm1,
+    "floor": _elementwise("Floor"),
+    "ge": _elementwise("GreaterOrEqual"),
+    "gt": _elementwise("Greater"),
+    "integer_pow": _integer_pow,
+    "le": _elementwise("LessOrEqual"),
+    "log": _elementwise("Log"),
+    "log1p": _log1p,
+    "logistic": _elementwise("Sigmoid"),
+    "lt": _elementwise("Less"),
+    "max": _elementwise("Max"),
+    "min": _elementwise("Min"),
+    "mul": _elementwise("Mul"),
+    "ne": _not_equal,
+    "neg": _elementwise("Neg"),
+    "not": _elementwise("Not"),
+    "or": _elementwise("Or"),
+    "pad": _pad,
+    "pow": _elementwise("Pow"),
+    "reduce_max": _reduce("ReduceMax"),
+    "reduce_min": _reduce("ReduceMin"),
+    "reduce_prod": _reduce("ReduceProd"),
+    "reduce_sum": _reduce("ReduceSum"),
+    "reduce_window_max": _pooling("MaxPool"),
+    "reduce_window_sum": _pooling("AveragePool"),
+    "reshape": _reshape,
+    "rev": _reverse,
+    "rsqrt": _rsqrt,
+    "select_n": _select,
+    "sign": _elementwise("Sign"),
+    "sin": _elementwise("Sin"),
+    "slice": _slice,
+    "split": _split,
+    "sqrt": _elementwise("Sqrt"),
+    "square": _square,
+    "squeeze": _reshape,
+    "stop_gradient": _identity,
+    "sub": _elementwise("Sub"),
+    "tanh": _elementwise("Tanh"),
+    "transpose": _transpose,
+}
+"""By the name of the primitive."""
