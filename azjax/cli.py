@@ -25,6 +25,8 @@ usage: azjax COMMAND ...
   azjax report RUN             write a page about a run: curves, strength, games, a search tree
   azjax sweep STUDY.toml       search for the best settings, with any number of workers
   azjax sweep show STUDY.toml  show the best trials of a sweep, and write a page
+  azjax export PLAYER          write a trained network as safetensors, ONNX or StableHLO, for other programs
+  azjax agents                 list the trained agents at hand, or fetch one: azjax agents fetch SOURCE
   azjax benchmark search       simulations per second, compared with mctx, OpenSpiel and plain Python
   azjax benchmark games        steps per second of random play, compared with pgx, OpenSpiel and plain Python
   azjax benchmark population   iterations per second of agents trained at once, compared with one after the other
@@ -55,6 +57,8 @@ _COMMANDS = {
     "gtp": "azjax.commands.gtp",
     "report": "azjax.commands.report",
     "sweep": "azjax.commands.sweep",
+    "export": "azjax.commands.export",
+    "agents": "azjax.commands.agents",
     "benchmark": "azjax.commands.benchmark",
     "check": "azjax.commands.check",
     "completion": "azjax.commands.completion",

@@ -47,8 +47,8 @@ def _refused(capsys, arguments, code=2):
     [
         (
             ["fly"],
-            "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, benchmark, "
-            "check, completion, doctor",
+            "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, export, "
+            "agents, benchmark, check, completion, doctor",
         ),
         (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
         (

@@ -13,9 +13,11 @@ from azjax.benchmark.doctor import Doctor
 from azjax.benchmark.games import GamesBenchmark
 from azjax.benchmark.population import PopulationBenchmark
 from azjax.benchmark.search import SearchBenchmark
+from azjax.commands.agents import FetchOptions
 from azjax.commands.arguments import first_word
 from azjax.commands.check import CheckOptions
 from azjax.commands.evaluate import EvaluateOptions
+from azjax.commands.export import ExportOptions
 from azjax.commands.gtp import GtpOptions
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
@@ -36,11 +38,17 @@ _WITH_PLAYERS: dict[str, Any] = {
     "play": PlayOptions,
     "gtp": GtpOptions,
 }
-_WITH_FILE: dict[str, Any] = {"report": ReportOptions, "sweep show": ShowOptions, "sweep": SweepOptions}
+_WITH_FILE: dict[str, Any] = {
+    "export": ExportOptions,
+    "report": ReportOptions,
+    "sweep show": ShowOptions,
+    "sweep": SweepOptions,
+}
 _ALONE: dict[str, Any] = {
     "benchmark games": GamesBenchmark,
     "benchmark population": PopulationBenchmark,
     "benchmark search": SearchBenchmark,
+    "agents fetch": FetchOptions,
     "doctor": Doctor,
 }
 
@@ -81,7 +89,7 @@ def cases() -> list[Case]:
 
 def _cases() -> Iterator[Case]:
     games, agents = available(), packaged()
-    commands = [*_WITH_GAME, *_WITH_PLAYERS, "report", "sweep", "benchmark", "doctor", "completion"]
+    commands = [*_WITH_GAME, *_WITH_PLAYERS, "report", "sweep", "export", "agents", "benchmark", "doctor", "completion"]
     yield Case("", [*commands, "--help"])
     for command, options in _WITH_GAME.items():
         yield Case(f"{command} ", games)
@@ -98,6 +106,9 @@ def _cases() -> Iterator[Case]:
     yield Case("sweep ", ["show"], files=True)
     yield Case("sweep show ", [], files=True)
     yield Case("report ", [], files=True)
+    yield Case("export ", agents, files=True)
+    yield Case("agents ", ["fetch"])
+    yield Case("agents fetch ", [], files=True)
     yield Case("benchmark ", [name.split()[1] for name in _ALONE if " " in name])
     yield Case("completion ", list(_SCRIPTS))
     for command, options in (_WITH_FILE | _ALONE).items():
