@@ -91,7 +91,7 @@ def _read(source: str, bound: int) -> bytes:
     """The bytes of a file or of an address, at most `bound`."""
     try:
         with _open(source) as file:
-            content = file.read(bound + 1)
+            content: bytes = file.read(bound + 1)
     except AzjaxError:
         raise
     except (urllib.error.URLError, http.client.HTTPException) as error:
