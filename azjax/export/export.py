@@ -86,6 +86,7 @@ def _onnx(agent: Agent) -> bytes:
 
 def _stablehlo(agent: Agent) -> bytes:
     """What `jax.export.deserialize` reads."""
+    _import("flatbuffers")
     function = jax.jit(evaluation(in_float32(agent.network), agent.variables))
     exported = jax_export.export(function, platforms=_PLATFORMS)(open_batch(agent.game.observation_shape))
     return bytes(exported.serialize())

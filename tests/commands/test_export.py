@@ -7,6 +7,7 @@ from azjax.core.errors import InputError
 
 
 def test_the_file_has_the_name_of_the_player_and_lies_here(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("flatbuffers")
     monkeypatch.chdir(tmp_path)
     export_command(["tictactoe", "--format", "stablehlo"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tictactoe.json", "tictactoe.stablehlo"]

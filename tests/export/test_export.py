@@ -172,6 +172,7 @@ def test_safetensors_hold_the_same_bits(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["mlp", "se_resnet", "draw_mlp"])
 def test_stablehlo_read_again_gives_the_same_results_for_any_batch(name, tmp_path):
+    pytest.importorskip("flatbuffers")
     agent = exported_networks()[name]()
     export_agent(agent, "stablehlo", tmp_path / "agent.stablehlo")
     read = jax_export.deserialize(bytearray((tmp_path / "agent.stablehlo").read_bytes()))
@@ -222,6 +223,7 @@ def test_the_description_tells_game_input_outputs_actions_and_symmetries(tmp_pat
 
 
 def test_another_format_of_the_same_agent_is_added_to_the_description(tmp_path):
+    pytest.importorskip("flatbuffers")
     pytest.importorskip("safetensors")
     agent = exported_networks()["mlp"]()
     export_agent(agent, "safetensors", tmp_path / "agent.safetensors")
@@ -240,6 +242,8 @@ def test_an_unknown_primitive_is_named():
 
 
 def test_an_own_network_that_cannot_be_traced_is_told_in_one_line(tmp_path):
+    pytest.importorskip("flatbuffers")
+
     @dataclasses.dataclass(frozen=True)
     class OnTheHost(Aside):
         def apply(self, variables, observations, train):
@@ -260,6 +264,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_on_a_full_disk(tmp_path, monkeypatch):
+    pytest.importorskip("flatbuffers")
     written = []
 
     def full(descriptor):
