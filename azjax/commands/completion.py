@@ -109,7 +109,7 @@ def _cases() -> Iterator[Case]:
     yield Case("export ", agents, files=True)
     yield Case("agents ", ["fetch"])
     yield Case("agents fetch ", [], files=True)
-    yield Case("benchmark ", [name.split()[1] for name in _ALONE if " " in name])
+    yield Case("benchmark ", [name.split()[1] for name in _ALONE if name.startswith("benchmark ")])
     yield Case("completion ", list(_SCRIPTS))
     for command, options in (_WITH_FILE | _ALONE).items():
         yield Case(f"{command} *", _flags(options) + _OF_ALL)
