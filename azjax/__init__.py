@@ -40,6 +40,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = (
+    "agents",
     "core",
     "evaluation",
     "games",

@@ -1,5 +1,6 @@
 """A game and a network in files outside the package: every command takes them, and a run folder names them."""
 
+import importlib.metadata
 import json
 import re
 import sys
@@ -109,6 +110,24 @@ def test_the_name_of_a_game_of_the_package_is_refused(elsewhere, capsys):
     code, error = ended(capsys, ["solve", "tictactoe", "--import", "other.py"])
     assert code == 2
     assert error == "azjax: --import other.py: the name 'tictactoe' is taken by the game of azjax.games.mnk\n"
+
+
+def test_a_run_finds_the_game_of_an_installed_package_again(elsewhere, capsys, monkeypatch):
+    class Package(importlib.metadata.Distribution):
+        def read_text(self, filename):
+            texts = {"entry_points.txt": "[azjax.games]\nnim = nim:nim\n", "METADATA": "Name: nims\nVersion: 1\n"}
+            return texts.get(filename)
+
+        def locate_file(self, path):
+            raise NotImplementedError
+
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda **_: [Package()])
+    monkeypatch.syspath_prepend(".")
+    Path("nim.py").write_text(Path("nim.py").read_text().replace('@register("nim")\n', ""))
+    main(["train", "nim", "--heap", "7", "--network", "mlp", *SMALL])
+    elsewhere()
+    main(["evaluate", "runs/nim", "--games=2"])
+    assert "nim: strength" in capsys.readouterr().out
 
 
 def test_import_without_a_file_is_refused(elsewhere, capsys):

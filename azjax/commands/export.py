@@ -33,4 +33,4 @@ def export_command(arguments: list[str]) -> None:
         raise InputError(f"unknown format {options.format!r}; available: {', '.join(FORMATS)}")
     path = options.output or Path(f"{Path(spec).name}.{options.format}")
     beside = export_agent(load_trained(spec), options.format, path, name=spec)
-    say(f"{path}, described in {beside}; it computes in float32")
+    say(f"{path}, described in {beside}")

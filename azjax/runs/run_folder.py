@@ -21,10 +21,10 @@ from azjax.core.errors import FileError, RunError
 from azjax.core.source import changed_or_missing, sources
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.protocols import next_game, without_history
-from azjax.games.registry import factory, make, options_of
-from azjax.networks import Variables, network_source
+from azjax.games.registry import GAMES, factory, make, options_of
+from azjax.networks import NETWORKS, Variables, network_source
 from azjax.runs.checkpoint import Checkpoints
-from azjax.search.rules import rule_of
+from azjax.search.rules import RULES, rule_of
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState, init
 from azjax.training.loss import LossTerm
@@ -80,6 +80,11 @@ def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
         imported.
     """
     saved = _read_config(Path(folder))
+    # What an installed package offers is imported when it is looked for.
+    config = saved["config"]
+    for registry, name in ((GAMES, saved["game"]), (NETWORKS, config.get("network")), (RULES, config.get("selection"))):
+        if isinstance(name, str):
+            registry.find(name)
     changed, missing = changed_or_missing(saved.get("sources", {}))
     if missing:
         imports = " ".join(f"--import {name}" for name in missing)
