@@ -271,7 +271,10 @@ def write_config(folder: Path, description: RunDescription) -> None:
 def _read_config(folder: Path) -> RunDescription:
     try:
         saved: RunDescription = json.loads((folder / CONFIG).read_text())
-        _ = saved["game"], {**saved["options"], **saved["config"], **saved["config"]["hyper"]}
+        _ = (
+            saved["game"],
+            {**saved["options"], **saved["config"], **saved["config"]["hyper"], **saved.get("sources", {})},
+        )
     except FileNotFoundError:
         problem = f"there is no {CONFIG}" if folder.is_dir() else "there is no such folder"
     except NotADirectoryError:

@@ -11,7 +11,7 @@ def test_the_file_has_the_name_of_the_player_and_lies_here(capsys, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     export_command(["tictactoe", "--format", "stablehlo"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tictactoe.json", "tictactoe.stablehlo"]
-    assert capsys.readouterr().out == "tictactoe.stablehlo, described in tictactoe.json; it computes in float32\n"
+    assert capsys.readouterr().out == "tictactoe.stablehlo, described in tictactoe.json\n"
 
 
 def test_what_is_no_agent_and_an_unknown_format_are_refused():
