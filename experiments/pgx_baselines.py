@@ -3,10 +3,13 @@
 The agent learns with the preset of its game, for a given number of minutes. Then it plays matches, with a search in
 every move, against
 
+- a random player;
 - an agent of pgx and mctx, which learns as pgx's public AlphaZero example does (`pgx_learner` of self_play_speed.py),
   with the same network and as many positions evaluated in self-play and learning together;
 - MCTS of OpenSpiel, with as many random rollouts as take the time of the agent's search;
 - pgx's published baseline network, for those who have it and dm-haiku: azjax downloads nothing.
+
+Its checkpoints play against UCT with 1,000 random rollouts: the curve of the training.
 
     python experiments/pgx_baselines.py [--minutes 30] [--quick]
 
@@ -34,7 +37,7 @@ from self_play_speed import PgxLearner, pgx_learner
 from study import RESULTS, RUNS, trained, write_results
 
 import azjax
-from azjax.evaluation import MatchResult, Player, act, play_match, policy_player, random_player
+from azjax.evaluation import MatchResult, Player, act, named_player, play_match, policy_player, random_player
 from azjax.evaluation.archive import write_atomically
 from azjax.evaluation.host_games import replay
 from azjax.evaluation.matches import Contestant
@@ -58,6 +61,8 @@ def main(
     minutes: float = 30.0,
     num_simulations: int = 64,
     match_games: int = 100,
+    yardstick: str = "uct:1000",
+    curve_games: int = 40,
     baselines: Path = Path("baselines"),
     quick: bool = False,
     folder: Path | None = None,
@@ -70,6 +75,8 @@ def main(
       minutes: of training of the agent of azjax.
       num_simulations: simulations of each search in a match.
       match_games: games of each match, an even number.
+      yardstick: opponent of the checkpoints.
+      curve_games: games of each checkpoint, an even number.
       baselines: folder of pgx's published networks.
       quick: tiny sizes, for a test.
       folder: of the runs; by default runs/pgx_baselines.
@@ -79,8 +86,15 @@ def main(
     folder = folder or RUNS / ("pgx_baselines_quick" if quick else "pgx_baselines")
     output = output or (folder if quick else RESULTS) / "pgx_baselines.json"
     if quick:
-        minutes, num_simulations, match_games = 0.01, 4, 2
-    settings = {"minutes": minutes, "num_simulations": num_simulations, "match_games": match_games, "quick": quick}
+        minutes, num_simulations, match_games, yardstick, curve_games = 0.01, 4, 2, "uct:4", 2
+    settings = {
+        "minutes": minutes,
+        "num_simulations": num_simulations,
+        "match_games": match_games,
+        "yardstick": yardstick,
+        "curve_games": curve_games,
+        "quick": quick,
+    }
     rows: dict[str, dict[str, Any]] = {}
     if output.exists():
         before = json.loads(output.read_text())
@@ -90,7 +104,7 @@ def main(
         write_results(output, "pgx_baselines.py", settings, rows=rows)
 
     for name in games:
-        game, row = azjax.make(f"pgx:{name}"), rows.setdefault(name, {"matches": []})
+        game, row = azjax.make(f"pgx:{name}"), rows.setdefault(name, {"matches": [], "curve": []})
         config = azjax.preset(game).replace(ladder_every=0)
         config = config.replace(**QUICK) if quick else config
         if "iterations" not in row:
@@ -107,16 +121,24 @@ def main(
 
         network = config.make_network(game)
         row["network"] = str(network)
+        steps = sorted({*run.steps[::2], run.steps[-1]})
+        for step in track(steps[len(row["curve"]) :], f"curve of {name}", console=console):
+            player = searching("azjax", game, network, load_variables(run.folder, step)[1], num_simulations)
+            opponent = named_player(yardstick, game)
+            match = play_match(game, player, opponent, curve_games, jax.random.key(0), opening_plies=OPENING_PLIES)
+            row["curve"].append({"iteration": step, "seconds": run.seconds(step), **match_row(match)})
+            save()
         agent = searching("azjax", game, network, load_variables(run.folder)[1], num_simulations)
         opponents: dict[str, Callable[[], Contestant | None]] = {
+            "random": lambda: random_player(game),
             "pgx + mctx": lambda: searching("pgx + mctx", game, network, learner.variables, num_simulations),
             "OpenSpiel": lambda: bot_at_equal_time(game, agent),
             "baseline": lambda: baseline(game, name, baselines, num_simulations, console),
         }
         played = {match["kind"] for match in row["matches"]}
         for kind in track([kind for kind in opponents if kind not in played], f"matches of {name}", console=console):
-            if (opponent := opponents[kind]()) is not None:
-                match = play_match(game, agent, opponent, match_games, jax.random.key(0), opening_plies=OPENING_PLIES)
+            if (contestant := opponents[kind]()) is not None:
+                match = play_match(game, agent, contestant, match_games, jax.random.key(0), opening_plies=OPENING_PLIES)
                 row["matches"].append({"kind": kind, **match_row(match)})
                 save()
     console.print(table(rows))

@@ -2,7 +2,10 @@
 
 These are the games with two players and neither chance nor hidden information. Differences are mapped: player 0 is the
 one who moves first (pgx draws which player that is), an illegal action changes nothing (pgx ends the game), and no
-action is legal after the end (pgx allows all). These games have no text and no symmetries.
+action is legal after the end (pgx allows all). These games have no text. Hex, Othello and tic-tac-toe have their
+symmetries; the other games have none here, and most of them keep hashes of positions, which no turn of a board maps.
+
+Axis letters: `A` actions, `S` symmetries.
 """
 
 import dataclasses
@@ -39,6 +42,9 @@ _MAX_PLIES = {
 # If far fewer than all actions are legal. Chess: no reachable position has more than 218 moves. Gardner's chess: king,
 # rook, bishop and knight have at most 8 moves each, and queen and five promoted pawns at most 16 each.
 _MAX_LEGAL_ACTIONS = {"chess": 218, "gardner_chess": 4 * 8 + 6 * 16}
+
+# Games whose actions are the squares of the board, row-major, and one more that no turn changes: pass or swap.
+_SYMMETRIC = ("hex", "othello", "tic_tac_toe")
 
 _ONE_PLAYER, _HIDDEN = "it has one player", "its players hold cards that the other does not see"
 _MISFITS = {
@@ -127,6 +133,24 @@ class Pgx(Game[PgxState], DrawableGame[PgxState]):
         with jax.numpy_rank_promotion("allow"):
             return _environment(self.env_id).observe(_theirs(state)).astype(jnp.float32)
 
+    def symmetries(self, state: PgxState) -> tuple[PgxState, Int32[Array, "S A"]]:
+        if self.env_id not in _SYMMETRIC:
+            return super().symmetries(state)
+        permutation, inverse = _symmetry_tables(self.env_id)
+        # Square j of a turned board shows the square that was moved there.
+        board = state.position._x.board
+        boards = board[inverse[:, : len(board)]]
+        if self.env_id == "hex":
+            # Stones hold 1 + the square of a stone of their group, negative if they are the other player's.
+            squares = jnp.take_along_axis(jnp.asarray(permutation), jnp.maximum(jnp.abs(boards) - 1, 0), axis=1)
+            boards = jnp.sign(boards) * (squares + 1)
+        images = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(boards), *jnp.shape(leaf))), state)
+        position = images.position.replace(
+            legal_action_mask=state.position.legal_action_mask[inverse],
+            _x=images.position._x._replace(board=boards),
+        )
+        return dataclasses.replace(images, position=position), jnp.asarray(permutation)
+
     def svg(
         self, state: PgxState, *, policy: Float[Array | np.ndarray, "A"] | None = None, last_action: int | None = None
     ) -> str:
@@ -173,6 +197,21 @@ def _environment(env_id: str) -> _Environment:
         raise InputError("the games of pgx need pgx: pip install 'azjax[interop]'") from error
     environment = pgx.make(env_id)
     return _Environment(jax.jit(environment.init), jax.jit(environment.step), jax.jit(environment.observe))
+
+
+@functools.cache
+def _symmetry_tables(env_id: str) -> tuple[Int[np.ndarray, "S A"], Int[np.ndarray, "S A"]]:
+    """For each symmetry, where each action goes, and which action comes from where."""
+    rows, columns, _ = _start(env_id).observation.shape
+    squares = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    turned = [squares, squares[::-1, ::-1]]
+    if env_id != "hex":  # its players connect given edges of a rhombus, so that only half a turn changes nothing
+        turned = [
+            image for board in (squares, squares.T) for image in (board, board[::-1], board[:, ::-1], board[::-1, ::-1])
+        ]
+    others = np.arange(rows * columns, len(_start(env_id).legal_action_mask), dtype=np.int32)
+    inverse = np.stack([np.append(board, others) for board in turned])
+    return np.argsort(inverse, axis=1).astype(np.int32), inverse
 
 
 @functools.cache

@@ -121,3 +121,25 @@ def test_a_missing_pgx_is_told_in_one_line(monkeypatch):
 def test_every_game_of_pgx_is_known_to_fit_or_not(pgx):
     assert set(pgx.available_envs()) <= {*_MAX_PLIES, *_MISFITS}
     assert not {*_MAX_PLIES} & {*_MISFITS}
+
+
+@pytest.mark.usefixtures("pgx")
+@pytest.mark.parametrize(("name", "count"), [("hex", 2), ("othello", 8), ("tic_tac_toe", 8), ("go_9x9", 1)])
+def test_the_symmetries_of_a_board_of_pgx_turn_what_the_network_sees(name, count):
+    game = azjax.make(f"pgx:{name}")
+
+    def play(state, bits):
+        return jax.jit(game.step)(state, jax.jit(game.sample_legal_action)(state, bits))
+
+    state = functools.reduce(play, jax.random.bits(jax.random.key(3), (4,)), game.init(jax.random.key(0)))
+    images, permutation = game.symmetries(state)
+    seen = np.asarray(game.observe(state))
+    turned = [np.rot90(board, turns) for board in (seen, seen.swapaxes(0, 1)) for turns in range(4)]
+    if name == "hex":
+        turned = [seen, np.rot90(seen, 2)]
+    assert len(permutation) == count
+    assert {np.asarray(image).tobytes() for image in jax.vmap(game.observe)(images)} == {
+        np.ascontiguousarray(image).tobytes() for image in turned[:count]
+    }
+    squares = seen.shape[0] * seen.shape[1]
+    assert (np.asarray(permutation)[:, squares:] == np.arange(squares, game.num_actions)).all()  # pass, swap
