@@ -253,9 +253,10 @@ class _Loop:
                     rows = _rows(jax.device_get(metrics), len(self.runs))
                 seconds = time.perf_counter() - began
                 done += 1
+                times = {"seconds": seconds, "evaluation_seconds": 0.0}
                 if self.evaluation.is_due(done):
                     state = self._evaluate(done, state, rows)
-                times = {"seconds": seconds, "evaluation_seconds": time.perf_counter() - began - seconds}
+                    times["evaluation_seconds"] = time.perf_counter() - began - seconds
                 for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
                     rates = {
                         "games_per_second": row["games"] / seconds,

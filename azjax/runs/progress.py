@@ -85,11 +85,19 @@ def status_of(row: Mapping[str, float], games_per_second: float, simulations_per
         words.append(f"{row['mistakes']:.0f} mistakes")
     if "ladder_rating" in row:
         words.append(f"{row['ladder_rating']:+.0f} Elo")
-    rates = [f"{_thousands(games_per_second)} games/s", f"{_thousands(simulations_per_second)} simulations/s"]
+    # The opponents of a ladder are listed from weak to strong: the last tells the most.
+    scores = [name for name in row if name.startswith("score_")]
+    words += [f"{row[name]:.0%} against {name.removeprefix('score_')}" for name in scores[-1:]]
+    rates = [f"{_rate(games_per_second)} games/s", f"{_rate(simulations_per_second)} simulations/s"]
     return ", ".join([*words, *rates])
 
 
-def _thousands(rate: float) -> str:
+def _rate(rate: float) -> str:
+    """Two digits at least."""
+    if rate < 9.95:
+        return f"{rate:.1f}"
+    if rate < 999.5:
+        return f"{rate:.0f}"
     return f"{rate / 1000:.1f}k" if rate < 10_000 else f"{rate / 1000:,.0f}k"
 
 

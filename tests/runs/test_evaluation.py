@@ -47,5 +47,5 @@ def test_a_run_climbs_its_ladder_and_logs_the_time(tmp_path):
     assert all(0 <= row["score_random"] <= 1 for row in rows if "score_random" in row)
     assert int(result.state.ladder.rung) == rows[3]["ladder_rung"]
     timing = [json.loads(line) for line in (tmp_path / "run/timing.jsonl").read_text().splitlines()]
-    assert timing[1]["evaluation_seconds"] > timing[0]["evaluation_seconds"] >= 0
+    assert timing[1]["evaluation_seconds"] > timing[0]["evaluation_seconds"] == 0
     assert Checkpoints(tmp_path / "run/checkpoints").best_step() in (2, 4)

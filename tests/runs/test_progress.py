@@ -27,7 +27,7 @@ def lines_of(runs, iterations, monkeypatch, seconds_between_lines):
 
 def test_the_first_and_the_last_iteration_are_told_and_others_now_and_then(monkeypatch, tmp_path):
     first, last = lines_of([tmp_path], 5, monkeypatch, 1000.0)
-    assert first.startswith("iteration 1 of 5, loss 0.00, 0.0k games/s, 20k simulations/s, 4 games, ")
+    assert first.startswith("iteration 1 of 5, loss 0.00, 10 games/s, 20k simulations/s, 4 games, ")
     assert first.endswith(" left")
     assert last.startswith("iteration 5 of 5, ")
     assert "20 games, 0 s left" in last
@@ -37,8 +37,19 @@ def test_the_first_and_the_last_iteration_are_told_and_others_now_and_then(monke
 def test_a_population_has_the_mean_loss_and_the_sum_of_the_games(monkeypatch, tmp_path):
     lines = lines_of([tmp_path / "a", tmp_path / "b"], 2, monkeypatch, 0.0)
     assert len(lines) == 2
-    assert "loss 0.50, 0.0k games/s, 40k simulations/s, 16 games" in lines[1]
+    assert "loss 0.50, 20 games/s, 40k simulations/s, 16 games" in lines[1]
 
 
 def test_before_the_first_game_has_ended_there_is_no_loss():
     assert status_of({"loss": math.nan}, 0.0, 50.0).startswith("no game has ended yet, ")
+
+
+def test_the_rates_have_two_digits_at_least():
+    assert status_of({"loss": 1.0}, 0.44, 8.0) == "loss 1.00, 0.4 games/s, 8.0 simulations/s"
+    assert status_of({"loss": 1.0}, 99.9, 999.9) == "loss 1.00, 100 games/s, 1.0k simulations/s"
+    assert status_of({"loss": 1.0}, 9960.0, 50_000.0) == "loss 1.00, 10.0k games/s, 50k simulations/s"
+
+
+def test_the_strength_is_the_rating_and_the_score_against_the_last_opponent():
+    row = {"loss": 1.0, "ladder_rating": 412.3, "score_random": 1.0, "score_uct:100": 0.625}
+    assert status_of(row, 1.0, 50.0).startswith("loss 1.00, +412 Elo, 62% against uct:100, ")
