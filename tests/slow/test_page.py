@@ -1,12 +1,12 @@
 """The page in Chromium, as people use it. The last game is registered by a file outside the package."""
 
 import random
-import shutil
 import threading
 import time
 
 import pytest
 import uvicorn
+from clicking import CHROMIUM, click, launch, play_to_the_end
 from examples import games_forgotten, load_example
 
 from azjax.evaluation import optimal_player, random_player, solve
@@ -16,7 +16,6 @@ from azjax.play.server import make_app
 from azjax.play.session import PlaySession
 from azjax.search import AlphaZero, evaluators
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 GAMES = {
     "tictactoe": {},
     "connect2": {},
@@ -35,7 +34,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        found = launch(playwright)
         yield found
         found.close()
 
@@ -89,37 +88,15 @@ def page(browser, address):
     assert wrong == []
 
 
-def click(page, source):
-    """Clicks one legal move, square by square."""
-    before = page.evaluate("game.ply")
-    move = source.choice(page.evaluate("shown.legal"))
-    for square in move["squares"]:
-        page.click(f'#squares button[data-square="{square}"]')
-    page.wait_for_function(f"game.ply > {before} && shown.moves.length === game.ply")
-    assert page.evaluate("shown.moves")[before] == move["move"]
-
-
 def people(page):
     for seat in (0, 1):
         page.select_option(f"#player{seat}", "person")
     page.wait_for_function("shown !== null")
 
 
-def settled(page):
-    page.wait_for_function("shown.over || (game.ply === shown.moves.length && mine())")
-
-
 def test_a_whole_game_is_played_by_clicking_against_the_agent(page):
     page.select_option("#player1", "easy")
-    source, plies = random.Random(0), 0
-    for _ in range(400):
-        settled(page)
-        if page.evaluate("shown.over"):
-            break
-        click(page, source)
-        plies += 1
-    assert page.evaluate("shown.over")
-    assert plies >= 2
+    assert play_to_the_end(page, random.Random(0)) >= 2
     assert page.inner_text("#status").endswith(("won", "draw"))
     assert page.locator("#moves button").count() == page.evaluate("game.actions.length")
 
