@@ -99,7 +99,7 @@ class SearchPool:
         # After `compact` there is capacity for the rest of every search.
         capacity = 2 * (max_simulations + _CHUNK)
         policy = dataclasses.replace(policy, num_simulations=_CHUNK, solver=True, max_nodes=capacity)
-        self._start = functools.partial(policy, hyper=hyper)
+        self._empty_tree = functools.partial(policy.empty_tree, params, hyper=hyper)
 
         def continue_search(params: PyTree, key: PRNGKeyArray, states: State, tree: Tree) -> SearchResult:
             result: SearchResult = policy(params, key, states, hyper=hyper, tree=tree)
@@ -155,9 +155,10 @@ class SearchPool:
 
     def _compile(self, num_rows: int) -> None:
         rows: list[SearchRequest | None] = [None] * num_rows
-        tree = self._run(jax.random.key(0), rows).tree
-        tree = compact(_clear_rows(_without_histories(tree), np.ones(num_rows, bool)))
-        tree = self._run(jax.random.key(0), rows, tree).tree  # continuing is another program than starting
+        # A search continues an empty tree: starting one would be another program to compile.
+        tree = self._empty_tree(self._batch(rows))
+        tree = compact(_clear_rows(tree, np.ones(num_rows, bool)))
+        tree = self._run(jax.random.key(0), rows, tree).tree
         node_summaries(tree, 0, _MAX_NODES)
         with self._changed:
             self._trees[num_rows] = _without_histories(tree)
@@ -194,22 +195,23 @@ class SearchPool:
                 started.started_at = time.perf_counter()
         return rows
 
-    def _run(self, key: PRNGKeyArray, rows: list[SearchRequest | None], tree: Tree | None = None) -> SearchResult:
+    def _run(self, key: PRNGKeyArray, rows: list[SearchRequest | None], tree: Tree) -> SearchResult:
         """A chunk of simulations in every row."""
-        states = [self._idle if request is None else request.state for request in rows]
-        batch: State = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-        if tree is None:
-            result: SearchResult = self._start(self._params, key, batch)
-        else:
-            is_full = int(tree.num_made) + _CHUNK > tree.max_nodes
-            if is_full or any(request is not None and request.simulations_done == 0 for request in rows):
-                # A new search must not continue the row's last one. Unused rows must not fill the tree.
-                tree = _clear_rows(tree, np.array([not request or not request.simulations_done for request in rows]))
-            if int(tree.num_made) + _CHUNK > tree.max_nodes:
-                tree = compact(tree)
-            result = self._continue(self._params, key, batch, tree)
+        is_full = int(tree.num_made) + _CHUNK > tree.max_nodes
+        if is_full or any(request is not None and request.simulations_done == 0 for request in rows):
+            # A new search must not continue the row's last one. Unused rows must not fill the tree.
+            tree = _clear_rows(tree, np.array([not request or not request.simulations_done for request in rows]))
+        if int(tree.num_made) + _CHUNK > tree.max_nodes:
+            tree = compact(tree)
+        result: SearchResult = self._continue(self._params, key, self._batch(rows), tree)
         result.action.block_until_ready()
         return result
+
+    def _batch(self, rows: list[SearchRequest | None]) -> State:
+        """The positions of the rows."""
+        states = [self._idle if request is None else request.state for request in rows]
+        batch: State = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+        return batch
 
     def _report(self, rows: list[SearchRequest | None], result: SearchResult) -> list[SearchRequest | None]:
         """Sends the updates that are due, and returns the rows without the searches that have ended."""

@@ -129,12 +129,13 @@ class SearchPolicy(abc.ABC):
         """
         hyper, capacity = hyper or SearchHyper(), self.max_nodes or kept_nodes(self.num_simulations)
 
-        def make() -> Tree:
+        def make(params: PyTree, states: State) -> Tree:
             root = evaluate_root(self.dynamics, params, jax.random.key(0), states)
             selection = self.selection(hyper, True)
             return replace_fields(self._new_tree(root, selection, capacity), histories=None)
 
-        return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(make)))
+        like = jax.eval_shape(make, params, states)
+        return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like))
 
 
 @functools.partial(jax.jit, static_argnames=("policy", "explore"))
