@@ -105,7 +105,7 @@ def main(
 
     for name in games:
         game, row = azjax.make(f"pgx:{name}"), rows.setdefault(name, {"matches": [], "curve": []})
-        config = azjax.preset(game).replace(ladder_every=0)
+        config = azjax.preset(game).replace(ladder_every=0, precision="float32")  # as the rival
         config = config.replace(**QUICK) if quick else config
         if "iterations" not in row:
             row["iterations"] = max(1, round(60 * minutes / seconds_per_iteration(game, config)))

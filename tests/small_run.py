@@ -11,6 +11,7 @@ SMALL = Config(
     network="mlp",
     width=16,
     depth=1,
+    precision="float32",
     num_simulations=4,
     num_games=4,
     steps_per_iteration=4,

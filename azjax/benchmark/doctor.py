@@ -134,12 +134,6 @@ def advise(report: Report, reference: Report) -> list[str]:
       reference: the same of another machine.
     """
     advice, rates = [], report["rates"]
-    in_float32, in_bfloat16 = (rate for name, rate in rates.items() if name.startswith("network"))
-    if in_bfloat16 < in_float32:
-        advice.append(
-            f"Networks in bfloat16 run at {in_bfloat16 / in_float32:.2f} of float32's rate here: train connect_four, "
-            "brandub and santorini with --precision float32."
-        )
     on_cpu = report["machine"]["device"].startswith("cpu")
     if on_cpu and shutil.which("nvidia-smi"):
         advice.append("There is an NVIDIA GPU, and JAX does not use it: pip install 'azjax[cuda]'.")

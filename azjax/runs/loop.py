@@ -27,6 +27,7 @@ from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.memory import free_memory
 from azjax.runs.metrics import METRICS, MetricsLog, read_rows
+from azjax.runs.precision import settle_precision
 from azjax.runs.progress import TrainingProgress
 from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
 from azjax.training.config import Config, Hyper
@@ -96,11 +97,13 @@ def train(
       FileError: a file cannot be written.
       InputError: the configuration or the number of devices does not fit the game.
     """
+    folder, console = Path(folder), console or Console(quiet=True)
+    config = settle_precision(game, config, folder, console)
     return train_runs(
         game,
         compile_run(game, config.static, devices, loss_terms),
         [config],
-        [Path(folder)],
+        [folder],
         seeds=np.uint32(config.seed),
         hyper=jax.tree.map(np.float32, config.hyper),
         resume=resume,
@@ -121,7 +124,7 @@ def train_runs(
     hyper: Hyper,
     resume: bool,
     accept_changes: bool,
-    console: Console | None,
+    console: Console,
     loss_terms: tuple[LossTerm, ...],
     callbacks: Sequence[Callable[[Update], None]],
 ) -> list[TrainResult]:
@@ -140,7 +143,6 @@ def train_runs(
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
     free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
     need.check(config, free)
-    console = Console(quiet=True) if console is None else console
     runs = [
         _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
         for each, folder in zip(configs, folders, strict=True)

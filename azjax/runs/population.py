@@ -24,6 +24,7 @@ from azjax.runs.callback import Update
 from azjax.runs.compiled_run import CompiledRun
 from azjax.runs.loop import TrainResult, train_runs
 from azjax.runs.memory import MemoryNeed, memory_need
+from azjax.runs.precision import settle_precision
 from azjax.training.config import Config, Hyper
 from azjax.training.iteration import init, make_iteration
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
@@ -100,13 +101,17 @@ def train_population(
     config = configs[0]
     if any(dataclasses.replace(each, seed=config.seed, hyper=config.hyper) != config for each in configs):
         raise InputError("the members of a population may differ in seed and hyper alone")
+    paths, console = [Path(folder) for folder in folders], console or Console(quiet=True)
+    config = settle_precision(game, config, paths[0], console)
     # A process killed between the saves of two members resumes from the newest step that all members have.
-    configs = [each.replace(keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs]
+    configs = [
+        each.replace(precision=config.precision, keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs
+    ]
     return train_runs(
         game,
         compile_population(game, config.static, len(configs), devices, loss_terms),
         configs,
-        [Path(folder) for folder in folders],
+        paths,
         seeds=np.array([each.seed for each in configs], np.uint32),
         hyper=jax.tree.map(lambda *values: np.array(values, np.float32), *(each.hyper for each in configs)),
         resume=resume,

@@ -131,6 +131,10 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 
+AUTO = "auto"
+"""The precision that is measured; see `azjax.runs.precision`."""
+PRECISIONS = ("float32", "bfloat16")
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -143,7 +147,8 @@ class Config:
         `azjax.networks.Network`), for which the next three settings have no meaning.
       width: units (mlp) or channels (resnet).
       depth: hidden layers (mlp) or residual blocks (resnet).
-      precision: what the network computes in, `float32` or `bfloat16`; its weights are float32.
+      precision: what the network computes in, `float32` or `bfloat16`; its weights are float32. `auto` is the faster
+        one on the machine where the run begins, measured then and saved with the run; without a run it is `float32`.
       policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.
       selection: the rule of selection of `alphazero`: `puct`, `variance_scaled`, `regularized_policy`,
         `relative_entropy`, or a registered one.
@@ -189,7 +194,7 @@ class Config:
     network: Annotated[str | Network, _NAME] = "resnet"
     width: int = 64
     depth: int = 4
-    precision: str = "float32"
+    precision: str = AUTO
     policy: str = "alphazero"
     selection: str = "puct"
     num_simulations: int = 32
@@ -241,7 +246,9 @@ class Config:
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         check_kind(self.policy, self.selection)
-        check_settings(self.network, width=self.width, depth=self.depth, precision=self.precision)
+        if self.precision not in (AUTO, *PRECISIONS):
+            raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")
+        check_settings(self.network, width=self.width, depth=self.depth, precision=self._precision)
         self._check_hyper()
 
     def _check_hyper(self) -> None:
@@ -280,7 +287,11 @@ class Config:
 
     def make_network(self, game: AnyGame) -> Network:
         """The network that is trained on `game`."""
-        return make_network(self.network, game, width=self.width, depth=self.depth, precision=self.precision)
+        return make_network(self.network, game, width=self.width, depth=self.depth, precision=self._precision)
+
+    @property
+    def _precision(self) -> str:
+        return PRECISIONS[0] if self.precision == AUTO else self.precision
 
     def make_policy(self, game: AnyGame, evaluator: Evaluator) -> SearchPolicy:
         """The search of self-play."""

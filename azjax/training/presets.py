@@ -12,6 +12,7 @@ _SMALL = Config(
     network="mlp",
     width=128,
     depth=3,
+    precision="float32",  # not worth a measurement
     num_simulations=32,
     num_games=256,
     steps_per_iteration=8,
@@ -26,13 +27,12 @@ _SMALL = Config(
 
 
 def _large(iterations: int, **changes: Any) -> Config:
-    """Games of millions of positions and more, on CPUs with matrix units for bfloat16."""
+    """Games of millions of positions and more."""
     return Config(
         iterations=iterations,
         network="mlp",
         width=512,
         depth=4,
-        precision="bfloat16",
         policy="gumbel",
         num_simulations=16,
         solver=True,
@@ -55,10 +55,9 @@ def _large(iterations: int, **changes: Any) -> Config:
 
 
 def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
-    """Games of pgx, of which no exact values are known: the ladder tells the strength. Float32 is for any CPU."""
+    """Games of pgx, of which no exact values are known: the ladder tells the strength."""
     return _large(
         iterations,
-        precision="float32",
         random_start_plies=8,
         replay_size=262_144,
         updates_per_iteration=updates,

@@ -1,0 +1,115 @@
+"""The precision `auto`: the one that is faster on this machine, measured once when a run begins."""
+
+import dataclasses
+import functools
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float32, Int32, PyTree
+from rich.console import Console
+
+from azjax.core.errors import RunError
+from azjax.games.game import AnyGame
+from azjax.networks import Network, Variables
+from azjax.parallel.processes import largest_of_all
+from azjax.runs.run_folder import load_run
+from azjax.training.config import AUTO, PRECISIONS, Config
+
+_LOOPS = 2  # of one call: XLA compiles some operations in another way inside of loops, where runs have them
+_ROUNDS = 3
+_MUST_GAIN = 1.1  # so that noise does not give two runs on one machine different precisions
+
+
+def settle_precision(game: AnyGame, config: Config, folder: Path, console: Console) -> Config:
+    """The configuration with `float32` or `bfloat16` in place of `auto`: that of the run in `folder`, if there is one.
+
+    bfloat16 has to be faster by a tenth in the positions that an iteration evaluates and learns from. Every process of
+    a run must call it.
+    """
+    if config.precision != AUTO:
+        return config
+    choice = _saved(folder)
+    if choice is None and not isinstance(config.network, str):
+        choice = "float32"  # such a network has its own
+    if choice is None:
+        with console.status("measuring float32 and bfloat16"):
+            gain = gain_of_bfloat16(game, config.static)
+        choice = PRECISIONS[largest_of_all(int(gain >= _MUST_GAIN))]
+        console.print(f"precision {choice}: bfloat16 is {gain:.2f} times as fast as float32 here", highlight=False)
+    return dataclasses.replace(config, precision=choice)
+
+
+def _saved(folder: Path) -> str | None:
+    try:
+        return load_run(folder)[1].precision
+    except RunError:  # there is none; what else is wrong with the folder is told later
+        return None
+
+
+@functools.cache
+def gain_of_bfloat16(game: AnyGame, config: Config) -> float:
+    """How many times as fast as in float32 the network is in bfloat16, in what an iteration asks of it.
+
+    Args:
+      game: the game.
+      config: `Config.static` of the run.
+    """
+    seconds = [_seconds(game, dataclasses.replace(config, precision=precision)) for precision in PRECISIONS]
+    return seconds[0] / seconds[1]
+
+
+def _seconds(game: AnyGame, config: Config) -> float:
+    """Seconds of the network in an iteration: in self-play and in learning."""
+    network = config.make_network(game)
+    variables = network.init(jax.random.key(0), game)
+    evaluations = config.steps_per_iteration * (config.mean_simulations + 1)
+    evaluate, learn = functools.partial(_evaluate, network), functools.partial(_learn, network)
+    in_self_play = evaluations * _seconds_of_call(evaluate, variables, _observations(game, config.num_games))
+    in_learning = _seconds_of_call(learn, variables, _observations(game, config.batch_size))
+    return in_self_play + config.updates_per_iteration * in_learning
+
+
+def _observations(game: AnyGame, count: int) -> Float32[Array, "B ..."]:
+    return jax.random.bernoulli(jax.random.key(1), 0.3, (count, *game.observation_shape)).astype(jnp.float32)
+
+
+def _evaluate(network: Network, variables: Variables, observations: Float32[Array, "B ..."]) -> Float32[Array, ""]:
+    output, _ = network.apply(variables, observations, train=False)
+    return jnp.sum(output.prior_logits) + jnp.sum(output.value)
+
+
+def _learn(network: Network, variables: Variables, observations: Float32[Array, "B ..."]) -> PyTree:
+    rest = {name: collection for name, collection in variables.items() if name != "params"}
+
+    def loss(params: PyTree) -> Float32[Array, ""]:
+        output, _ = network.apply({"params": params, **rest}, observations, train=True)
+        return jnp.sum(output.prior_logits**2) + jnp.sum(output.value**2)
+
+    return jax.grad(loss)(variables["params"])
+
+
+def _seconds_of_call(call: Callable[[Variables, Array], Any], variables: Variables, observations: Array) -> float:
+    """Median seconds of one of the calls that follow each other in a loop."""
+
+    @jax.jit
+    def loop(variables: Variables, observations: Float32[Array, "B ..."]) -> Float32[Array, ""]:
+        def body(_: Int32[Array, ""], total: Float32[Array, ""]) -> Float32[Array, ""]:
+            # Each call depends on the one before, so that none is left out.
+            results = call(variables, observations + 0 * total)
+            return jax.tree.reduce(lambda sum_so_far, leaf: sum_so_far + jnp.sum(leaf), results, total)
+
+        total: Float32[Array, ""] = jax.lax.fori_loop(0, _LOOPS, body, jnp.float32(0))
+        return total
+
+    jax.block_until_ready(loop(variables, observations))
+    seconds = []
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        jax.block_until_ready(loop(variables, observations))
+        seconds.append((time.perf_counter() - began) / _LOOPS)
+    return statistics.median(seconds)
