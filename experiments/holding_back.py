@@ -38,7 +38,7 @@ from azjax.search import evaluators
 from azjax.training import Config, TrainState, init, make_iteration
 
 GAME = azjax.make("connect_four")
-BASE = azjax.preset(GAME).replace(width=512, replay_size=524_288, decay_updates=0)
+BASE = azjax.preset(GAME).replace(precision="bfloat16", width=512, replay_size=524_288, decay_updates=0)
 
 GROUPS: dict[str, dict[str, Config]] = {
     "starts and targets": {

@@ -131,6 +131,9 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 
+AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")
+"""The names of `azjax.training.auxiliary_losses`."""
+
 AUTO = "auto"
 """The precision that is measured; see `azjax.runs.precision`."""
 PRECISIONS = ("float32", "bfloat16")
@@ -167,6 +170,8 @@ class Config:
       start_positions: texts of positions to start from, drawn evenly; the game's own start if empty.
       replay_size: positions kept; the oldest are replaced first.
       symmetries: learn from each position under a random symmetry of the game.
+      auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `soft_policy` and
+        `opponent_policy`, for networks with these outputs, such as `board`; see `azjax.training.auxiliary_losses`.
       updates_per_iteration: optimizer steps in an iteration.
       warmup_updates: optimizer steps in which the learning rate rises from 0.
       decay_updates: optimizer steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
@@ -209,6 +214,7 @@ class Config:
     start_positions: tuple[str, ...] = ()
     replay_size: int = 65_536
     symmetries: bool = True
+    auxiliary_losses: tuple[str, ...] = ()
     updates_per_iteration: int = 16
     warmup_updates: int = 0
     decay_updates: int = 0
@@ -228,7 +234,7 @@ class Config:
     )
 
     def __post_init__(self) -> None:
-        for name in ("start_positions", "ladder_opponents"):
+        for name in ("start_positions", "ladder_opponents", "auxiliary_losses"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # hashable, of any sequence
         for name, minimum in _MINIMUM.items():
             if getattr(self, name) < minimum:
@@ -245,6 +251,11 @@ class Config:
             raise InputError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
+        for name in self.auxiliary_losses:
+            if name not in AUXILIARY_LOSSES:
+                raise InputError(f"unknown auxiliary loss {name!r}; available: {', '.join(AUXILIARY_LOSSES)}")
+        if len(set(self.auxiliary_losses)) < len(self.auxiliary_losses):
+            raise InputError(f"auxiliary_losses: each once, got {', '.join(self.auxiliary_losses)}")
         check_kind(self.policy, self.selection)
         if self.precision not in (AUTO, *PRECISIONS):
             raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")

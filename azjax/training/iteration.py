@@ -13,6 +13,7 @@ from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.parallel.members import over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE, shard
+from azjax.training.auxiliary_losses import auxiliary_terms
 from azjax.training.config import Config, Hyper
 from azjax.training.gate import make_match, through_gate
 from azjax.training.ladder import Ladder
@@ -115,9 +116,10 @@ def make_iteration(
       mesh: the devices. The state is then one of `shard_state`, each device plays its own games, and the batch of an
         optimizer step is split.
       network: what is trained; that of the configuration if None.
-      loss_terms: what the loss adds up.
+      loss_terms: what the loss adds up, beside the configuration's auxiliary losses.
     """
     net = network or config.make_network(game)
+    terms = (*loss_terms, *auxiliary_terms(config))
     match = make_match(game, net, config)
     config.replay_rows(game)  # refuses a replay that is too small
 
@@ -128,7 +130,7 @@ def make_iteration(
         ready_so_far = count_ready(replay)
 
         def learn(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
-            return update(learner, config, hyper, game, net, replay, ready_so_far, key, mesh, loss_terms)
+            return update(learner, config, hyper, game, net, replay, ready_so_far, key, mesh, terms)
 
         def learn_round(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
             learner, metrics = jax.lax.scan(learn, learner, jax.random.split(key, config.updates_per_iteration))

@@ -94,7 +94,8 @@ def update(
       the learner after it, and metrics.
     """
     sample_key, symmetry_key = jax.random.split(key)
-    examples = sample(replay, ready_so_far, sample_key, config.batch_size, mesh)
+    with_following = any(term.following for term in terms)
+    examples = sample(replay, ready_so_far, sample_key, config.batch_size, mesh, with_following=with_following)
     params = learner.variables["params"]
     rest = {name: collection for name, collection in learner.variables.items() if name != "params"}
     (total, (rest, metrics)), gradient = jax.value_and_grad(loss, has_aux=True)(

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import pytree_dataclass
+from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, Game, State
 from azjax.networks import Network, NetworkOutput, Variables
 from azjax.training.config import Config, Hyper
-from azjax.training.replay import Examples
+from azjax.training.replay import Examples, Following
 
 _S = TypeVar("_S", bound=State)
 
@@ -35,7 +35,10 @@ class Targets:
       valid: whether the slot holds a legal action.
       policy: the search's policy over the slots.
       value: see `value_target`.
-      outcome: the game's result for the player to move.
+      outcome: the game's result for the player to move, or the true value where the search proved it.
+      following: what came after; None where no term of the loss reads it.
+      reply_actions: the action of each slot of the reply, under the symmetry of the position.
+      reply_valid: whether that slot holds a legal action.
     """
 
     states: State
@@ -44,6 +47,9 @@ class Targets:
     policy: Float32[Array, "B K"]
     value: Float32[Array, "B"]
     outcome: Float32[Array, "B"]
+    following: Following | None = None
+    reply_actions: Int32[Array, "B K"] | None = None
+    reply_valid: Bool[Array, "B K"] | None = None
 
 
 TermFunction: TypeAlias = Callable[[NetworkOutput, Targets, PyTree, Hyper], tuple[Float32[Array, ""], Metrics]]
@@ -58,11 +64,13 @@ class LossTerm:
       function: `function(output, targets, params, hyper) -> (loss, metrics)`: a scalar, with its weight, and further
         scalars to log by their names.
       auxiliary: the entries of `NetworkOutput.auxiliary` that it reads.
+      following: it reads `Targets.following`.
     """
 
     name: str
     function: TermFunction
     auxiliary: tuple[str, ...] = ()
+    following: bool = False
 
     def __call__(
         self, output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
@@ -97,14 +105,25 @@ def policy_loss(
 
     `target_entropy`: of pi. `policy_accuracy`: how often the likeliest action of p is one of the likeliest of pi.
     """
-    logits = jnp.take_along_axis(output.prior_logits, targets.actions, axis=1)
-    logits = jnp.where(targets.valid, logits, -jnp.inf)
-    log_policy = jnp.where(targets.valid, jax.nn.log_softmax(logits, axis=1), 0.0)
-    loss = -jnp.mean(jnp.sum(targets.policy * log_policy, axis=1))
+    logits = logits_of_slots(output.prior_logits, targets.actions, targets.valid)
+    loss = jnp.mean(cross_entropy(targets.policy, logits))
     entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(targets.policy), axis=1))
     likeliest = jnp.take_along_axis(targets.policy, jnp.argmax(logits, axis=1)[:, None], axis=1)[:, 0]
     accuracy = jnp.mean(likeliest == jnp.max(targets.policy, axis=1))
     return loss, {"policy_loss": loss, "target_entropy": entropy, "policy_accuracy": accuracy}
+
+
+def logits_of_slots(
+    logits: Float32[Array, "B A"], actions: Int32[Array, "B K"], valid: Bool[Array, "B K"]
+) -> Float32[Array, "B K"]:
+    """The logits of the slots' actions, -inf in holes."""
+    return jnp.where(valid, jnp.take_along_axis(logits, actions, axis=1), -jnp.inf)
+
+
+def cross_entropy(policy: Float32[Array, "B K"], logits: Float32[Array, "B K"]) -> Float32[Array, "B"]:
+    """-pi . log p. Logits may be -inf where `policy` is 0."""
+    log_policy = jnp.where(logits > -jnp.inf, jax.nn.log_softmax(logits, axis=1), 0.0)
+    return -jnp.sum(policy * log_policy, axis=1)
 
 
 def l2_loss(
@@ -149,11 +168,14 @@ def loss(
     Raises:
       InputError: a term needs an auxiliary output that the network does not give.
     """
-    if config.symmetries:
-        states, actions, valid = random_symmetry(game, key, examples.states)
-    else:
-        states, (actions, valid) = examples.states, jax.vmap(game.legal_slots)(examples.states)
-    targets = Targets(states, actions, valid, examples.policy, value_target(hyper, examples), examples.outcome)
+    turn = functools.partial(random_symmetry if config.symmetries else _as_they_are, game, key)
+    states, actions, valid = turn(examples.states)
+    outcome = jnp.where(examples.proven, examples.value, examples.outcome)
+    targets = Targets(states, actions, valid, examples.policy, value_target(hyper, examples), outcome)
+    if (following := examples.following) is not None:
+        # By the same key, and so under the symmetries of the positions before.
+        _, actions, valid = turn(following.reply_states)
+        targets = replace_fields(targets, following=following, reply_actions=actions, reply_valid=valid)
     output, new = network.apply({"params": params, **rest}, jax.vmap(game.observe)(states), train=True)
     losses, metrics = zip(*(term(output, targets, params, hyper) for term in terms), strict=True)
     total: Float32[Array, ""] = functools.reduce(operator.add, losses)
@@ -178,6 +200,12 @@ def random_symmetry(
     choice = jax.random.randint(key, (batch,), 0, num_symmetries)
     states = jax.tree.map(lambda leaf: leaf[rows, choice], transformed)
     return states, jnp.take_along_axis(permutation[rows, choice], actions, axis=1), valid
+
+
+def _as_they_are(game: Game[_S], key: PRNGKeyArray, states: _S) -> tuple[_S, Int32[Array, "B K"], Bool[Array, "B K"]]:
+    """`random_symmetry` with the identity for all."""
+    del key
+    return states, *jax.vmap(game.legal_slots)(states)
 
 
 def value_target(hyper: Hyper, examples: Examples) -> Float32[Array, "B"]:

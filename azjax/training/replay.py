@@ -4,10 +4,11 @@ A position enters when it is played and waits, in its column, for the result of 
 so that no result is guessed, and long games count like short ones.
 
 Axis letters: `B` batch, `G` games side by side, `K` slots of legal actions, `R` rows of the ring,
-`RG` both in one axis, `T` time steps.
+`RG` both in one axis, `T` time steps, `W` plies that are looked ahead.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -15,12 +16,15 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from azjax.core.pytree import pytree_dataclass
+from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import without_history
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, GAMES, WHOLE
 
 _T = TypeVar("_T")
+
+WINDOW = 32
+"""W: what comes later in a game is not looked at."""
 
 
 @pytree_dataclass
@@ -66,14 +70,40 @@ class Replay:
 
 
 @pytree_dataclass
+class Following:
+    """What came after the positions of a batch in their games.
+
+    Attributes:
+      values: the search's values of the position and of those after it, for the player to move in the position. After
+        the end it is the game's result.
+      plies_left: how many plies the game had left, with the move of the position; W for that many and more, and where
+        the game was truncated.
+      has_reply: the game went on after the move.
+      reply_states: the positions after the move, where `has_reply`.
+      reply_policy: the search's policy there, over the slots of `Game.legal_slots`.
+    """
+
+    values: Float32[Array, "B W"]
+    plies_left: Int32[Array, "B"]
+    has_reply: Bool[Array, "B"]
+    reply_states: State
+    reply_policy: Float32[Array, "B K"]
+
+
+@pytree_dataclass
 class Examples:
-    """A batch drawn from the replay, with leading axis [B]. For the fields see `Steps` and `Replay`."""
+    """A batch drawn from the replay, with leading axis [B]. For the fields see `Steps` and `Replay`.
+
+    Attributes:
+      following: None where it was not asked for.
+    """
 
     states: State
     policy: Float32[Array, "B K"]
     outcome: Float32[Array, "B"]
     value: Float32[Array, "B"]
     proven: Bool[Array, "B"]
+    following: Following | None = None
 
 
 def new_replay(game: AnyGame, states: State, num_rows: int) -> Replay:
@@ -141,7 +171,13 @@ def count_ready(replay: Replay) -> Int32[Array, "RG"]:
 
 
 def sample(
-    replay: Replay, ready_so_far: Int32[Array, "RG"], key: PRNGKeyArray, batch_size: int, mesh: Mesh | None = None
+    replay: Replay,
+    ready_so_far: Int32[Array, "RG"],
+    key: PRNGKeyArray,
+    batch_size: int,
+    mesh: Mesh | None = None,
+    *,
+    with_following: bool = False,
 ) -> Examples:
     """Draws ready positions evenly, with replacement. There must be at least one.
 
@@ -150,14 +186,49 @@ def sample(
     draws = jax.random.randint(key, (batch_size,), 1, ready_so_far[-1] + 1)
     flat = jnp.searchsorted(ready_so_far, draws)
     row, column = jnp.divmod(flat, replay.ready.shape[1])
+    read: Callable[..., Any] = _read
+    if mesh is not None:
+        in_specs = BY_COLUMN, WHOLE, WHOLE
+        read = jax.shard_map(_read_split, mesh=mesh, in_specs=in_specs, out_specs=BY_GAME, check_vma=False)
     steps = replay.steps
-    rings = (steps.states, steps.policy, replay.outcome, steps.value, steps.proven)
-    if mesh is None:
-        return Examples(*jax.tree.map(lambda ring: ring[row, column], rings))
-    split = jax.shard_map(
-        _read_split, mesh=mesh, in_specs=(BY_COLUMN, WHOLE, WHOLE), out_specs=BY_GAME, check_vma=False
+    examples = Examples(*read((steps.states, steps.policy, replay.outcome, steps.value, steps.proven), row, column))
+    if not with_following:
+        return examples
+    return replace_fields(examples, following=_following(replay, examples.outcome, row, column, read))
+
+
+def _following(
+    replay: Replay,
+    outcome: Float32[Array, "B"],
+    row: Int32[Array, "B"],
+    column: Int32[Array, "B"],
+    read: Callable[..., Any],
+) -> Following:
+    """What came after the ready positions there. All rows up to the end of their games are in the ring."""
+    steps, num_rows = replay.steps, replay.ready.shape[0]
+    rows = (row[:, None] + jnp.arange(WINDOW, dtype=row.dtype)[None]) % num_rows
+    columns = jnp.broadcast_to(column[:, None], rows.shape)
+    rings = steps.states.current_player, steps.value, steps.ended, steps.truncated
+    entries = read(rings, rows.reshape(-1), columns.reshape(-1))
+    player, value, ended, truncated = (entry.reshape(rows.shape) for entry in entries)
+    # The rows after the end belong to the next game of the column, or are older.
+    is_after = jnp.cumsum(ended, axis=1, dtype=jnp.int32) - ended > 0
+    value = jnp.where(player == player[:, :1], value, -value)
+    was_truncated = jnp.any(truncated & ~is_after, axis=1)
+    reply_states, reply_policy = read((steps.states, steps.policy), (row + 1) % num_rows, column)
+    return Following(
+        values=jnp.where(is_after, outcome[:, None], value),
+        plies_left=jnp.where(was_truncated, WINDOW, jnp.sum(~is_after, axis=1, dtype=jnp.int32)),
+        has_reply=~ended[:, 0],
+        reply_states=reply_states,
+        reply_policy=reply_policy,
     )
-    return Examples(*split(rings, row, column))
+
+
+def _read(rings: _T, row: Int32[Array, "B"], column: Int32[Array, "B"]) -> _T:
+    """The entries of rings."""
+    entries: _T = jax.tree.map(lambda ring: ring[row, column], rings)
+    return entries
 
 
 def _read_split(rings: _T, row: Int32[Array, "B"], column: Int32[Array, "B"]) -> _T:

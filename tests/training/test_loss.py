@@ -137,8 +137,9 @@ DRAW = LossTerm("draw", _draw_loss, auxiliary=("draw",))
 def test_a_term_on_an_auxiliary_output_adds_to_the_others():
     """One of three outcomes is a draw: the error of 0.25 is (2 * 0.25^2 + 0.75^2) / 3."""
     network = _Fixed(jnp.zeros(9), 0.5, {"draw": 0.25})
-    without, (_, metrics) = _loss(network, {}, Hyper(), _examples())
-    total, (_, more_metrics) = _loss(network, {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, DRAW))
+    examples = dataclasses.replace(_examples(), proven=jnp.zeros(3, bool))
+    without, (_, metrics) = _loss(network, {}, Hyper(), examples)
+    total, (_, more_metrics) = _loss(network, {}, Hyper(), examples, (*ALPHAZERO_LOSS, DRAW))
     error = (2 * 0.25**2 + 0.75**2) / 3
     assert float(more_metrics["draw_loss"]) == pytest.approx(error)
     assert float(total) == pytest.approx(float(without) + 0.5 * error)

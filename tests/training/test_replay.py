@@ -11,7 +11,7 @@ from azjax.training.replay import Steps, count_ready, new_replay
 
 GAME = make("connect2")
 insert = jax.jit(replay_module.insert, static_argnums=2)
-sample = jax.jit(replay_module.sample, static_argnums=3)
+sample = jax.jit(replay_module.sample, static_argnums=3, static_argnames="with_following")
 NUM_ROWS = 12
 NUM_STEPS = 2
 
@@ -139,3 +139,62 @@ def test_a_sample_contains_the_values_of_the_searches(empty):
         zip(*(np.asarray(x).tolist() for x in (examples.outcome, examples.value, examples.proven)), strict=True)
     )
     assert drawn == {(1.0, 0.25, False), (-1.0, -1.0, True)}
+
+
+def _following(replay, row):
+    """What came after the position of the one column in that row."""
+    drawn = sample(replay, count_ready(replay), jax.random.key(0), 64, with_following=True)
+    rows = np.asarray(drawn.states.current_player)  # the tests below give each position a player of its own
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[list(rows).index(row)], drawn.following)
+
+
+def _columns(replay, movers, rewards, ended, **others):
+    """Inserts one column; `others` are fields of `Steps`, [T]."""
+    for i in range(0, len(ended), NUM_STEPS):
+        rows = slice(i, i + NUM_STEPS)
+        fields = {name: jnp.asarray(field)[rows, None] for name, field in others.items()}
+        steps = _steps(movers[rows, None], rewards[rows, None], ended[rows, None], **fields)
+        replay = insert(replay, steps, GAME.max_plies)
+    return replay
+
+
+def test_what_follows_a_position_are_the_values_of_its_game_and_then_the_result(empty):
+    """A game of three plies that player 0 wins, and the first ply of another. Row 1 is that of the only player 1."""
+    movers, ended = np.array([0, 1, 0, 0]), np.array([False, False, True, False])
+    values, rewards = np.array([0.1, 0.2, 0.3, 0.9]), np.array([0.0, 0, 1, 0])
+    policy = np.eye(4, dtype=np.float32)
+    replay = _columns(empty, movers, rewards, ended, value=values.astype(np.float32), policy=policy)
+    second = _following(replay, 1)
+    np.testing.assert_allclose(second.values[:4], [0.2, -0.3, -1, -1])  # as player 1 sees it
+    assert (second.values[3:] == -1).all()
+    assert int(second.plies_left) == 2
+    assert second.has_reply
+    assert second.reply_states.current_player == 0
+    np.testing.assert_array_equal(second.reply_policy, policy[2])
+
+
+def test_the_last_position_of_a_game_has_no_reply_and_one_ply_left(empty):
+    replay = _columns(empty, np.array([0, 1]), np.array([0.0, -1.0]), np.array([False, True]), value=np.zeros(2))
+    last = _following(replay, 1)
+    assert not last.has_reply
+    assert int(last.plies_left) == 1
+    assert last.values[0] == 0
+    assert (last.values[1:] == 1).all()
+
+
+def test_a_truncated_game_has_as_many_plies_left_as_are_told_at_most(empty):
+    truncated = np.array([False, True])
+    replay = _columns(empty, np.array([0, 1]), np.array([0.0, 0.5]), truncated, truncated=truncated)
+    assert int(_following(replay, 1).plies_left) == replay_module.WINDOW
+
+
+def test_what_follows_goes_over_the_end_of_the_ring(empty):
+    """Ten plies of other games, then one that begins in the last row and goes on in the first."""
+    movers = np.array([0] * 10 + [0, 1, 0, 0])
+    ended = np.array([True] * 10 + [False, False, True, True])
+    values = np.arange(14, dtype=np.float32) / 16
+    replay = _columns(empty, movers, np.zeros(14), ended, value=values)
+    second = _following(replay, 1)
+    assert int(replay.written) == 14
+    assert second.values[:3].tolist() == [11 / 16, -12 / 16, 0]
+    assert int(second.plies_left) == 2
