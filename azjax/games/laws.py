@@ -292,10 +292,15 @@ def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
         fresh = game.without_history(game.init(key))
         renewed = game.without_history(next_game(game, key, state))
         expected = jax.tree.map(lambda new, old: jnp.where(state.terminated, new, old), fresh, alone)
-        return following, stepped, known, same_key, renewed, expected
+        begun = game.with_empty_history(game.step(state, action))
+        begun_past, key_before = game.earlier_positions(begun), game.position_key(state)
+        same_again = jnp.all(game.position_key(begun) == key_before)  # an action that changes nothing
+        forgets = same_again | ~begun_past.contains(key_before)
+        is_first = begun_past.contains(game.position_key(begun)) & forgets
+        return following, stepped, known, same_key, renewed, expected, is_first
 
     draws = jax.random.bits(key, states.terminated.shape)
-    following, stepped, known, same_key, renewed, expected = jax.device_get(step_twice(states, draws))
+    following, stepped, known, same_key, renewed, expected, is_first = jax.device_get(step_twice(states, draws))
     over = states.terminated
     same = _same_position(following, stepped) & (following.rewards == stepped.rewards).all(1)
     law = "step with history = step without it, then repeated where the position occurred"
@@ -304,6 +309,8 @@ def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
     hold_each(same_key, "position_key", "position_key does not depend on the history", states)
     law = "next_game starts another game after the end, and not before"
     hold_each(_same_position(renewed, expected), "next_game", law, states)
+    law = "with_empty_history has the position itself and none before it"
+    hold_each(is_first, "with_empty_history", law, states)
     hold(game.with_max_plies(1).max_plies == 1, "with_max_plies", "with_max_plies sets max_plies")
 
 

@@ -147,6 +147,10 @@ class RepetitionGame(Protocol[S]):
         """The position alone: `state` with an empty history, in which `step` finds no repetition."""
 
     @abc.abstractmethod
+    def with_empty_history(self, state: S) -> S:
+        """A position, with a history or without, as the first of a game."""
+
+    @abc.abstractmethod
     def earlier_positions(self, state: S) -> History | None:
         """The positions of the game so far, `state` included; None if these rules ignore repetition."""
 
@@ -183,6 +187,14 @@ def without_history(game: Game[S], state: S) -> S:
         return state
     alone: S = game.without_history(state)
     return alone
+
+
+def with_empty_history(game: Game[S], state: S) -> S:
+    """The position of `state` as the first of a game."""
+    if not isinstance(game, RepetitionGame):
+        return state
+    first: S = game.with_empty_history(state)
+    return first
 
 
 def earlier_positions(game: Game[S], state: S) -> History | None:

@@ -290,6 +290,10 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
     def without_history(self, state: TaflState) -> TaflState:
         return replace_fields(state, past=None)
 
+    def with_empty_history(self, state: TaflState) -> TaflState:
+        past = None if state.key is None else new_history(self.max_plies, self.position_key(state))
+        return replace_fields(state, past=past)
+
     def earlier_positions(self, state: TaflState) -> History | None:
         return state.past
 

@@ -33,6 +33,8 @@ class Hyper:
       dirichlet_alpha: concentration of that noise; 10 / (number of legal actions) if None.
       forced_playouts: see `alphazero_policy`; none if None.
       full_search_fraction: share of the plies with a full search if there are `fast_simulations`, above 0, to 1.
+      restart_fraction: share of the games that begin at positions of the replay, 0..1, if there are
+        `restart_candidates`.
       gate_threshold: points a game with which new weights pass the gate, 0..1; see `Config.gate_games`.
       gate_tolerance: the rounds of the gate end when the score falls by more than this from one to the next.
       temperature: self-play draws its moves from visits^(1 / temperature); in the Gumbel search it scales the noise.
@@ -51,6 +53,7 @@ class Hyper:
     dirichlet_alpha: float | None = None
     forced_playouts: float | None = None
     full_search_fraction: float = 0.25
+    restart_fraction: float = 0.5
     gate_threshold: float = 0.55
     gate_tolerance: float = 0.03
     temperature: float = 1.0
@@ -89,6 +92,7 @@ _RANGES = {
     "root_value_fraction": _Range(above_one=False),
     "dirichlet_fraction": _Range(above_one=False),
     "dirichlet_alpha": _Range(zero=False),
+    "restart_fraction": _Range(above_one=False),
     "full_search_fraction": _Range(zero=False, above_one=False),
     "gate_threshold": _Range(above_one=False),
     "temperature": _Range(infinite=True),
@@ -113,6 +117,7 @@ _MINIMUM = {
     "fast_simulations": 0,
     "truncate_at_ply": 0,
     "random_start_plies": 0,
+    "restart_candidates": 0,
     "evaluate_every": 0,
     "warmup_updates": 0,
     "decay_updates": 0,
@@ -168,6 +173,9 @@ class Config:
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game starts after 0 to this many random plies, drawn evenly.
       start_positions: texts of positions to start from, drawn evenly; the game's own start if empty.
+      restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
+        are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
+        such games. See `azjax.training.restarts`.
       replay_size: positions kept; the oldest are replaced first.
       symmetries: learn from each position under a random symmetry of the game.
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `soft_policy` and
@@ -212,6 +220,7 @@ class Config:
     steps_per_iteration: int = 8
     random_start_plies: int = 0
     start_positions: tuple[str, ...] = ()
+    restart_candidates: int = 0
     replay_size: int = 65_536
     symmetries: bool = True
     auxiliary_losses: tuple[str, ...] = ()

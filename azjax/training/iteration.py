@@ -20,9 +20,12 @@ from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
 from azjax.training.replay import Replay, Steps, count_ready, insert, new_replay
+from azjax.training.restarts import draw_restarts
 from azjax.training.self_play import Games, new_games, self_play
 
 _T = TypeVar("_T")
+
+_RESTARTS = 0x2E57A275  # sets the key of the restarts apart from those that self-play splits off
 
 
 @pytree_dataclass
@@ -159,7 +162,8 @@ def make_iteration(
 
     def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         play_key, learn_key, next_key = jax.random.split(state.key, 3)
-        games, steps = self_play(game, net, config, state.variables, hyper, play_key, state.games, mesh)
+        restarts = draw_restarts(game, config, hyper, jax.random.fold_in(play_key, _RESTARTS), state.replay, mesh)
+        games, steps = self_play(game, net, config, state.variables, hyper, play_key, state.games, restarts, mesh)
         learn = learn_from if mesh is not None else over_members(learn_from)
         learner, replay, metrics = learn(state.learner, state.replay, steps, learn_key, hyper)
         metrics |= _results(steps)

@@ -183,18 +183,30 @@ def sample(
 
     With a `mesh` the batch is split over its devices, as the columns of the replay are.
     """
-    draws = jax.random.randint(key, (batch_size,), 1, ready_so_far[-1] + 1)
-    flat = jnp.searchsorted(ready_so_far, draws)
-    row, column = jnp.divmod(flat, replay.ready.shape[1])
-    read: Callable[..., Any] = _read
-    if mesh is not None:
-        in_specs = BY_COLUMN, WHOLE, WHOLE
-        read = jax.shard_map(_read_split, mesh=mesh, in_specs=in_specs, out_specs=BY_GAME, check_vma=False)
+    (row, column), read = draw(replay, ready_so_far, key, batch_size), reader(mesh)
     steps = replay.steps
     examples = Examples(*read((steps.states, steps.policy, replay.outcome, steps.value, steps.proven), row, column))
     if not with_following:
         return examples
     return replace_fields(examples, following=_following(replay, examples.outcome, row, column, read))
+
+
+def draw(
+    replay: Replay, ready_so_far: Int32[Array, "RG"], key: PRNGKeyArray, count: int
+) -> tuple[Int32[Array, "B"], Int32[Array, "B"]]:
+    """The rows and columns of ready positions, drawn evenly, with replacement."""
+    draws = jax.random.randint(key, (count,), 1, ready_so_far[-1] + 1)
+    flat = jnp.searchsorted(ready_so_far, draws)
+    row, column = jnp.divmod(flat, replay.ready.shape[1])
+    return row, column
+
+
+def reader(mesh: Mesh | None) -> Callable[..., Any]:
+    """`read(rings, row, column)`: the entries [B] of rings of the replay, split over the devices of a `mesh`."""
+    if mesh is None:
+        return _read
+    in_specs = BY_COLUMN, WHOLE, WHOLE
+    return jax.shard_map(_read_split, mesh=mesh, in_specs=in_specs, out_specs=BY_GAME, check_vma=False)
 
 
 def _following(

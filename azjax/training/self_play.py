@@ -26,6 +26,7 @@ from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.reuse import follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
+from azjax.training.restarts import Restarts, begin_games
 
 _S = TypeVar("_S", bound=State)
 
@@ -153,12 +154,14 @@ def self_play(
     hyper: Hyper,
     key: PRNGKeyArray,
     games: Games,
+    restarts: Restarts | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Games, Steps]:
     """Advances G games by T plies. Returns the games after them, and the steps [T, G].
 
-    Reused trees start empty, since they are not in a checkpoint. With a `mesh` each device plays its own games, with
-    the random numbers that they have on one device.
+    A game that ends at step t is followed by one that begins as `restarts` say at t, or else by `make_start`. Reused
+    trees start empty, since they are not in a checkpoint. With a `mesh` each device plays its own games, with the
+    random numbers that they have on one device.
     """
     coin_key, games_key = jax.random.split(key)
     # One draw for all games, since both branches would run under `vmap`. The games are at different plies anyway.
@@ -166,12 +169,12 @@ def self_play(
     keys = jax.random.split(games_key, config.num_games)
     play: Callable[..., tuple[Games, Steps]] = functools.partial(_play, game, network, config)
     if mesh is not None:
-        split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME
+        split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME, BY_COLUMN
         # The compiler alone would gather the trees, which are flat arrays.
         play = jax.shard_map(play, mesh=mesh, in_specs=split, out_specs=(BY_GAME, BY_COLUMN), check_vma=False)
     else:
         play = over_members(play, functools.partial(_play_members, game, network, config))
-    return play(variables, hyper, full, keys, games)
+    return play(variables, hyper, full, keys, games, restarts)
 
 
 def _play_members(
@@ -184,6 +187,7 @@ def _play_members(
     full: Bool[Array, "P T"],
     keys: Key[Array, "P G"],
     games: Games,
+    restarts: Restarts | None,
 ) -> tuple[Games, Steps] | None:
     """`_play` of P members as one large batch of games. All operands and results have leading axes [P].
 
@@ -200,8 +204,9 @@ def _play_members(
 
     hyper = jax.tree.map(lambda scalar: jnp.repeat(scalar, config.num_games), hyper)
     keys, games = jax.tree.map(merged, (keys, games))
+    restarts = jax.tree.map(lambda leaf: jax.vmap(merged, 1)(leaf), restarts)  # [P, T, G, ...] to [T, P * G, ...]
     # Without fast searches every ply has a full one.
-    games, steps = _play(game, MemberNetworks(network, count), config, variables, hyper, full[0], keys, games)
+    games, steps = _play(game, MemberNetworks(network, count), config, variables, hyper, full[0], keys, games, restarts)
     games = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), games)
     steps = jax.tree.map(lambda leaf: jnp.moveaxis(leaf.reshape(len(leaf), count, -1, *leaf.shape[2:]), 1, 0), steps)
     return games, steps
@@ -216,13 +221,14 @@ def _play(
     full: Bool[Array, "T"],
     keys: Key[Array, "G"],
     games: Games,
+    restarts: Restarts | None,
 ) -> tuple[Games, Steps]:
     """`self_play` of some of the games: `full` says which plies have a full search, and `keys` [G] are of the games."""
     search, start = make_search(game, network, config), make_start(game, config)
     longest = config.longest_game(game)
 
-    def play(carry: tuple[Games, Tree | None], step: tuple[Array, Array]) -> tuple[Any, Steps]:
-        (games, tree), (number, full) = carry, step
+    def play(carry: tuple[Games, Tree | None], step: tuple[Array, Array, Restarts | None]) -> tuple[Any, Steps]:
+        (games, tree), (number, full, restart) = carry, step
         search_keys, start_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
             keys
         )
@@ -247,6 +253,8 @@ def _play(
             learned=jnp.broadcast_to(result.full, ended.shape),
         )
         starts = jax.vmap(start)(start_keys)
+        if restart is not None:
+            starts = select_rows(restart.chosen, begin_games(game, restart.states), starts)
         games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies))
         return (games, result.tree), steps
 
@@ -254,5 +262,6 @@ def _play(
     if config.reuse_tree:
         policy = config.make_policy(game, evaluators.network(network, game))
         tree = policy.empty_tree(variables, games.states, hyper.of_search(hyper.temperature))
-    (games, _), steps = jax.lax.scan(play, (games, tree), (jnp.arange(len(full), dtype=jnp.int32), full))
+    numbers = jnp.arange(len(full), dtype=jnp.int32)
+    (games, _), steps = jax.lax.scan(play, (games, tree), (numbers, full, restarts))
     return games, steps

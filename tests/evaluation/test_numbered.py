@@ -218,7 +218,7 @@ def test_a_game_whose_values_depend_on_its_history_is_refused(numbered_row):
         def earlier_positions(self, state):
             return new_history(1, jnp.zeros(2, jnp.uint32))
 
-        without_history = position_key = repeated = next_game = with_max_plies = earlier_positions
+        without_history = with_empty_history = position_key = repeated = next_game = with_max_plies = earlier_positions
 
     for game in (Remembering(), without_numbers(Remembering())):
         with pytest.raises(ValueError, match="row cannot be solved: its values depend on which positions"):

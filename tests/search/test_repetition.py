@@ -74,6 +74,9 @@ class Ring(Game, RepetitionGame):
     def without_history(self, state):
         return dataclasses.replace(state, past=None)
 
+    def with_empty_history(self, state):
+        return dataclasses.replace(state, past=new_history(self.max_plies, self.position_key(state)))
+
     def earlier_positions(self, state):
         return state.past
 
