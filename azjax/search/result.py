@@ -71,6 +71,11 @@ def root_statistics(tree: Tree) -> tuple[Int32[Array, "B K"], Float32[Array, "B 
     return tree.by_root_slot(tree.visits), tree.by_root_slot(tree.nodes.q)
 
 
+def root_priors(tree: Tree) -> Float32[Array, "B K"]:
+    """The priors of the roots' slots that the search began with, -1 in holes."""
+    return jnp.where(tree.by_root_slot(tree.root_children()), tree.by_root_slot(tree.nodes.prior), tree.root_prior)
+
+
 def to_action(tree: Tree, slot: Int32[Array, "B"]) -> Int32[Array, "B"]:
     """The actions of the roots' slots."""
     actions = tree.root_actions

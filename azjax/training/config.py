@@ -14,6 +14,7 @@ from azjax.networks import Network, check_settings, make_network
 from azjax.search import Evaluator, SearchHyper, SearchPolicy, make_policy
 from azjax.search.draws import Number
 from azjax.search.kinds import check_kind
+from azjax.training.replay import MAX_WEIGHTED_POSITIONS
 
 
 @pytree_dataclass
@@ -177,6 +178,8 @@ class Config:
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.
       replay_size: positions kept; the oldest are replaced first.
+      surprise_weighting: learn more often from positions where the search changed the network's policy much; see
+        `azjax.training.replay.weigh_ready`.
       symmetries: learn from each position under a random symmetry of the game.
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `soft_policy` and
         `opponent_policy`, for networks with these outputs, such as `board`; see `azjax.training.auxiliary_losses`.
@@ -222,6 +225,7 @@ class Config:
     start_positions: tuple[str, ...] = ()
     restart_candidates: int = 0
     replay_size: int = 65_536
+    surprise_weighting: bool = False
     symmetries: bool = True
     auxiliary_losses: tuple[str, ...] = ()
     updates_per_iteration: int = 16
@@ -349,4 +353,10 @@ class Config:
                 f"replay_size must be at least num_games * (steps_per_iteration + {longest}) = {smallest}, "
                 f"since positions of {game.name} wait there for the result of their game; got {self.replay_size}"
             )
-        return -(-self.replay_size // (self.num_games * self.steps_per_iteration)) * self.steps_per_iteration
+        rows = -(-self.replay_size // (self.num_games * self.steps_per_iteration)) * self.steps_per_iteration
+        if self.surprise_weighting and rows * self.num_games > MAX_WEIGHTED_POSITIONS:
+            raise InputError(
+                f"replay_size must be at most {MAX_WEIGHTED_POSITIONS:,} with surprise_weighting, "
+                f"got {self.replay_size:,}"
+            )
+        return rows

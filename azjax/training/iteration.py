@@ -19,7 +19,7 @@ from azjax.training.gate import make_match, through_gate
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
-from azjax.training.replay import Replay, Steps, count_ready, insert, new_replay
+from azjax.training.replay import Replay, Steps, insert, new_replay, weigh_ready
 from azjax.training.restarts import draw_restarts
 from azjax.training.self_play import Games, new_games, self_play
 
@@ -76,7 +76,7 @@ def init(
     variables = (network or config.make_network(game)).init(network_key, game)
     return TrainState(
         learner=Learner.init(config, hyper, variables),
-        replay=new_replay(game, games.states, config.replay_rows(game)),
+        replay=new_replay(game, games.states, config.replay_rows(game), with_surprise=config.surprise_weighting),
         games=games,
         key=key,
         iteration=jnp.int32(0),
@@ -130,10 +130,10 @@ def make_iteration(
         learner: Learner, replay: Replay, steps: Steps, learn_key: PRNGKeyArray, hyper: Hyper
     ) -> tuple[Learner, Replay, Metrics]:
         replay = insert(replay, steps, config.longest_game(game))
-        ready_so_far = count_ready(replay)
+        num_ready, weight_so_far = jnp.sum(replay.ready), weigh_ready(replay)
 
         def learn(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
-            return update(learner, config, hyper, game, net, replay, ready_so_far, key, mesh, terms)
+            return update(learner, config, hyper, game, net, replay, weight_so_far, key, mesh, terms)
 
         def learn_round(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
             learner, metrics = jax.lax.scan(learn, learner, jax.random.split(key, config.updates_per_iteration))
@@ -153,10 +153,10 @@ def make_iteration(
             return learner, {**nan, "skipped_updates": jnp.float32(0)}
 
         # Until the first game ends there is nothing to learn from.
-        learner, metrics = jax.lax.cond(ready_so_far[-1] > 0, learn_all, learn_nothing, learner)
+        learner, metrics = jax.lax.cond(num_ready > 0, learn_all, learn_nothing, learner)
         metrics |= {
             "skipped_in_a_row": learner.skipped.in_a_row.astype(jnp.float32),
-            "replay_positions": ready_so_far[-1].astype(jnp.float32),
+            "replay_positions": num_ready.astype(jnp.float32),
         }
         return learner, replay, metrics
 

@@ -13,7 +13,7 @@ from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.training.config import Config, Hyper
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, loss
-from azjax.training.replay import Replay, count_ready, sample
+from azjax.training.replay import Replay, sample, weigh_ready
 
 
 @pytree_dataclass
@@ -81,7 +81,7 @@ def update(
     game: AnyGame,
     network: Network,
     replay: Replay,
-    ready_so_far: Int32[Array, "RG"],
+    weight_so_far: Int32[Array, "RG"],
     key: PRNGKeyArray,
     mesh: Mesh | None = None,
     terms: tuple[LossTerm, ...] = ALPHAZERO_LOSS,
@@ -95,7 +95,7 @@ def update(
     """
     sample_key, symmetry_key = jax.random.split(key)
     with_following = any(term.following for term in terms)
-    examples = sample(replay, ready_so_far, sample_key, config.batch_size, mesh, with_following=with_following)
+    examples = sample(replay, weight_so_far, sample_key, config.batch_size, mesh, with_following=with_following)
     params = learner.variables["params"]
     rest = {name: collection for name, collection in learner.variables.items() if name != "params"}
     (total, (rest, metrics)), gradient = jax.value_and_grad(loss, has_aux=True)(
@@ -121,7 +121,7 @@ def skipped_batch(learner: Learner, config: Config, replay: Replay) -> dict[str,
     They are right as long as nothing was inserted into `replay` since.
     """
     sample_key, _ = jax.random.split(jax.random.wrap_key_data(learner.skipped.key))
-    examples = sample(replay, count_ready(replay), sample_key, config.batch_size)
+    examples = sample(replay, weigh_ready(replay), sample_key, config.batch_size)
     leaves = jax.tree_util.tree_leaves_with_path(examples)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
     return {"key": learner.skipped.key, **named}

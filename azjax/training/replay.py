@@ -26,6 +26,11 @@ _T = TypeVar("_T")
 WINDOW = 32
 """W: what comes later in a game is not looked at."""
 
+_MEAN_WEIGHT = 64
+_MAX_RELATIVE_SURPRISE = 32.0
+MAX_WEIGHTED_POSITIONS = 2**31 // (_MEAN_WEIGHT + 1)
+"""The weights of more positions would overflow their sum."""
+
 
 @pytree_dataclass
 class Steps:
@@ -40,6 +45,7 @@ class Steps:
       value: the search's value of the position, for the player to move.
       proven: `value` is the true value.
       learned: whether the position is learned from.
+      surprise: the divergence of the search's policy from the prior, in nats; None where it is not used.
     """
 
     states: State
@@ -50,6 +56,7 @@ class Steps:
     value: Float32[Array, "*TG"]
     proven: Bool[Array, "*TG"]
     learned: Bool[Array, "*TG"]
+    surprise: Float32[Array, "*TG"] | None = None
 
 
 @pytree_dataclass
@@ -106,7 +113,7 @@ class Examples:
     following: Following | None = None
 
 
-def new_replay(game: AnyGame, states: State, num_rows: int) -> Replay:
+def new_replay(game: AnyGame, states: State, num_rows: int, *, with_surprise: bool = False) -> Replay:
     """An empty ring of `num_rows` rows for games of the shape of `states` [G, ...]."""
     states = jax.vmap(functools.partial(without_history, game))(states)
     grid = (num_rows, len(states.terminated))
@@ -120,6 +127,7 @@ def new_replay(game: AnyGame, states: State, num_rows: int) -> Replay:
             value=jnp.zeros(grid, jnp.float32),
             proven=jnp.zeros(grid, bool),
             learned=jnp.zeros(grid, bool),
+            surprise=jnp.zeros(grid, jnp.float32) if with_surprise else None,
         ),
         outcome=jnp.zeros(grid, jnp.float32),
         ready=jnp.zeros(grid, bool),
@@ -166,24 +174,41 @@ def insert(replay: Replay, steps: Steps, longest_game: int) -> Replay:
 
 
 def count_ready(replay: Replay) -> Int32[Array, "RG"]:
-    """How many ready positions there are up to and including each; `sample` draws by it."""
+    """How many ready positions there are up to and including each; `sample` draws evenly by it."""
     return jnp.cumsum(replay.ready.reshape(-1), dtype=jnp.int32)
+
+
+def weigh_ready(replay: Replay) -> Int32[Array, "RG"]:
+    """The weights of the ready positions up to and including each, by which `sample` draws surprising ones more often.
+
+    Half of all weight is spread evenly, and half by the surprise of the positions, with at most 32 times the mean for
+    one of them: KataGo's policy surprise weighting (docs/KataGoMethods.md), over the replay and not by game. Without
+    `Steps.surprise` they are those of `count_ready`.
+    """
+    if replay.steps.surprise is None:
+        return count_ready(replay)
+    surprise = jnp.where(replay.ready, replay.steps.surprise, 0.0)
+    mean = jnp.sum(surprise) / jnp.maximum(jnp.sum(replay.ready), 1)
+    relative = jnp.where(mean > 0, jnp.minimum(surprise / mean, _MAX_RELATIVE_SURPRISE), 1.0)
+    # Whole numbers: sums of floats over a million positions would lose the small ones.
+    weights = jnp.round(_MEAN_WEIGHT * (0.5 + 0.5 * relative)).astype(jnp.int32)
+    return jnp.cumsum(jnp.where(replay.ready, weights, 0).reshape(-1), dtype=jnp.int32)
 
 
 def sample(
     replay: Replay,
-    ready_so_far: Int32[Array, "RG"],
+    weight_so_far: Int32[Array, "RG"],
     key: PRNGKeyArray,
     batch_size: int,
     mesh: Mesh | None = None,
     *,
     with_following: bool = False,
 ) -> Examples:
-    """Draws ready positions evenly, with replacement. There must be at least one.
+    """Draws ready positions with replacement, by `count_ready` or `weigh_ready`. There must be at least one.
 
     With a `mesh` the batch is split over its devices, as the columns of the replay are.
     """
-    (row, column), read = draw(replay, ready_so_far, key, batch_size), reader(mesh)
+    (row, column), read = draw(replay, weight_so_far, key, batch_size), reader(mesh)
     steps = replay.steps
     examples = Examples(*read((steps.states, steps.policy, replay.outcome, steps.value, steps.proven), row, column))
     if not with_following:
@@ -192,11 +217,11 @@ def sample(
 
 
 def draw(
-    replay: Replay, ready_so_far: Int32[Array, "RG"], key: PRNGKeyArray, count: int
+    replay: Replay, weight_so_far: Int32[Array, "RG"], key: PRNGKeyArray, count: int
 ) -> tuple[Int32[Array, "B"], Int32[Array, "B"]]:
-    """The rows and columns of ready positions, drawn evenly, with replacement."""
-    draws = jax.random.randint(key, (count,), 1, ready_so_far[-1] + 1)
-    flat = jnp.searchsorted(ready_so_far, draws)
+    """The rows and columns of ready positions, drawn with replacement, by `count_ready` or `weigh_ready`."""
+    draws = jax.random.randint(key, (count,), 1, weight_so_far[-1] + 1)
+    flat = jnp.searchsorted(weight_so_far, draws)
     row, column = jnp.divmod(flat, replay.ready.shape[1])
     return row, column
 

@@ -1,6 +1,7 @@
 """Self-play: games side by side, each move by a search, a new game in place of one that ended.
 
-Axis letters: `A` actions, `G` games side by side, `P` members of a population, `T` time steps.
+Axis letters: `A` actions, `G` games side by side, `K` slots of legal actions, `P` members of a population, `T` time
+steps.
 """
 
 import dataclasses
@@ -23,12 +24,15 @@ from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
 from azjax.search import SearchResult, Tree, evaluators
 from azjax.search.dynamics import legal_slots, to_slots
+from azjax.search.result import root_priors
 from azjax.search.reuse import follow
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 from azjax.training.restarts import Restarts, begin_games
 
 _S = TypeVar("_S", bound=State)
+
+_SMALLEST_PRIOR = 1e-9
 
 
 def make_start(game: Game[_S], config: Config) -> Callable[[PRNGKeyArray], _S]:
@@ -99,6 +103,7 @@ class SearchedPly(NamedTuple):
 
     proven: the value is the true one.
     full: they were full searches.
+    surprise: the divergence of the policy from the prior, in nats; None if it is not used.
     tree: the tree below the move; None where trees are not reused.
     """
 
@@ -107,6 +112,7 @@ class SearchedPly(NamedTuple):
     value: Float32[Array, "G"]
     proven: Bool[Array, "G"]
     full: Bool[Array, ""]
+    surprise: Float32[Array, "G"] | None
     tree: Tree | None
 
 
@@ -134,7 +140,8 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
             result: SearchResult = own(variables, keys, states, hyper=numbers, explore=True, tree=tree)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
             kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
-            return SearchedPly(result.action, result.policy, result.value, proven, jnp.bool_(full), kept)
+            surprised = surprise(game, states, result) if config.surprise_weighting else None
+            return SearchedPly(result.action, result.policy, result.value, proven, jnp.bool_(full), surprised, kept)
 
         if not config.fast_simulations:
             return search_with(config.num_simulations, True)
@@ -144,6 +151,19 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
         return result
 
     return search
+
+
+def policy_of_slots(game: AnyGame, states: State, policy: Float32[Array, "G A"]) -> Float32[Array, "G K"]:
+    """A policy over the slots of `Game.legal_slots`, zero in holes."""
+    actions, valid = legal_slots(game, states)
+    return jnp.where(valid, to_slots(policy, actions), 0.0)
+
+
+def surprise(game: AnyGame, states: State, result: SearchResult) -> Float32[Array, "G"]:
+    """KL(policy || prior) at the roots, in nats: how much the search changed. The prior has the noise of the search."""
+    policy, prior = policy_of_slots(game, states, result.policy), root_priors(result.tree)
+    relative = jnp.where(policy > 0, policy / jnp.maximum(prior, _SMALLEST_PRIOR), 1.0)
+    return jnp.sum(policy * jnp.log(relative), axis=1)
 
 
 def self_play(
@@ -241,16 +261,16 @@ def _play(
         ended = following.terminated | (plies >= longest)
         truncated = ended & ~following.terminated
         first_value = jnp.where(first_player, result.value, -result.value)
-        actions, _ = legal_slots(game, games.states)
         steps = Steps(
             states=jax.vmap(functools.partial(without_history, game))(games.states),
-            policy=to_slots(result.policy, actions),
+            policy=policy_of_slots(game, games.states, result.policy),
             reward=jnp.where(truncated, first_value, following.rewards[:, 0]),
             ended=ended,
             truncated=truncated,
             value=result.value,
             proven=result.proven,
             learned=jnp.broadcast_to(result.full, ended.shape),
+            surprise=result.surprise,
         )
         starts = jax.vmap(start)(start_keys)
         if restart is not None:

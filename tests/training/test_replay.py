@@ -7,7 +7,7 @@ import pytest
 
 from azjax.games.registry import make
 from azjax.training import replay as replay_module
-from azjax.training.replay import Steps, count_ready, new_replay
+from azjax.training.replay import Steps, count_ready, new_replay, weigh_ready
 
 GAME = make("connect2")
 insert = jax.jit(replay_module.insert, static_argnums=2)
@@ -198,3 +198,37 @@ def test_what_follows_goes_over_the_end_of_the_ring(empty):
     assert int(replay.written) == 14
     assert second.values[:3].tolist() == [11 / 16, -12 / 16, 0]
     assert int(second.plies_left) == 2
+
+
+def _weighted(surprise, ready=None):
+    """The weights of the positions of one column."""
+    surprise = jnp.asarray(surprise, jnp.float32)[:, None]
+    games = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 1))
+    replay = new_replay(GAME, games, len(surprise), with_surprise=True)
+    ready = jnp.ones_like(replay.ready) if ready is None else jnp.asarray(ready)[:, None]
+    steps = dataclasses.replace(replay.steps, surprise=surprise)
+    replay = dataclasses.replace(replay, steps=steps, ready=ready)
+    return np.diff(np.asarray(weigh_ready(replay)), prepend=0)
+
+
+def test_half_of_the_weight_is_even_and_half_goes_by_surprise():
+    """Means of 1 and of 64: 64 * (1/2 + 1/2 * s / 1)."""
+    assert _weighted([0.0, 1.0, 2.0, 1.0]).tolist() == [32, 64, 96, 64]
+
+
+def test_positions_that_are_not_ready_have_no_weight_and_do_not_count_for_the_mean():
+    assert _weighted([0.0, 9.0, 2.0], [True, False, True]).tolist() == [32, 0, 96]
+
+
+def test_one_position_has_at_most_32_times_the_mean_of_the_surprise():
+    weights = _weighted([100.0] + [0.0] * 199)
+    assert weights.tolist() == [32 + 32 * 32] + [32] * 199
+
+
+def test_without_any_surprise_all_weigh_the_same():
+    assert _weighted([0.0] * 3).tolist() == [64, 64, 64]
+
+
+def test_without_surprise_in_the_replay_the_weights_count_the_ready_positions(empty):
+    replay = _insert_all(empty, np.array([0, 1]), np.array([0.0, 1.0]), np.array([False, True]))
+    np.testing.assert_array_equal(weigh_ready(replay), count_ready(replay))

@@ -10,8 +10,10 @@ import pytest
 from small_run import SMALL
 
 from azjax.games.registry import make
+from azjax.search import AlphaZero, evaluators
+from azjax.search.result import root_priors
 from azjax.training import init
-from azjax.training.self_play import self_play
+from azjax.training.self_play import policy_of_slots, self_play, surprise
 
 
 def _play(game, config):
@@ -146,3 +148,42 @@ def test_proven_positions_are_marked(policy):
     steps = _play(game, config)
     assert steps.proven.all()
     np.testing.assert_array_equal(steps.value, 1)
+
+
+def test_the_policy_over_the_slots_is_zero_in_holes():
+    """A hole names action 0, which is legal in one of these positions: its share must not be counted twice."""
+    game = make("santorini", size=3, workers=1)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 64))
+    for ply in range(8):
+        states = jax.vmap(game.step)(
+            states, jax.vmap(game.sample_legal_action)(states, jax.random.bits(jax.random.key(ply), (64,)))
+        )
+    legal = np.asarray(jax.vmap(game.legal_action_mask)(states))
+    assert legal[:, 0].any()
+    policy = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
+    slots = policy_of_slots(game, states, jnp.asarray(policy, jnp.float32))
+    np.testing.assert_allclose(slots.sum(axis=1), policy.sum(axis=1), rtol=1e-6)
+
+
+def test_the_surprise_is_the_divergence_of_the_policy_from_the_prior():
+    """With the prior 1/5 on each action, one that has all of the policy is a surprise of log 5."""
+    game = make("tictactoe")
+    states = jax.tree.map(lambda leaf: leaf[None], game.from_text("XX_OO____"))  # X wins on c3, as the solver proves
+    policy = AlphaZero(game, evaluators.uniform(game), 32, solver=True)
+    result = policy(None, jax.random.key(0), states)
+    assert float(surprise(game, states, result)[0]) == pytest.approx(np.log(5))
+    even = dataclasses.replace(result, policy=game.legal_action_mask(game.from_text("XX_OO____"))[None] / 5)
+    assert float(surprise(game, states, even)[0]) == pytest.approx(0, abs=1e-6)
+
+
+def test_root_priors_are_those_of_the_evaluator_for_actions_with_a_child_and_without():
+    game = make("tictactoe")
+    logits = jnp.log(jnp.arange(1, 10, dtype=jnp.float32))
+
+    def evaluator(params, key, states):
+        return jnp.tile(logits, (len(states.terminated), 1)), jnp.zeros(len(states.terminated))
+
+    states = jax.tree.map(lambda leaf: leaf[None], game.init(jax.random.key(0)))
+    result = AlphaZero(game, evaluator, 3)(None, jax.random.key(0), states)
+    assert 0 < (np.asarray(result.visits) > 0).sum() <= 3
+    np.testing.assert_allclose(root_priors(result.tree)[0], np.arange(1, 10) / 45, rtol=1e-5)
