@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from self_play_speed import PgxLearner, pgx_learner
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, seconds_per_iteration, trained, write_results
 
 import azjax
 from azjax.evaluation import MatchResult, Player, act, named_player, play_match, policy_player, random_player
@@ -47,11 +47,10 @@ from azjax.networks import Network, NetworkOutput
 from azjax.play.ongoing_game import batch_of_one
 from azjax.runs import load_variables
 from azjax.search import GumbelAlphaZero, evaluators
-from azjax.training import Config, init, make_iteration
+from azjax.training import Config
 
 GAMES = ("othello", "hex")
 OPENING_PLIES = 2  # random, in every match: players that search repeat one game otherwise
-PROBE_PLIES = 2  # of the truncated games whose iterations are timed
 SAVE_EVERY = 10  # iterations of the rival
 QUICK = {"width": 8, "depth": 1, "num_games": 8, "num_simulations": 2, "batch_size": 16, "replay_size": 2048}
 
@@ -169,20 +168,6 @@ def evaluations(config: Config) -> int:
     """Positions that the network evaluates in an iteration: in self-play the roots too, and in learning."""
     played = config.num_games * config.steps_per_iteration * (config.num_simulations + 1)
     return played + config.updates_per_iteration * config.batch_size
-
-
-def seconds_per_iteration(game: AnyGame, config: Config) -> float:
-    """Of an iteration that plays and learns. Games are truncated early, so that learning begins at once."""
-    config = config.replace(truncate_at_ply=PROBE_PLIES)
-    hyper = jax.tree.map(jnp.float32, config.hyper)
-    state = jax.jit(lambda hyper: init(game, config, 0, hyper))(hyper)
-    iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
-    seconds = []
-    for _ in range(4):
-        began = time.perf_counter()
-        state, _ = jax.block_until_ready(iterate(state, hyper))
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[1:]))
 
 
 def as_in_the_example(game: AnyGame, config: Config) -> Config:

@@ -1,9 +1,12 @@
 """Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,16 +14,18 @@ from rich.console import Console
 
 import azjax
 from azjax.benchmark.report import machine, write_report
-from azjax.games.game import Game
+from azjax.games.game import AnyGame, Game
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
 from azjax.runs.run_folder import CHECKPOINTS
-from azjax.training import Config
+from azjax.training import Config, init, make_iteration
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 DOCS = ROOT / "docs"
 RUNS = ROOT / "runs"
+
+PROBE_PLIES = 2  # of the truncated games whose iterations are timed
 
 COLORS = ("#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c")
 GRAY = "#9aa0a6"
@@ -65,6 +70,20 @@ def trained(
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
     return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
+
+
+def seconds_per_iteration(game: AnyGame, config: Config) -> float:
+    """Of an iteration that plays and learns, the median of three. Games are truncated, so that they end at once."""
+    config = config.replace(truncate_at_ply=PROBE_PLIES)
+    hyper = jax.tree.map(jnp.float32, config.hyper)
+    state = jax.jit(lambda hyper: init(game, config, 0, hyper))(hyper)
+    iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
+    seconds = []
+    for _ in range(4):
+        began = time.perf_counter()
+        state, _ = jax.block_until_ready(iterate(state, hyper))
+        seconds.append(time.perf_counter() - began)
+    return float(np.median(seconds[1:]))
 
 
 def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any) -> None:

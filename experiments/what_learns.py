@@ -1,0 +1,252 @@
+"""Which change of the training makes an agent stronger after half an hour on 2 CPU cores?
+
+The base is the preset of the game with a constant learning rate, since the length of a run is not known beforehand.
+Each variant changes one thing: the network, what it learns from a game, where games begin, which positions are learned
+from, the searches. All learn from self-play alone. The measure is
+
+- for Santorini 3x3 and Connect Four: the share of exact mistakes of the network alone, and with a search, on the solved
+  positions of `santorini_3x3.py` and `connect_four.py`;
+- for Santorini 5x5 and Brandub: points a game against the packaged agent, both with a search, from random openings.
+
+The rule by which variants are dropped is successive halving (Jamieson and Talwalkar 2016): all train for 5 minutes, the
+better half goes on to 10, and half of those to 30. The base always goes on. A variant trains for as many iterations as
+take that time, by the seconds of an iteration that are measured before it begins: run that on an idle machine.
+
+    python experiments/what_learns.py GAME [--seed 0]
+
+The same command continues a study that was stopped, and adds variants to one that has ended. A game takes some
+hours. Writes experiments/results/what_learns.json and docs/what_learns_GAME.png.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import connect_four
+import jax
+import santorini_3x3
+import tyro
+from rich.console import Console
+from rich.table import Table
+from study import COLORS, DOCS, RESULTS, RUNS, save_figure, seconds_per_iteration, style, trained, wide_figure
+from study import write_results as write
+
+import azjax
+from azjax.evaluation import network_player, play_match, search_player
+from azjax.games.game import AnyGame
+from azjax.networks import Variables
+from azjax.packaged import load_agent
+from azjax.runs import load_run, load_variables
+from azjax.runs.precision import settle_precision
+from azjax.search import evaluators
+from azjax.training import Config
+
+GAMES: dict[str, dict[str, Any]] = {
+    "santorini_3x3": {"name": "santorini", "size": 3, "workers": 1},
+    "connect_four": {"name": "connect_four"},
+    "santorini_5x5": {"name": "santorini", "size": 5, "workers": 2},
+    "brandub": {"name": "brandub"},
+}
+BOARD = {"network": "board", "width": 64, "depth": 4}
+BASE = "base"
+VARIANTS: dict[str, dict[str, Any]] = {
+    BASE: {},
+    "board": BOARD,
+    "board, outcome": BOARD | {"auxiliary_losses": ("outcome",)},
+    "board, all losses": BOARD
+    | {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")},
+    "restarts anywhere": {"restart_candidates": 1},
+    "restarts by regret": {"restart_candidates": 8},
+    "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
+    "surprise weighting": {"surprise_weighting": True},
+    "reused trees": {"reuse_tree": True},
+    "playout cap": {"num_simulations": 64, "fast_simulations": 8},
+    "32 simulations": {"num_simulations": 32},
+    "variance-scaled PUCT": {"policy": "alphazero", "selection": "variance_scaled", "num_simulations": 32},
+}
+RUNGS = (5.0, 10.0, 30.0)  # minutes
+SIMULATIONS = 64
+OPENING_PLIES = 4
+QUICK = {"network": "mlp", "width": 8, "depth": 1, "num_games": 16, "num_simulations": 2, "batch_size": 16}
+QUICK |= {"updates_per_iteration": 1, "replay_size": 4096}
+
+Row = dict[str, Any]
+Measure = Callable[[Config, Variables], dict[str, float]]
+"""`measure(config, variables)`: the results of a network, the first of which is the score: higher is better."""
+
+
+def main(
+    game: tyro.conf.Positional[Literal["santorini_3x3", "connect_four", "santorini_5x5", "brandub"]],
+    seed: int = 0,
+    minutes: tuple[float, ...] = RUNGS,
+    variants: tuple[str, ...] = tuple(VARIANTS),
+    match_games: int = 200,
+    quick: bool = False,
+    folder: Path | None = None,
+    output: Path = RESULTS / "what_learns.json",
+    plot: Path | None = None,
+) -> None:
+    """Trains the variants, measures, prints, writes and draws.
+
+    Args:
+      game: what is learned.
+      seed: of all runs.
+      minutes: of training at each rung, ascending.
+      variants: names of those that take part; the base always does.
+      match_games: games of each match, an even number.
+      quick: tiny sizes, for a test.
+      folder: of the runs; by default runs/what_learns.
+      output: file of the results.
+      plot: picture; by default docs/what_learns_GAME.png.
+    """
+    console = Console()
+    options = dict(GAMES[game])
+    rules = azjax.make(options.pop("name"), **options)
+    measure = measure_of(game, rules, match_games)
+    rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
+    settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
+    runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
+    names = [BASE, *(name for name in variants if name != BASE)]
+    for rung in minutes:
+        for name in names:
+            if find(rows, game, seed, name, rung):
+                continue
+            config = config_of(rules, name, quick)
+            row = train_and_measure(rules, config, runs / name.replace(" ", "_"), rung, seed, measure, console)
+            rows.append({"game": game, "seed": seed, "variant": name, "minutes": rung, **row})
+            write(output, "what_learns.py", settings, rows=rows)
+        names = go_on([row for name in names for row in find(rows, game, seed, name, rung)])
+    own = [row for row in rows if (row["game"], row["seed"]) == (game, seed)]
+    console.print(table(own))
+    plot = plot or DOCS / f"what_learns_{game}.png"
+    draw(own, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def find(rows: list[Row], game: str, seed: int, name: str, minutes: float) -> list[Row]:
+    """The row of a variant at a rung, in a list."""
+    wanted = game, seed, name, minutes
+    return [row for row in rows if (row["game"], row["seed"], row["variant"], row["minutes"]) == wanted]
+
+
+def config_of(game: AnyGame, name: str, quick: bool) -> Config:
+    """The configuration of a variant, without its length."""
+    base = azjax.preset(game).replace(decay_updates=0, evaluate_every=0, ladder_every=0, keep_checkpoints=1)
+    base = base.replace(**VARIANTS[name])
+    return base.replace(**(QUICK | {"fast_simulations": 0, "auxiliary_losses": ()})) if quick else base
+
+
+def go_on(rows: list[Row]) -> list[str]:
+    """The better half of the variants of a rung, rounded up, and the base."""
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    better = [row["variant"] for row in ranked[: math.ceil(len(ranked) / 2)]]
+    return [BASE, *(name for name in better if name != BASE)]
+
+
+def train_and_measure(
+    game: AnyGame, config: Config, folder: Path, minutes: float, seed: int, measure: Measure, console: Console
+) -> Row:
+    """Trains the run in `folder` up to that many minutes, and measures it."""
+    config = settle_precision(game, config, folder, console)
+    speed = folder.with_suffix(".json")
+    if not speed.exists():
+        speed.parent.mkdir(parents=True, exist_ok=True)
+        speed.write_text(json.dumps(seconds_per_iteration(game, config)))
+    iterations = max(1, round(60 * minutes / json.loads(speed.read_text())))
+    config = config.replace(checkpoint_every=iterations)
+    if folder.exists():  # iterations are the one setting that may change
+        config = load_run(folder)[1]
+    run = trained(game, folder, console, seed=seed, config=config, iterations=iterations)
+    results = measure(run.config, load_variables(run.folder)[1])
+    played = config.num_games * config.steps_per_iteration * (config.mean_simulations + 1)
+    evaluations = round(iterations * (played + config.updates_per_iteration * config.batch_size))
+    return {
+        "iterations": iterations,
+        "evaluations": evaluations,
+        "seconds": run.seconds(iterations),
+        "precision": load_run(run.folder)[1].precision,
+        "score": next(iter(results.values())),
+        **results,
+    }
+
+
+def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
+    """What is measured in a game."""
+    if name == "santorini_3x3":
+        sample = santorini_3x3.load_sample(game)
+
+        def of_sample(config: Config, variables: Variables) -> dict[str, float]:
+            alone, searching = santorini_3x3.players(game, config, variables, 2 * SIMULATIONS).values()
+            by_player = {
+                "alone": santorini_3x3.shares(alone, sample),
+                "search": santorini_3x3.shares(searching, sample),
+            }
+            return {f"{kind}, {player}": share for player, of in by_player.items() for kind, share in of.items()}
+
+        return of_sample
+    if name == "connect_four":
+        positions = connect_four.load_positions(game, json.loads(connect_four.POSITIONS.read_text()))
+
+        def of_positions(config: Config, variables: Variables) -> dict[str, float]:
+            network = config.make_network(game)
+            search = search_player(
+                game, evaluators.network(network, game), variables, num_simulations=400, c_puct=config.hyper.c_puct
+            )
+            players = {"alone": network_player(game, network, variables), "search": search}
+            found = {
+                player: connect_four.mistakes(connect_four.move_probabilities(each, positions), positions)
+                for player, each in players.items()
+            }
+            return {
+                f"{kind} kept, {player}": 1 - shares[kind]
+                for player, shares in found.items()
+                for kind in ("all", "narrow")
+            }
+
+        return of_positions
+    packed = load_agent(name)
+    rival = search_player(
+        game, evaluators.network(packed.network, game), packed.variables, num_simulations=SIMULATIONS, name="packaged"
+    )
+
+    def of_match(config: Config, variables: Variables) -> dict[str, float]:
+        player = search_player(
+            game, evaluators.network(config.make_network(game), game), variables, num_simulations=SIMULATIONS
+        )
+        match = play_match(game, player, rival, match_games, jax.random.key(0), opening_plies=OPENING_PLIES)
+        low, high = match.interval
+        return {"points": round(match.score, 4), "low": round(low, 4), "high": round(high, 4)}
+
+    return of_match
+
+
+def table(rows: list[Row]) -> Table:
+    """The last rung of each variant, best first."""
+    last = list({row["variant"]: row for row in sorted(rows, key=lambda row: row["minutes"])}.values())
+    known = {"game", "seed", "variant", "minutes", "iterations", "evaluations", "seconds", "precision", "score"}
+    names = [name for name in last[0] if name not in known]
+    shown = Table("", "minutes", "evaluations", *names)
+    for row in sorted(last, key=lambda row: (-row["minutes"], -row["score"])):
+        figures = [f"{row[name]:.1%}" for name in names]
+        shown.add_row(row["variant"], f"{row['minutes']:g}", f"{row['evaluations'] / 1e6:,.0f} M", *figures)
+    return shown
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draws the scores against minutes and against evaluations."""
+    figure, panels = wide_figure(2, sharey=True)
+    scales = {"minutes": "minutes of training", "evaluations": "positions evaluated"}
+    for panel, (axis, label) in zip(panels, scales.items(), strict=True):
+        for number, name in enumerate(dict.fromkeys(row["variant"] for row in rows)):
+            own = sorted((row for row in rows if row["variant"] == name), key=lambda row: row["minutes"])
+            color, line = COLORS[number % len(COLORS)], "-" if number < len(COLORS) else "--"
+            points = [row[axis] for row in own], [row["score"] for row in own]
+            panel.plot(*points, color=color, linestyle=line, marker="o", markersize=3, label=name)
+        style(panel, "score", label, shares=True)
+    save_figure(figure, path)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
