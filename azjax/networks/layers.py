@@ -1,10 +1,11 @@
-"""Modules that the networks share: linear layers, normalized convolutions, and the last layers of both heads.
+"""Modules that the networks share: linear layers, convolutions, global pooling, and the last layers of both heads.
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
 """
 
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Float32
@@ -30,9 +31,15 @@ def compute_dtype(precision: str) -> Dtype:
     return _COMPUTE_DTYPES[precision]
 
 
-def linear(features_in: int, features_out: int, dtype: Dtype, rngs: nnx.Rngs, use_bias: bool = True) -> nnx.Linear:
-    """A linear layer, [B, features_in] to float32 [B, features_out]; in bfloat16 by `mixed_product`."""
+def linear(
+    features_in: int, features_out: int, dtype: Dtype, rngs: nnx.Rngs, use_bias: bool = True, scale: float = 1
+) -> nnx.Linear:
+    """A linear layer, [B, features_in] to float32 [B, features_out]; in bfloat16 by `mixed_product`.
+
+    Its first weights have the standard deviation `scale / sqrt(features_in)`.
+    """
     options: dict[str, Any] = {} if dtype == jnp.float32 else {"dot_general": _mixed_product}
+    options["kernel_init"] = nnx.initializers.variance_scaling(scale**2, "fan_in", "truncated_normal")
     return nnx.Linear(features_in, features_out, use_bias=use_bias, dtype=jnp.float32, rngs=rngs, **options)
 
 
@@ -67,6 +74,33 @@ class NormedConv(nnx.Module):
     def __call__(self, planes: Float[Array, "B R C _"], train: bool) -> Float[Array, "B R C F"]:
         normed: Array = self.norm(self.conv(planes), use_running_average=not train)
         return normed.astype(self.dtype)
+
+
+def global_pool(planes: Float[Array, "B R C F"]) -> Float[Array, "B 2*F"]:
+    """Mean and maximum of each channel over the board (Wu 2019, section 3.3)."""
+    squares = planes.reshape(len(planes), -1, planes.shape[-1])
+    # The gradient of `max` compares with the maximum again: 0 / 0 if its argument is recomputed and rounds otherwise.
+    is_top = jnp.arange(squares.shape[1])[None, :, None] == jnp.argmax(squares, axis=1, keepdims=True)
+    return jnp.concatenate([squares.mean(axis=1), jnp.sum(jnp.where(is_top, squares, 0), axis=1)], axis=-1)
+
+
+class GlobalPoolingConv(nnx.Module):
+    """A convolution some of whose channels, pooled over the board, bias the others (Wu 2019, section 3.3).
+
+    [B, R, C, planes_in] to [B, R, C, planes_out], after a ReLU; `pooled` further channels are pooled and dropped.
+    """
+
+    def __init__(self, planes_in: int, planes_out: int, pooled: int, size: int, dtype: Dtype, rngs: nnx.Rngs):
+        self.pooled = pooled
+        self.conv = NormedConv(planes_in, pooled + planes_out, size, dtype, rngs)
+        # The normalization before it has a bias.
+        self.pooled_bias = linear(2 * pooled, planes_out, dtype, rngs, use_bias=False)
+
+    def __call__(self, planes: Float[Array, "B R C _"], train: bool) -> Float[Array, "B R C F"]:
+        planes = self.conv(planes, train)
+        pooled, planes = planes[..., : self.pooled], planes[..., self.pooled :]
+        bias = self.pooled_bias(global_pool(jax.nn.relu(pooled)))
+        return jax.nn.relu(planes + bias[:, None, None].astype(planes.dtype))
 
 
 class PolicyValueHeads(nnx.Module):

@@ -17,7 +17,15 @@ from flax import nnx
 from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
-from azjax.networks.layers import Dtype, NormedConv, PolicyValueHeads, compute_dtype, linear
+from azjax.networks.layers import (
+    Dtype,
+    GlobalPoolingConv,
+    NormedConv,
+    PolicyValueHeads,
+    compute_dtype,
+    global_pool,
+    linear,
+)
 from azjax.networks.network import NetworkOutput, NnxNetwork
 
 _POLICY_PLANES = 2
@@ -45,33 +53,6 @@ class SeResnet(NnxNetwork):
                 f"se_resnet needs observations (rows, columns, planes), got shape {self.observation_shape}"
             )
         return _SeResnetModule(self, rngs)
-
-
-def global_pool(planes: Float[Array, "B R C F"]) -> Float[Array, "B 2*F"]:
-    """Mean and maximum of each channel over the board (Wu 2019, section 3.3)."""
-    squares = planes.reshape(len(planes), -1, planes.shape[-1])
-    # The gradient of `max` compares with the maximum again: 0 / 0 if its argument is recomputed and rounds otherwise.
-    is_top = jnp.arange(squares.shape[1])[None, :, None] == jnp.argmax(squares, axis=1, keepdims=True)
-    return jnp.concatenate([squares.mean(axis=1), jnp.sum(jnp.where(is_top, squares, 0), axis=1)], axis=-1)
-
-
-class GlobalPoolingConv(nnx.Module):
-    """A convolution some of whose channels, pooled over the board, bias the others (Wu 2019, section 3.3).
-
-    [B, R, C, planes_in] to [B, R, C, planes_out], after a ReLU; `pooled` further channels are pooled and dropped.
-    """
-
-    def __init__(self, planes_in: int, planes_out: int, pooled: int, size: int, dtype: Dtype, rngs: nnx.Rngs):
-        self.pooled = pooled
-        self.conv = NormedConv(planes_in, pooled + planes_out, size, dtype, rngs)
-        # The normalization before it has a bias.
-        self.pooled_bias = linear(2 * pooled, planes_out, dtype, rngs, use_bias=False)
-
-    def __call__(self, planes: Float[Array, "B R C _"], train: bool) -> Float[Array, "B R C F"]:
-        planes = self.conv(planes, train)
-        pooled, planes = planes[..., : self.pooled], planes[..., self.pooled :]
-        bias = self.pooled_bias(global_pool(jax.nn.relu(pooled)))
-        return jax.nn.relu(planes + bias[:, None, None].astype(planes.dtype))
 
 
 class SqueezeExcitation(nnx.Module):

@@ -124,6 +124,7 @@ def exported_networks():
         "mlp": lambda: agent_of(make_network("mlp", tictactoe, **SMALL), tictactoe),
         "se_resnet": lambda: agent_of(make_network("se_resnet", four, **SMALL), four),
         "resnet": lambda: agent_of(make_network("resnet", brandub, **SMALL), brandub),
+        "board": lambda: agent_of(make_network("board", four, width=8, depth=3), four),
         "aside": lambda: agent_of(Aside(), four),
         "draw_mlp": lambda: agent_of(DrawMlp().for_game(tictactoe), tictactoe),
         "connect_four": lambda: load_agent("connect_four"),

@@ -7,10 +7,10 @@ from flax import nnx
 from azjax import networks
 from azjax.core.errors import InputError
 from azjax.games.registry import make
-from azjax.networks import Mlp, Network, NetworkOutput, NnxNetwork, Resnet, SeResnet, make_network, summarize
+from azjax.networks import BoardNet, Mlp, Network, NetworkOutput, NnxNetwork, Resnet, SeResnet, make_network, summarize
 
 GAME = make("tictactoe")
-NETWORKS = [each.for_game(GAME) for each in (Mlp(16, 2), Resnet(8, 1), SeResnet(8, 1))]
+NETWORKS = [each.for_game(GAME) for each in (Mlp(16, 2), Resnet(8, 1), SeResnet(8, 1), BoardNet(8, 1))]
 
 
 @pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__, scope="module")
@@ -39,13 +39,14 @@ def test_apply_returns_logits_by_action_and_a_value_within_one(network, evaluate
     assert output.prior_logits.shape == (6, 9)
     assert output.value.shape == (6,)
     assert bool(jnp.all(jnp.abs(output.value) <= 1))
-    assert output.auxiliary == {}
+    assert bool(output.auxiliary) == isinstance(network, BoardNet)
 
 
 def test_the_same_key_gives_the_same_variables_and_another_key_others(network, variables):
     again, other = (network.init(jax.random.key(seed), GAME) for seed in (0, 1))
     assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.array_equal(a, b)), variables, again))
-    assert not np.array_equal(variables["params"]["policy"]["kernel"], other["params"]["policy"]["kernel"])
+    kernels = [jax.tree.leaves(each["params"]["policy"])[-1] for each in (variables, other)]
+    assert not np.array_equal(*kernels)
 
 
 def test_rows_do_not_depend_on_each_other_when_not_training(evaluate, observations):
@@ -71,7 +72,7 @@ def test_only_training_moves_the_running_averages_of_the_resnet(observations):
 
 @pytest.mark.parametrize(
     "network",
-    [*NETWORKS[:2], pytest.param(NETWORKS[2], marks=pytest.mark.slow)],
+    [*NETWORKS[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in NETWORKS[2:])],
     ids=lambda network: type(network).__name__,
     indirect=True,
 )
@@ -112,7 +113,7 @@ def test_the_summary_counts_the_parameters_of_an_mlp():
 
 
 def test_an_unknown_network_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: mlp, resnet, se_resnet"):
+    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: board, mlp, resnet, se_resnet"):
         make_network("cnn", GAME, width=8, depth=1)
 
 

@@ -8,7 +8,8 @@ from flax import nnx
 
 from azjax.games.game import Game
 from azjax.networks import Resnet, SeResnet, make_network, summarize
-from azjax.networks.se_resnet import GlobalPoolingConv, SqueezeExcitation, global_pool
+from azjax.networks.layers import GlobalPoolingConv, global_pool
+from azjax.networks.se_resnet import SqueezeExcitation
 
 
 class Board(Game):

@@ -1,0 +1,184 @@
+"""A residual network for boards of any size. It says more of a position than its policy and value. It combines:
+
+- residual blocks (He et al. 2016, "Deep Residual Learning for Image Recognition");
+- global pooling in every third block and in the heads (Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3);
+- a policy of convolutions, and further policies: the opponent's reply (Wu 2019, section 3.4) and a soft policy
+  (KataGo);
+- the probabilities of loss, draw and win, and the plies left, as in Leela Chess Zero; values of the near future, as in
+  KataGo.
+
+No parameter's shape depends on the rows or columns of the board.
+
+Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
+"""
+
+import dataclasses
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Float32
+
+from azjax.core.errors import InputError
+from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, compute_dtype, global_pool, linear
+from azjax.networks.network import NetworkOutput, NnxNetwork
+
+PLIES_LEFT_BINS = 32
+SHORT_TERM_VALUES = 3
+_POOLING_PERIOD = 3
+_LAST_SCALE = 0.1  # of the last layers, so that a fresh policy is nearly uniform and a fresh value nearly 0
+
+
+@dataclasses.dataclass(frozen=True)
+class BoardNet(NnxNetwork):
+    """`depth` residual blocks of two 3x3 convolutions of `width` channels, on boards `(rows, columns, planes)`.
+
+    `action_layout` says which squares the logits of the policies come from. The value is the probability of a win less
+    that of a loss. Auxiliary outputs, all float32:
+
+    - `outcome_logits` [B, 3]: loss, draw and win of the player to move;
+    - `plies_left_logits` [B, 32]: bins of the number of plies left, which a loss term defines;
+    - `short_term_values` [B, 3]: in -1..1, which a loss term defines;
+    - `soft_policy_logits` [B, A] and `opponent_policy_logits` [B, A]: of all actions, like `prior_logits`.
+
+    Raises:
+      InputError: a width below 2, which leaves no channel beside the pooled one.
+    """
+
+    width: int = 64
+    depth: int = 6
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.width < 2:
+            raise InputError(f"board needs a width of at least 2, got {self.width}")
+
+    def module(self, rngs: nnx.Rngs) -> nnx.Module:
+        if len(self.observation_shape) != 3:
+            raise InputError(f"board needs observations (rows, columns, planes), got shape {self.observation_shape}")
+        return _BoardModule(self, rngs)
+
+
+@dataclasses.dataclass(frozen=True)
+class ActionLayout:
+    """Action = place * planes + plane. Places are numbered row-major; a further action is the last one.
+
+    Attributes:
+      place: each `square` has its logits, or each `column`, or the whole `board` has all.
+      planes: actions of a place.
+      has_further_action: there is one more, such as to pass.
+    """
+
+    place: Literal["square", "column", "board"]
+    planes: int
+    has_further_action: bool = False
+
+
+def action_layout(observation_shape: tuple[int, ...], num_actions: int) -> ActionLayout:
+    """The layout of a game's actions, from the numbers of its squares, columns and actions.
+
+    The first of these that fits:
+
+    1. A multiple of the squares: action = square * planes + plane.
+    2. One more than the squares: an action for each square, then one for the board, such as to pass.
+    3. As many as columns: an action for each column.
+    4. Any other number: all actions are the board's.
+
+    Squares are row-major, in actions as in observations. Some games have a fitting number of actions and number them
+    otherwise (Santorini on 2x2 and 4x4, chess of pgx): each logit then comes from a square foreign to its action.
+    """
+    rows, columns, _ = observation_shape
+    squares = rows * columns
+    if num_actions % squares == 0:
+        return ActionLayout("square", num_actions // squares)
+    if num_actions == squares + 1:
+        return ActionLayout("square", 1, has_further_action=True)
+    if num_actions == columns:
+        return ActionLayout("column", 1)
+    return ActionLayout("board", num_actions)
+
+
+class LogitsByPlace(nnx.Module):
+    """The last layer of a policy: [B, R, C, features] to float32 logits [B, A].
+
+    Squares give their own features, columns and boards the mean and the maximum of those of their squares.
+    """
+
+    def __init__(self, features: int, layout: ActionLayout, dtype: Dtype, rngs: nnx.Rngs):
+        self.layout = layout
+        of_place = features if layout.place == "square" else 2 * features
+        self.planes = linear(of_place, layout.planes, dtype, rngs, scale=_LAST_SCALE)
+        if layout.has_further_action:
+            self.further = linear(2 * features, 1, dtype, rngs, scale=_LAST_SCALE)
+
+    def __call__(self, squares: Float[Array, "B R C F"]) -> Float32[Array, "B A"]:
+        batch, rows, _, features = squares.shape
+        if self.layout.place == "square":
+            places = squares.reshape(-1, features)
+        elif self.layout.place == "column":
+            places = global_pool(jnp.swapaxes(squares, 1, 2).reshape(-1, rows, 1, features))
+        else:
+            places = global_pool(squares)
+        logits: Array = self.planes(places).reshape(batch, -1)
+        if self.layout.has_further_action:
+            logits = jnp.concatenate([logits, self.further(global_pool(squares))], axis=1)
+        return logits
+
+
+class _Block(nnx.Module):
+    """Two 3x3 convolutions, the first with global pooling if it `pools`, then the sum."""
+
+    def __init__(self, width: int, pools: bool, dtype: Dtype, rngs: nnx.Rngs):
+        quarter = max(1, width // 4)
+        inner = width - quarter if pools else width
+        self.first = (
+            GlobalPoolingConv(width, inner, quarter, 3, dtype, rngs)
+            if pools
+            else NormedConv(width, inner, 3, dtype, rngs)
+        )
+        self.second = NormedConv(inner, width, 3, dtype, rngs)
+
+    def __call__(self, planes: Float[Array, "B R C F"], train: bool) -> Float[Array, "B R C F"]:
+        # A second ReLU after that of global pooling changes nothing.
+        inner = jax.nn.relu(self.first(planes, train))
+        return jax.nn.relu(planes + self.second(inner, train))
+
+
+class _BoardModule(nnx.Module):
+    def __init__(self, config: BoardNet, rngs: nnx.Rngs):
+        dtype, width = compute_dtype(config.precision), config.width
+        layout = action_layout(config.observation_shape, config.num_actions)
+        self.depth = config.depth
+        self.stem = NormedConv(config.observation_shape[2], width, 3, dtype, rngs)
+        for block in range(config.depth):
+            pools = block % _POOLING_PERIOD == _POOLING_PERIOD - 1
+            setattr(self, f"block_{block}", _Block(width, pools, dtype, rngs))
+        self.policy_conv = GlobalPoolingConv(width, width, max(1, width // 4), 1, dtype, rngs)
+        # Layers of their own, so that XLA removes those whose output nobody reads.
+        self.policy = LogitsByPlace(width, layout, dtype, rngs)
+        self.soft_policy = LogitsByPlace(width, layout, dtype, rngs)
+        self.opponent_policy = LogitsByPlace(width, layout, dtype, rngs)
+        self.value_conv = NormedConv(width, width, 1, dtype, rngs)
+        self.value_hidden = linear(2 * width, width, dtype, rngs)
+        self.plies_left = linear(width, PLIES_LEFT_BINS, dtype, rngs, scale=_LAST_SCALE)
+        self.short_term = linear(width, SHORT_TERM_VALUES, dtype, rngs, scale=_LAST_SCALE)
+        self.outcome = linear(width, 3, jnp.float32, rngs, scale=_LAST_SCALE)
+
+    def __call__(self, observations: Float32[Array, "B R C F"], train: bool) -> NetworkOutput:
+        planes = jax.nn.relu(self.stem(observations, train))
+        for block in range(self.depth):
+            planes = getattr(self, f"block_{block}")(planes, train)
+        squares = self.policy_conv(planes, train)
+        board = global_pool(jax.nn.relu(self.value_conv(planes, train)))
+        board = jax.nn.relu(self.value_hidden(board))
+        auxiliary = {
+            "soft_policy_logits": self.soft_policy(squares),
+            "opponent_policy_logits": self.opponent_policy(squares),
+            "plies_left_logits": self.plies_left(board),
+            "short_term_values": jnp.tanh(self.short_term(board)),
+        }
+        prior_logits = self.policy(squares)
+        outcome_logits = self.outcome(board)
+        loss, _, win = jax.nn.softmax(outcome_logits).T
+        return NetworkOutput(prior_logits, win - loss, {"outcome_logits": outcome_logits, **auxiliary})

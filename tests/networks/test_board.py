@@ -1,0 +1,221 @@
+"""Where the logits of `board` come from, what it says beside policy and value, and boards of other sizes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from azjax.games.registry import make
+from azjax.networks import BoardNet, make_network
+from azjax.networks.board import ActionLayout, LogitsByPlace, action_layout
+
+GAMES = {
+    "connect2": make("connect2"),
+    "tictactoe": make("tictactoe"),
+    "connect_four": make("connect_four"),
+    "santorini 3x3": make("santorini"),
+    "santorini 5x5": make("santorini", size=5, workers=2),
+    "brandub": make("brandub"),
+}
+SHAPES = {"outcome_logits": (3,), "plies_left_logits": (32,), "short_term_values": (3,)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The numbers of a game, without rules."""
+
+    observation_shape: tuple[int, ...]
+    num_actions: int
+
+
+def _apply(network, train=False):
+    return jax.jit(lambda variables, observations: network.apply(variables, observations, train))
+
+
+def _observations(game, batch=4):
+    return jax.random.normal(jax.random.key(1), (batch, *game.observation_shape))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_outputs_have_their_shapes_and_ranges_on_every_board(name):
+    game = GAMES[name]
+    network = make_network("board", game, width=8, depth=1)
+    variables = network.init(jax.random.key(0), game)
+    # So large that the results saturate.
+    output, _ = _apply(network)(variables, 1e4 * _observations(game))
+    policies = dict.fromkeys(("soft_policy_logits", "opponent_policy_logits"), (game.num_actions,))
+    wanted = {output: ((4, *shape), jnp.float32) for output, shape in (SHAPES | policies).items()}
+    assert {output: (leaf.shape, leaf.dtype) for output, leaf in output.auxiliary.items()} == wanted
+    assert output.prior_logits.shape == (4, game.num_actions)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(output))
+    for values in (output.value, output.auxiliary["short_term_values"]):
+        assert 0.5 < np.abs(values).max() <= 1
+
+
+def test_a_fresh_policy_is_nearly_uniform_and_a_fresh_value_nearly_0():
+    game = GAMES["brandub"]
+    network = make_network("board", game, width=16, depth=3)
+    output, _ = _apply(network)(network.init(jax.random.key(0), game), _observations(game))
+    probabilities = game.num_actions * jax.nn.softmax(output.prior_logits)
+    assert 0.5 < probabilities.min() < 1 < probabilities.max() < 2
+    assert 0 < np.abs(output.value).max() < 0.2
+
+
+@pytest.mark.parametrize(("outcome", "value"), [(0, -1), (1, 0), (2, 1)])
+def test_the_value_is_that_of_loss_draw_and_win(outcome, value):
+    game = GAMES["tictactoe"]
+    network = BoardNet(4, 1).for_game(game)
+    variables = network.init(jax.random.key(0), game)
+    variables["params"]["outcome"]["bias"] = 100 * jax.nn.one_hot(outcome, 3)
+    output, _ = _apply(network)(variables, _observations(game))
+    np.testing.assert_allclose(output.value, value, atol=1e-6)
+    np.testing.assert_array_equal(output.auxiliary["outcome_logits"].argmax(axis=1), outcome)
+
+
+@pytest.mark.parametrize(
+    ("observation_shape", "num_actions", "layout"),
+    [
+        ((1, 4, 2), 4, ActionLayout("square", 1)),
+        ((3, 3, 2), 9, ActionLayout("square", 1)),
+        ((7, 7, 13), 49 * 24, ActionLayout("square", 24)),  # brandub: four directions, six distances
+        ((8, 8, 2), 64 * 3, ActionLayout("square", 3)),  # breakthrough
+        ((8, 8, 2), 65, ActionLayout("square", 1, has_further_action=True)),  # Othello, whose last action passes
+        ((6, 7, 2), 7, ActionLayout("column", 1)),
+        ((3, 3, 7), 64, ActionLayout("board", 64)),  # Santorini: the directions of a move and of a block
+        ((5, 5, 7), 128, ActionLayout("board", 128)),
+        ((5, 5, 7), 153, ActionLayout("board", 153)),
+    ],
+)
+def test_the_layout_of_actions(observation_shape, num_actions, layout):
+    assert action_layout(observation_shape, num_actions) == layout
+
+
+def _logits_moved_by(game, square):
+    """The actions whose logits change with the features of one square."""
+    layout = action_layout(game.observation_shape, game.num_actions)
+    module = LogitsByPlace(4, layout, jnp.float32, nnx.Rngs(0))
+    rows, columns, _ = game.observation_shape
+    planes = np.zeros((2, rows * columns, 4), np.float32)
+    planes[1, square] = [1, 2, 3, 4]
+    before, after = np.asarray(module(jnp.asarray(planes).reshape(2, rows, columns, 4)))
+    assert before.shape == (game.num_actions,)
+    return np.flatnonzero(before != after).tolist()
+
+
+@pytest.mark.parametrize("name", ["connect2", "tictactoe", "brandub"])
+def test_a_square_gives_the_logits_of_the_actions_that_begin_on_it(name):
+    game = GAMES[name]
+    state = game.init(jax.random.key(0))
+    squares = [game.action_squares(state, action)[0] for action in range(game.num_actions)]
+    for square in (0, 2, max(squares)):
+        assert _logits_moved_by(game, square) == np.flatnonzero(np.equal(squares, square)).tolist()
+
+
+def test_in_brandub_the_fourth_square_of_the_first_row_gives_the_logits_72_to_95():
+    assert _logits_moved_by(GAMES["brandub"], 3) == list(range(72, 96))
+
+
+def test_in_connect_four_a_square_gives_the_logit_of_its_column():
+    assert _logits_moved_by(GAMES["connect_four"], 2 * 7 + 4) == [4]
+
+
+def test_in_othello_a_square_gives_its_logit_and_that_of_the_pass():
+    assert _logits_moved_by(Shape((8, 8, 2), 65), 19) == [19, 64]
+
+
+def test_in_santorini_a_square_gives_all_logits():
+    assert _logits_moved_by(GAMES["santorini 3x3"], 4) == list(range(64))
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        (make("mnk", columns=3, rows=3, in_a_row=3), make("mnk", columns=6, rows=5, in_a_row=4)),
+        (Shape((5, 4, 2), 4), GAMES["connect_four"]),
+        (Shape((6, 6, 2), 37), Shape((8, 8, 2), 65)),
+    ],
+    ids=["mnk", "connect four", "othello"],
+)
+def test_variables_of_one_size_of_board_serve_another(small, large):
+    variables = BoardNet(8, 3).init(jax.random.key(0), small)
+    network = BoardNet(8, 3).for_game(large)
+    output, _ = _apply(network)(variables, _observations(large))
+    assert output.prior_logits.shape == (4, large.num_actions)
+    shapes = jax.eval_shape(lambda: network.init(jax.random.key(0), large))
+    assert jax.tree.map(jnp.shape, shapes) == jax.tree.map(jnp.shape, variables)
+
+
+def test_every_third_block_pools():
+    params = BoardNet(4, 7).init(jax.random.key(0), GAMES["tictactoe"])["params"]
+    blocks = [block for block in range(7) if "pooled_bias" in params[f"block_{block}"]["first"]]
+    assert blocks == [2, 5]
+
+
+def test_training_moves_all_batch_statistics_and_a_loss_of_all_outputs_every_parameter():
+    game = Shape((6, 6, 2), 37)
+    network = BoardNet(8, 3).for_game(game)
+    variables = network.init(jax.random.key(0), game)
+    observations = _observations(game, 16)
+
+    def loss(params):
+        output, following = network.apply(variables | {"params": params}, observations, train=True)
+        return sum(jnp.sum((leaf - 1) ** 2) for leaf in jax.tree.leaves(output)), following
+
+    gradient, following = jax.jit(jax.grad(loss, has_aux=True))(variables["params"])
+    for path, leaf in jax.tree_util.tree_leaves_with_path(gradient):
+        assert np.isfinite(leaf).all(), path
+        assert np.any(leaf), path
+    moved = jax.tree.map(
+        lambda old, new: not np.array_equal(old, new), variables["batch_stats"], following["batch_stats"]
+    )
+    assert jax.tree.all(moved)
+
+
+class Nothing(nnx.Module):
+    def __call__(self, features):
+        return jnp.zeros_like(features)
+
+
+class WithoutFurtherHeads(BoardNet):
+    def module(self, rngs):
+        module = super().module(rngs)
+        for head in ("soft_policy", "opponent_policy", "plies_left", "short_term"):
+            setattr(module, head, Nothing())
+        return module
+
+
+def test_a_search_does_not_compute_the_outputs_that_it_does_not_read():
+    game = GAMES["brandub"]
+
+    def flops(network, read):
+        network = network.for_game(game)
+        variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
+        observations = jax.ShapeDtypeStruct((8, *game.observation_shape), jnp.float32)
+        evaluate = jax.jit(lambda variables, observations: read(network.apply(variables, observations, False)[0]))
+        return evaluate.lower(variables, observations).compile().cost_analysis()["flops"]
+
+    def searched(output):
+        return output.prior_logits, output.value
+
+    of_a_search = flops(BoardNet(8, 3), searched)
+    assert of_a_search == flops(WithoutFurtherHeads(8, 3), searched)
+    assert of_a_search < flops(BoardNet(8, 3), lambda output: output)
+
+
+def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
+    with pytest.raises(ValueError, match=r"board needs observations .* got shape \(4,\)"):
+        make_network("board", Shape((4,), 2), width=8, depth=1)
+    with pytest.raises(ValueError, match="board needs a width of at least 2, got 1"):
+        make_network("board", GAMES["tictactoe"], width=1, depth=1)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_it_lowers_for_accelerators(platform):
+    game = GAMES["connect_four"]
+    network = make_network("board", game, width=8, depth=3, precision="bfloat16")
+    variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
+    traced = _apply(network, train=True).trace(variables, _observations(game))
+    assert "f64" not in traced.lower(lowering_platforms=(platform,)).as_text()
