@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_run import SMALL
 
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
-from azjax.training import Config
+from azjax.training import Config, init, make_iteration
 from azjax.training.auxiliary_losses import auxiliary_terms, short_term_targets
 from azjax.training.config import AUXILIARY_LOSSES, Hyper
 from azjax.training.loss import loss
@@ -164,3 +165,16 @@ def test_the_reply_has_the_symmetry_of_its_position():
 def test_a_network_without_the_output_is_refused(examples):
     with pytest.raises(ValueError, match="the loss term 'outcome' needs the auxiliary output 'outcome_logits'"):
         loss_of("outcome", examples, Fixed())
+
+
+def test_the_network_board_learns_from_all_of_them():
+    config = SMALL.replace(network="board", width=4, auxiliary_losses=AUXILIARY_LOSSES, steps_per_iteration=8)
+    game, hyper = make("connect2"), jax.tree.map(jnp.float32, config.hyper)
+    state = jax.jit(lambda: init(game, config, 0, hyper))()
+    state, metrics = jax.jit(make_iteration(game, config))(state, hyper)
+    logged = {name: float(metrics[f"{name}_loss"]) for name in AUXILIARY_LOSSES}
+    assert all(np.isfinite(each) and each > 0 for each in logged.values()), logged
+    weighted = {**logged, "plies_left": 0.05 * logged["plies_left"], "short_term": 0.5 * logged["short_term"]}
+    weighted |= {"soft_policy": 8 * logged["soft_policy"], "opponent_policy": 0.15 * logged["opponent_policy"]}
+    others = float(metrics["value_loss"] + metrics["policy_loss"])
+    assert float(metrics["loss"]) == pytest.approx(others + sum(weighted.values()), rel=0.02)  # and l2
