@@ -61,6 +61,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
     "surprise weighting": {"surprise_weighting": True},
+    "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},
     "32 simulations": {"num_simulations": 32},

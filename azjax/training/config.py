@@ -119,6 +119,7 @@ _MINIMUM = {
     "truncate_at_ply": 0,
     "random_start_plies": 0,
     "restart_candidates": 0,
+    "reanalyzed_steps": 0,
     "evaluate_every": 0,
     "warmup_updates": 0,
     "decay_updates": 0,
@@ -178,6 +179,8 @@ class Config:
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.
       replay_size: positions kept; the oldest are replaced first.
+      reanalyzed_steps: how many positions of the replay an iteration searches again with the newest network, for each
+        of the games; 0 for none. See `azjax.training.reanalysis`.
       surprise_weighting: learn more often from positions where the search changed the network's policy much; see
         `azjax.training.replay.weigh_ready`.
       symmetries: learn from each position under a random symmetry of the game.
@@ -225,6 +228,7 @@ class Config:
     start_positions: tuple[str, ...] = ()
     restart_candidates: int = 0
     replay_size: int = 65_536
+    reanalyzed_steps: int = 0
     surprise_weighting: bool = False
     symmetries: bool = True
     auxiliary_losses: tuple[str, ...] = ()
@@ -333,8 +337,8 @@ class Config:
     @property
     def evaluations_per_iteration(self) -> float:
         """Mean number of positions that self-play and learning evaluate in an iteration."""
-        played = self.num_games * self.steps_per_iteration * self.mean_simulations
-        return played + self.updates_per_iteration * self.batch_size
+        played = self.steps_per_iteration * self.mean_simulations + self.reanalyzed_steps * self.num_simulations
+        return self.num_games * played + self.updates_per_iteration * self.batch_size
 
     def longest_game(self, game: AnyGame) -> int:
         """Plies after which every game of self-play is over."""

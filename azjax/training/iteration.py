@@ -19,13 +19,16 @@ from azjax.training.gate import make_match, through_gate
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
+from azjax.training.reanalysis import reanalyze
 from azjax.training.replay import Replay, Steps, insert, new_replay, weigh_ready
 from azjax.training.restarts import draw_restarts
 from azjax.training.self_play import Games, new_games, self_play
 
 _T = TypeVar("_T")
 
-_RESTARTS = 0x2E57A275  # sets the key of the restarts apart from those that self-play splits off
+# These set keys apart from those that self-play splits off.
+_RESTARTS = 0x2E57A275
+_REANALYSIS = 0x2EA9A1E5
 
 
 @pytree_dataclass
@@ -164,8 +167,11 @@ def make_iteration(
         play_key, learn_key, next_key = jax.random.split(state.key, 3)
         restarts = draw_restarts(game, config, hyper, jax.random.fold_in(play_key, _RESTARTS), state.replay, mesh)
         games, steps = self_play(game, net, config, state.variables, hyper, play_key, state.games, restarts, mesh)
+        replay = reanalyze(
+            game, net, config, state.variables, hyper, jax.random.fold_in(play_key, _REANALYSIS), state.replay, mesh
+        )
         learn = learn_from if mesh is not None else over_members(learn_from)
-        learner, replay, metrics = learn(state.learner, state.replay, steps, learn_key, hyper)
+        learner, replay, metrics = learn(state.learner, replay, steps, learn_key, hyper)
         metrics |= _results(steps)
         return TrainState(learner, replay, games, next_key, state.iteration + 1, state.ladder), metrics
 

@@ -135,6 +135,7 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
     {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True},
+    {"reanalyzed_steps": 2},
 )
 @pytest.mark.parametrize("in_turn", [True, False])
 def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatch):

@@ -1,0 +1,99 @@
+"""Searches of positions in the replay with the newest network, whose results replace the old ones.
+
+The idea is that of MuZero Reanalyze (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by Planning with
+a Learned Model", appendix H). The results of the games stay as they were.
+
+Axis letters: `G` games side by side, `K` slots of legal actions, `R` rows of the replay.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
+
+from azjax.core.pytree import replace_fields
+from azjax.games.game import AnyGame
+from azjax.games.protocols import with_empty_history
+from azjax.networks import Network, Variables
+from azjax.parallel.members import over_members
+from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
+from azjax.search import SearchResult, evaluators
+from azjax.training.config import Config, Hyper
+from azjax.training.replay import Replay, Steps
+from azjax.training.self_play import policy_of_slots
+
+_Targets: TypeAlias = tuple[Float32[Array, "R G K"], Float32[Array, "R G"], Bool[Array, "R G"]]
+"""The rings that a search writes: policy, value and proven."""
+
+
+def reanalyze(
+    game: AnyGame,
+    network: Network,
+    config: Config,
+    variables: Variables,
+    hyper: Hyper,
+    key: PRNGKeyArray,
+    replay: Replay,
+    mesh: Mesh | None = None,
+) -> Replay:
+    """The replay after `config.reanalyzed_steps` searches in each column, of ready positions that are drawn evenly.
+
+    The searches have no noise. With a `mesh` each device searches positions of its own columns, with the random numbers
+    that they have on one device.
+    """
+    if not config.reanalyzed_steps:
+        return replay
+    keys = jax.random.split(key, config.num_games)
+    search: Callable[..., Steps] = functools.partial(_reanalyze, game, network, config)
+    if mesh is None:
+        search = over_members(search)
+    else:
+        split = WHOLE, WHOLE, BY_GAME, BY_COLUMN, BY_COLUMN
+        search = jax.shard_map(search, mesh=mesh, in_specs=split, out_specs=BY_COLUMN, check_vma=False)
+    return replace_fields(replay, steps=search(variables, hyper, keys, replay.ready, replay.steps))
+
+
+def _reanalyze(
+    game: AnyGame,
+    network: Network,
+    config: Config,
+    variables: Variables,
+    hyper: Hyper,
+    keys: Key[Array, "G"],
+    ready: Bool[Array, "R G"],
+    steps: Steps,
+) -> Steps:
+    """`reanalyze` of some of the columns."""
+    policy = config.make_policy(game, evaluators.network(network, game))
+    ready_so_far, columns = jnp.cumsum(ready, axis=0, dtype=jnp.int32), jnp.arange(len(keys))
+
+    def search(rings: _Targets, number: Int32[Array, ""]) -> tuple[_Targets, None]:
+        draw_keys, search_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
+            keys
+        )
+        rows = jax.vmap(_draw_row, in_axes=(0, 1))(draw_keys, ready_so_far)
+        positions = jax.tree.map(lambda ring: ring[rows, columns], steps.states)
+        states = jax.vmap(functools.partial(with_empty_history, game))(positions)
+        result: SearchResult = policy(variables, search_keys, states, hyper=hyper.of_search(0.0, full=False))
+        proven = result.bounds[:, 0] == result.bounds[:, 1]
+        found = policy_of_slots(game, positions, result.policy), result.value, proven
+        # A column without a ready position writes beyond the ring: nothing.
+        rows = jnp.where(ready_so_far[-1] > 0, rows, len(ready))
+        policies, values, are_proven = (
+            ring.at[rows, columns].set(new, mode="drop") for ring, new in zip(rings, found, strict=True)
+        )
+        return (policies, values, are_proven), None
+
+    numbers, rings = jnp.arange(config.reanalyzed_steps, dtype=jnp.int32), (steps.policy, steps.value, steps.proven)
+    (policies, values, are_proven), _ = jax.lax.scan(search, rings, numbers)
+    return replace_fields(steps, policy=policies, value=values, proven=are_proven)
+
+
+def _draw_row(key: PRNGKeyArray, ready_so_far: Int32[Array, "R"]) -> Int32[Array, ""]:
+    """The row of a ready position of one column; any row if there is none."""
+    draw = jax.random.randint(key, (), 1, jnp.maximum(ready_so_far[-1], 1) + 1)
+    return jnp.minimum(jnp.searchsorted(ready_so_far, draw), len(ready_so_far) - 1).astype(jnp.int32)
