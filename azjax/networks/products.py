@@ -7,6 +7,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Float32
 
 # A matrix product of bfloat16 numbers.
@@ -64,11 +65,17 @@ mixed_product.defvjp(_product_forward, _product_backward)
 # A convolution.
 #
 # XLA's CPU backend computes the gradients of a convolution fast outside of loops only; inside, as in a learning step,
-# it takes nested scalar loops, 20 times slower. Here the gradient of the planes is written as a plain convolution, and
-# that of the kernel as matrix products, twice as fast as a convolution with a kernel of the board's size.
+# it takes nested scalar loops, 20 times slower. Here the gradient of the planes is written as a convolution, and that
+# of the kernel as matrix products.
+#
+# Large convolutions with a kernel of 3x3 are matrix products on CPU too, by Winograd's algorithm F(2x2, 3x3) (Lavin and
+# Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): 16 multiplications for four squares
+# instead of 36. It adds more, so that small ones are faster without it.
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
-_CHUNK = 64  # positions whose patches fit into the cache
+_CHUNK = 64  # positions that fit into the cache
+_LARGE_BATCH, _LARGE_BOARD, _MANY_CHANNELS = 2 * _CHUNK, 36, 64
+_KERNEL_TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 
 
 @jax.custom_vjp
@@ -78,8 +85,65 @@ def same_convolution(planes: Float[Array, "B R C I"], kernel: Float[Array, "S S 
 
 
 def _convolve(planes: Array, kernel: Array) -> Array:
+    if _is_large(planes, kernel):
+        convolved: Array = jax.lax.platform_dependent(planes, kernel, cpu=_winograd, default=_plain)
+        return convolved
+    return _plain(planes, kernel)
+
+
+def _plain(planes: Array, kernel: Array) -> Array:
     padding = len(kernel) // 2
     return jax.lax.conv_general_dilated(planes, kernel, (1, 1), [(padding, padding)] * 2, dimension_numbers=_LAYOUT)
+
+
+def _is_large(planes: Array, kernel: Array) -> bool:
+    batch, rows, columns, _ = planes.shape
+    return (
+        isinstance(batch, int)  # and not symbolic, as in an export
+        and planes.dtype == jnp.float32
+        and kernel.shape[:2] == (3, 3)
+        and min(kernel.shape[2:]) >= _MANY_CHANNELS
+        and rows * columns >= _LARGE_BOARD
+        and batch >= _LARGE_BATCH
+        and batch % _CHUNK == 0
+    )
+
+
+def _winograd(planes: Array, kernel: Array) -> Array:
+    kernels = jnp.einsum("ai,bj,ijxy->abxy", _KERNEL_TRANSFORM, _KERNEL_TRANSFORM, kernel)
+    chunks = planes.reshape(-1, _CHUNK, *planes.shape[1:])
+    convolved: Array = jax.lax.map(lambda chunk: _by_tiles(chunk, kernels), chunks)
+    return convolved.reshape(*planes.shape[:3], kernel.shape[3])
+
+
+def _by_tiles(planes: Float32[Array, "B R C I"], kernels: Float32[Array, "4 4 I O"]) -> Float32[Array, "B R C O"]:
+    """The convolution of tiles of 4x4 squares, every two squares, each of which gives 2x2 squares of the result."""
+    batch, rows, columns, channels = planes.shape
+    down, across = -(-rows // 2), -(-columns // 2)
+    around = [(0, 0), (1, 2 * down - rows + 1), (1, 2 * across - columns + 1), (0, 0)]
+    padded = jnp.pad(planes, around)
+    lines = _into_products(*(padded[:, row : row + 2 * down - 1 : 2] for row in range(4)))
+    tiles = [
+        _into_products(*(line[:, :, column : column + 2 * across - 1 : 2] for column in range(4))) for line in lines
+    ]
+    products = [
+        [tile.reshape(-1, channels) @ kernel for tile, kernel in zip(*pair, strict=True)]
+        for pair in zip(tiles, kernels, strict=True)
+    ]
+    columns_of_lines = [_out_of_products(*column) for column in zip(*products, strict=True)]
+    squares = [
+        jnp.stack(_out_of_products(*line), axis=1).reshape(batch, down, 2 * across, -1)
+        for line in zip(*columns_of_lines, strict=True)
+    ]
+    return jnp.stack(squares, axis=2).reshape(batch, 2 * down, 2 * across, -1)[:, :rows, :columns]
+
+
+def _into_products(first: Array, second: Array, third: Array, fourth: Array) -> tuple[Array, ...]:
+    return first - third, second + third, third - second, second - fourth
+
+
+def _out_of_products(first: Array, second: Array, third: Array, fourth: Array) -> tuple[Array, ...]:
+    return first + second + third, second - third - fourth
 
 
 def _convolution_forward(planes: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -95,25 +159,30 @@ def _convolution_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[
 
 def _gradients_on_cpu(planes: Array, kernel: Array, gradient: Array) -> tuple[Array, Array]:
     planes_gradient = _convolve(gradient, jnp.swapaxes(kernel[::-1, ::-1], 2, 3))
-    batch, rows, columns, _ = planes.shape
-    size, padding = len(kernel), len(kernel) // 2
+    size, _, inputs, outputs = kernel.shape
 
     def add(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
         planes, gradient = chunk
-        around = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
-        padded = jnp.pad(jnp.transpose(planes, (3, 0, 1, 2)), around)
-        shifts = [(row, column) for row in range(size) for column in range(size)]
-        patches = jnp.stack([padded[:, :, row : row + rows, column : column + columns] for row, column in shifts])
-        left = patches.reshape(-1, math.prod(planes.shape[:3]))  # [S * S * I, chunk * R * C]
-        return total + (left @ gradient.reshape(left.shape[1], -1)).reshape(kernel.shape), None
+        # Rows are shifted on one side and columns on the other: the product has all pairs of shifts.
+        left = jnp.stack(_shifts(jnp.transpose(planes, (3, 0, 1, 2)), size)).reshape(size * inputs, -1)
+        right = jnp.concatenate(_shifts(gradient, size)[::-1], axis=-1).reshape(left.shape[1], -1)
+        return total + left @ right, None
 
-    count = batch // math.gcd(batch, _CHUNK)
+    count = len(planes) // math.gcd(len(planes), _CHUNK)
     chunks = (planes.reshape(count, -1, *planes.shape[1:]), gradient.reshape(count, -1, *gradient.shape[1:]))
-    return planes_gradient, jax.lax.scan(add, jnp.zeros_like(kernel), chunks)[0]
+    total, _ = jax.lax.scan(add, jnp.zeros((size * inputs, size * outputs), kernel.dtype), chunks)
+    return planes_gradient, jnp.transpose(total.reshape(size, inputs, size, outputs), (0, 2, 1, 3))
+
+
+def _shifts(numbers: Array, size: int) -> list[Array]:
+    """`numbers` from `size // 2` places before to as many behind along axis 2, with zeros beyond the ends."""
+    length, padding = numbers.shape[2], size // 2
+    padded = jnp.pad(numbers, [(0, 0), (0, 0), (padding, padding), (0, 0)])
+    return [padded[:, :, shift : shift + length] for shift in range(size)]
 
 
 def _derived_gradients(planes: Array, kernel: Array, gradient: Array) -> tuple[Array, Array]:
-    _, vjp = jax.vjp(_convolve, planes, kernel)
+    _, vjp = jax.vjp(_plain, planes, kernel)
     gradients: tuple[Array, Array] = vjp(gradient)
     return gradients
 

@@ -43,6 +43,51 @@ def test_a_convolution_and_its_gradients_equal_those_of_the_library(size, looped
         np.testing.assert_allclose(own, library, rtol=1e-4, atol=1e-4)
 
 
+def _large(rows, columns, batch=128, channels=64):
+    keys = jax.random.split(jax.random.key(rows), 3)
+    shapes = (batch, rows, columns, channels), (3, 3, channels, 64), (batch, rows, columns, 64)
+    planes, kernel, gradient = (jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True))
+    return planes, kernel / 24, gradient
+
+
+# Boards that tiles of two squares fill, and such that they do not.
+@pytest.mark.parametrize(("rows", "columns"), [(6, 6), (6, 7), (7, 7), (9, 4)])
+def test_a_large_convolution_and_its_gradients_equal_those_of_the_library(rows, columns):
+    planes, kernel, gradient = _large(rows, columns)
+
+    def results(convolve):
+        value, back = jax.vjp(convolve, planes, kernel)
+        return value, *back(gradient)
+
+    plain = jax.jit(lambda: results(_library))()
+    for own, library in zip(jax.jit(lambda: results(same_convolution))(), plain, strict=True):
+        np.testing.assert_allclose(own, library, rtol=1e-4, atol=1e-5 * np.abs(library).max())
+
+
+def _num_convolutions(platform, planes, kernel):
+    traced = jax.jit(lambda planes, kernel: same_convolution(planes, kernel)).trace(planes, kernel)
+    return traced.lower(lowering_platforms=(platform,)).as_text().count("stablehlo.convolution")
+
+
+def test_a_large_convolution_is_matrix_products_on_cpu_alone():
+    planes, kernel, _ = _large(6, 7)
+    assert _num_convolutions("cpu", planes, kernel) == 0
+    assert _num_convolutions("cuda", planes, kernel) == 1
+
+
+@pytest.mark.parametrize(
+    "sizes", [(5, 7), (6, 7, 64), (6, 7, 160), (6, 7, 128, 63)], ids=["board", "batch", "chunk", "channels"]
+)
+def test_a_small_or_odd_convolution_stays_one_on_cpu(sizes):
+    planes, kernel, _ = _large(*sizes)
+    assert _num_convolutions("cpu", planes, kernel) == 1
+
+
+def test_a_large_convolution_in_bfloat16_stays_one_on_cpu():
+    planes, kernel, _ = _large(6, 7)
+    assert _num_convolutions("cpu", planes.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16)) == 1
+
+
 def test_gradients_of_a_convolution_keep_its_dtype():
     planes, kernel, gradient = _operands(3, jnp.bfloat16)
     value, back = jax.vjp(same_convolution, planes, kernel)
