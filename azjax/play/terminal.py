@@ -20,7 +20,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation import MoveChoice, Player, act, for_one_position, observe, search, start_memory
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import TextGame, action_from_text, action_to_text, legal_texts, player_names
+from azjax.games.protocols import DrawableGame, TextGame, action_from_text, action_to_text, legal_texts, player_names
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.render import to_text
 
@@ -277,7 +277,10 @@ class _TerminalGame:
         """Draws the last position. Pieces have the color of their side; what the last move changed is highlighted."""
         game, console = self.game, self.dialogue.console
         if not isinstance(game, TextGame):
-            self.dialogue.say(f"\nPosition after {len(turns) - 1} moves. {game.name} is not drawn in text.\n")
+            moves = len(turns) - 1
+            elsewhere = "; --web shows its picture" * isinstance(game, DrawableGame)
+            where = f"Position after {moves} move{'s' * (moves != 1)}"
+            self.dialogue.say(f"\n{where}. {game.name} is not drawn in text{elsewhere}.\n")
             return
         last_two = (turns[-2:][0].state, turns[-1].state)
         before, drawing = (textwrap.indent(game.draw(state), "  ") for state in last_two)

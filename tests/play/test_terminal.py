@@ -399,3 +399,11 @@ def test_pieces_have_the_colors_of_their_sides_if_the_game_names_their_letters()
     attacker, defender, king = "\x1b[1;36mt\x1b[0m", "\x1b[1;35mT\x1b[0m", "\x1b[1;35mK\x1b[0m"
     row = " ".join([attacker] * 2 + [defender, king, defender] + [attacker] * 2)
     assert f"   4  {row}\n" in text
+
+
+def test_a_game_without_text_says_where_its_position_is_drawn():
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game = azjax.games.make("pgx:tic_tac_toe")
+    text = play(game, {"only": random_player(game)}, "4", human_seat=0)
+    assert "Position after 0 moves. pgx:tic_tac_toe is not drawn in text; --web shows its picture." in text
+    assert "Position after 1 move. " in text
