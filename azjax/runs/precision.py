@@ -17,7 +17,7 @@ from azjax.core.errors import RunError
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.parallel.processes import largest_of_all
-from azjax.runs.run_folder import load_run
+from azjax.runs.run_folder import saved_settings
 from azjax.training.config import AUTO, PRECISIONS, Config
 
 _LOOPS = 2  # of one call: XLA compiles some operations in another way inside of loops, where runs have them
@@ -31,11 +31,9 @@ def settle_precision(game: AnyGame, config: Config, folder: Path, console: Conso
     bfloat16 has to be faster by a tenth in the positions that an iteration evaluates and learns from. Every process of
     a run must call it.
     """
-    if config.precision != AUTO:
+    if config.precision != AUTO or not isinstance(config.network, str):  # an object has a precision of its own
         return config
     choice = _saved(folder)
-    if choice is None and not isinstance(config.network, str):
-        choice = "float32"  # such a network has its own
     if choice is None:
         with console.status("measuring float32 and bfloat16"):
             gain = gain_of_bfloat16(game, config.static)
@@ -46,9 +44,10 @@ def settle_precision(game: AnyGame, config: Config, folder: Path, console: Conso
 
 def _saved(folder: Path) -> str | None:
     try:
-        return load_run(folder)[1].precision
-    except RunError:  # there is none; what else is wrong with the folder is told later
+        precision: str = saved_settings(folder)["precision"]
+    except (RunError, KeyError):  # there is none; what else is wrong with the folder is told later
         return None
+    return precision
 
 
 @functools.cache

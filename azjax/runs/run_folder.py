@@ -97,6 +97,15 @@ def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
 
 
+def saved_settings(folder: str | Path) -> dict[str, Any]:
+    """The fields of the configuration of a run as they were saved, without checks.
+
+    Raises:
+      RunError: it is not a run folder, or another version of azjax wrote it.
+    """
+    return _read_config(Path(folder))["config"]
+
+
 @functools.cache
 def _warn_once(message: str) -> None:
     warnings.warn(message, stacklevel=3)

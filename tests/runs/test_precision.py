@@ -54,7 +54,7 @@ def test_the_members_of_a_population_have_one_precision(gain, tmp_path):
 def test_a_network_that_is_an_object_is_not_measured(gain, tmp_path):
     asked = gain(1.8)
     config = MEASURED.replace(network=Mlp(8, 1))
-    assert settle_precision(GAME, config, tmp_path, Console(quiet=True)).precision == "float32"
+    assert settle_precision(GAME, config, tmp_path, Console(quiet=True)) == config
     assert asked == []
 
 
