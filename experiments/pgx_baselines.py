@@ -9,7 +9,8 @@ every move, against
 - MCTS of OpenSpiel, with as many random rollouts as take the time of the agent's search;
 - pgx's published baseline network, for those who have it and dm-haiku: azjax downloads nothing.
 
-Its checkpoints play against UCT with 1,000 random rollouts: the curve of the training.
+Its checkpoints play against UCT with 1,000 random rollouts, with PUCT as `azjax evaluate` does: the curve of the
+training.
 
     python experiments/pgx_baselines.py [--minutes 30] [--quick]
 
@@ -37,7 +38,16 @@ from self_play_speed import PgxLearner, pgx_learner
 from study import RESULTS, RUNS, seconds_per_iteration, trained, write_results
 
 import azjax
-from azjax.evaluation import MatchResult, Player, act, named_player, play_match, policy_player, random_player
+from azjax.evaluation import (
+    MatchResult,
+    Player,
+    act,
+    named_player,
+    play_match,
+    policy_player,
+    random_player,
+    search_player,
+)
 from azjax.evaluation.archive import write_atomically
 from azjax.evaluation.host_games import replay
 from azjax.evaluation.matches import Contestant
@@ -122,7 +132,8 @@ def main(
         row["network"] = str(network)
         steps = sorted({*run.steps[::2], run.steps[-1]})
         for step in track(steps[len(row["curve"]) :], f"curve of {name}", console=console):
-            player = searching("azjax", game, network, load_variables(run.folder, step)[1], num_simulations)
+            evaluator, variables = evaluators.network(network, game), load_variables(run.folder, step)[1]
+            player = search_player(game, evaluator, variables, num_simulations=num_simulations)
             opponent = named_player(yardstick, game)
             match = play_match(game, player, opponent, curve_games, jax.random.key(0), opening_plies=OPENING_PLIES)
             row["curve"].append({"iteration": step, "seconds": run.seconds(step), **match_row(match)})
@@ -266,13 +277,13 @@ def bot_at_equal_time(game: AnyGame, agent: Player) -> OpenSpielPlayer:
 
 def table(rows: dict[str, dict[str, Any]]) -> Table:
     """The results as a table."""
-    shown = Table("", "minutes", "against", "score", "95%", "won, drawn, lost")
+    shown = Table("", "iterations", "against", "score", "95%", "won, drawn, lost")
     for name, row in rows.items():
         for match in row["matches"]:
             low, high = match["interval"]
             counts = ", ".join(map(str, match["won_drawn_lost"]))
-            minutes = f"{row['seconds'] / 60:.1f}"
-            shown.add_row(name, minutes, match["rival"], f"{match['score']:.1%}", f"{low:.0%} to {high:.0%}", counts)
+            iterations = f"{row['iterations']:,}"
+            shown.add_row(name, iterations, match["rival"], f"{match['score']:.1%}", f"{low:.0%} to {high:.0%}", counts)
     return shown
 
 

@@ -297,7 +297,7 @@ def test_othello_is_learned_beside_pgx_and_openspiel_at_tiny_sizes(tmp_path, mon
     study = load_study("pgx_baselines")
     study.main(games=("othello",), quick=True, folder=tmp_path)
     row = json.loads((tmp_path / "pgx_baselines.json").read_text())["rows"]["othello"]
-    assert [match["kind"] for match in row["matches"]] == ["pgx + mctx", "OpenSpiel"]
+    assert [match["kind"] for match in row["matches"]] == ["random", "pgx + mctx", "OpenSpiel"]
     assert all(sum(match["won_drawn_lost"]) == 2 for match in row["matches"])
     # A finished study has no match left to play.
     monkeypatch.setattr(study, "play_match", None)
