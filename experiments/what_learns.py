@@ -30,8 +30,18 @@ import santorini_3x3
 import tyro
 from rich.console import Console
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, save_figure, seconds_per_iteration, style, trained, wide_figure
-from study import write_results as write
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    save_figure,
+    seconds_per_iteration,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import network_player, play_match, search_player
@@ -117,7 +127,7 @@ def main(
             config = config_of(rules, name, quick)
             row = train_and_measure(rules, config, runs / name.replace(" ", "_"), rung, seed, measure, console)
             rows.append({"game": game, "seed": seed, "variant": name, "minutes": rung, **row})
-            write(output, "what_learns.py", settings, rows=rows)
+            write_results(output, "what_learns.py", settings, rows=rows)
         names = go_on([row for name in names for row in find(rows, game, seed, name, rung)])
     own = [row for row in rows if (row["game"], row["seed"]) == (game, seed)]
     console.print(table(own))

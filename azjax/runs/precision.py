@@ -34,6 +34,9 @@ def settle_precision(game: AnyGame, config: Config, folder: Path, console: Conso
     if config.precision != AUTO or not isinstance(config.network, str):  # an object has a precision of its own
         return config
     choice = _saved(folder)
+    networks = [dataclasses.replace(config, precision=precision).make_network(game) for precision in PRECISIONS]
+    if choice is None and networks[0] == networks[1]:  # a registered one without this setting
+        choice = PRECISIONS[0]
     if choice is None:
         with console.status("measuring float32 and bfloat16"):
             gain = gain_of_bfloat16(game, config.static)

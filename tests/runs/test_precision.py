@@ -5,7 +5,7 @@ from rich.console import Console
 from small_run import SMALL
 
 import azjax
-from azjax.networks import Mlp
+from azjax.networks import NETWORKS, Mlp
 from azjax.runs import load_run, precision, train
 from azjax.runs.precision import gain_of_bfloat16, settle_precision
 from azjax.training import Config
@@ -55,6 +55,14 @@ def test_a_network_that_is_an_object_is_not_measured(gain, tmp_path):
     asked = gain(1.8)
     config = MEASURED.replace(network=Mlp(8, 1))
     assert settle_precision(GAME, config, tmp_path, Console(quiet=True)) == config
+    assert asked == []
+
+
+def test_a_registered_network_without_a_precision_is_not_measured(gain, tmp_path, monkeypatch):
+    monkeypatch.setattr(NETWORKS, "_entries", {**NETWORKS._entries, "plain": lambda width: Mlp(width, 1)})
+    asked = gain(1.8)
+    config = MEASURED.replace(network="plain")
+    assert settle_precision(GAME, config, tmp_path, Console(quiet=True)).precision == "float32"
     assert asked == []
 
 
