@@ -34,7 +34,7 @@ def outcome_loss(
     |v| of a win or a loss, and the rest of a draw.
     """
     shares = jnp.stack([-targets.outcome, 1 - jnp.abs(targets.outcome), targets.outcome], axis=1)
-    loss = optax.softmax_cross_entropy(output.auxiliary["outcome_logits"], jnp.maximum(shares, 0.0)).mean()
+    loss = targets.mean(optax.softmax_cross_entropy(output.auxiliary["outcome_logits"], jnp.maximum(shares, 0.0)))
     return loss, {"outcome_loss": loss}
 
 
@@ -46,7 +46,8 @@ def plies_left_loss(
     As in the moves left head of Leela Chess Zero, by classes.
     """
     left = _following(targets).plies_left - 1
-    loss = optax.softmax_cross_entropy_with_integer_labels(output.auxiliary["plies_left_logits"], left).mean()
+    logits = output.auxiliary["plies_left_logits"]
+    loss = targets.mean(optax.softmax_cross_entropy_with_integer_labels(logits, left))
     return _PLIES_LEFT_WEIGHT * loss, {"plies_left_loss": loss}
 
 
@@ -58,7 +59,7 @@ def short_term_loss(
     See `short_term_targets`. KataGo, docs/KataGoMethods.md, "Short-term Value and Score Targets".
     """
     errors = output.auxiliary["short_term_values"] - short_term_targets(_following(targets).values)
-    loss = jnp.mean(errors**2)
+    loss = targets.mean(jnp.mean(errors**2, axis=1))
     return _SHORT_TERM_WEIGHT * loss, {"short_term_loss": loss}
 
 
@@ -83,7 +84,7 @@ def soft_policy_loss(
     softened = jnp.where(targets.policy > 0, targets.policy, 0.0) ** (1 / _SOFT_POLICY_TEMPERATURE)
     softened = softened / jnp.sum(softened, axis=1, keepdims=True)
     logits = logits_of_slots(output.auxiliary["soft_policy_logits"], targets.actions, targets.valid)
-    loss = jnp.mean(cross_entropy(softened, logits))
+    loss = targets.mean(cross_entropy(softened, logits))
     return _SOFT_POLICY_WEIGHT * loss, {"soft_policy_loss": loss}
 
 
@@ -101,7 +102,7 @@ def opponent_policy_loss(
     # Without a reply the row is of another game, or empty: without legal actions the gradient would be NaN.
     logits = jnp.where(following.has_reply[:, None], logits, 0.0)
     policy = jnp.where(following.has_reply[:, None], following.reply_policy, 0.0)
-    loss = jnp.mean(cross_entropy(policy, logits))
+    loss = targets.mean(cross_entropy(policy, logits))
     return _OPPONENT_POLICY_WEIGHT * loss, {"opponent_policy_loss": loss}
 
 

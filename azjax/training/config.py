@@ -183,6 +183,7 @@ class Config:
         of the games; 0 for none. See `azjax.training.reanalysis`.
       surprise_weighting: learn more often from positions where the search changed the network's policy much; see
         `azjax.training.replay.weigh_ready`.
+      merge_equal_positions: the equal positions of a batch count as one; see `azjax.training.equal_positions`.
       symmetries: learn from each position under a random symmetry of the game.
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `soft_policy` and
         `opponent_policy`, for networks with these outputs, such as `board`; see `azjax.training.auxiliary_losses`.
@@ -230,6 +231,7 @@ class Config:
     replay_size: int = 65_536
     reanalyzed_steps: int = 0
     surprise_weighting: bool = False
+    merge_equal_positions: bool = False
     symmetries: bool = True
     auxiliary_losses: tuple[str, ...] = ()
     updates_per_iteration: int = 16

@@ -11,13 +11,14 @@ from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree, Shaped
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, Game, State
 from azjax.networks import Network, NetworkOutput, Variables
 from azjax.training.config import Config, Hyper
+from azjax.training.equal_positions import weights_of_merged
 from azjax.training.replay import Examples, Following
 
 _S = TypeVar("_S", bound=State)
@@ -36,6 +37,7 @@ class Targets:
       policy: the search's policy over the slots.
       value: see `value_target`.
       outcome: the game's result for the player to move, or the true value where the search proved it.
+      weight: of each position, with the mean 1; None if all are equal.
       following: what came after; None where no term of the loss reads it.
       reply_actions: the action of each slot of the reply, under the symmetry of the position.
       reply_valid: whether that slot holds a legal action.
@@ -47,9 +49,14 @@ class Targets:
     policy: Float32[Array, "B K"]
     value: Float32[Array, "B"]
     outcome: Float32[Array, "B"]
+    weight: Float32[Array, "B"] | None = None
     following: Following | None = None
     reply_actions: Int32[Array, "B K"] | None = None
     reply_valid: Bool[Array, "B K"] | None = None
+
+    def mean(self, of_each: Shaped[Array, "B"]) -> Float32[Array, ""]:
+        """The mean over the positions by their weights: terms of the loss take it, and metrics."""
+        return jnp.mean(of_each if self.weight is None else of_each * self.weight)
 
 
 TermFunction: TypeAlias = Callable[[NetworkOutput, Targets, PyTree, Hyper], tuple[Float32[Array, ""], Metrics]]
@@ -93,8 +100,8 @@ def value_loss(
     output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
 ) -> tuple[Float32[Array, ""], Metrics]:
     """(z - v)^2 with z the value target. `value_accuracy`: how often the nearest of loss, draw and win is the same."""
-    loss = jnp.mean((targets.value - output.value) ** 2)
-    accuracy = jnp.mean(jnp.round(output.value) == jnp.round(targets.value))
+    loss = targets.mean((targets.value - output.value) ** 2)
+    accuracy = targets.mean(jnp.round(output.value) == jnp.round(targets.value))
     return loss, {"value_loss": loss, "value_accuracy": accuracy}
 
 
@@ -106,10 +113,10 @@ def policy_loss(
     `target_entropy`: of pi. `policy_accuracy`: how often the likeliest action of p is one of the likeliest of pi.
     """
     logits = logits_of_slots(output.prior_logits, targets.actions, targets.valid)
-    loss = jnp.mean(cross_entropy(targets.policy, logits))
-    entropy = jnp.mean(jnp.sum(jax.scipy.special.entr(targets.policy), axis=1))
+    loss = targets.mean(cross_entropy(targets.policy, logits))
+    entropy = targets.mean(jnp.sum(jax.scipy.special.entr(targets.policy), axis=1))
     likeliest = jnp.take_along_axis(targets.policy, jnp.argmax(logits, axis=1)[:, None], axis=1)[:, 0]
-    accuracy = jnp.mean(likeliest == jnp.max(targets.policy, axis=1))
+    accuracy = targets.mean(likeliest == jnp.max(targets.policy, axis=1))
     return loss, {"policy_loss": loss, "target_entropy": entropy, "policy_accuracy": accuracy}
 
 
@@ -172,6 +179,8 @@ def loss(
     states, actions, valid = turn(examples.states)
     outcome = jnp.where(examples.proven, examples.value, examples.outcome)
     targets = Targets(states, actions, valid, examples.policy, value_target(hyper, examples), outcome)
+    if config.merge_equal_positions:
+        targets = replace_fields(targets, weight=weights_of_merged(game, examples.states, config.symmetries))
     if (following := examples.following) is not None:
         # By the same key, and so under the symmetries of the positions before.
         _, actions, valid = turn(following.reply_states)

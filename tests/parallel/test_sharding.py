@@ -36,7 +36,7 @@ def assert_alike(ours, theirs):
     {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
     {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2.0},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
-    {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True},
+    {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True, "merge_equal_positions": True},
     {"reanalyzed_steps": 2},
     {"network": "board", "width": 4, "auxiliary_losses": ("outcome", "plies_left", "short_term", "opponent_policy")},
     {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ("random",), "evaluation_share": 9.0},

@@ -52,6 +52,7 @@ OPTIONS = [
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
     {"symmetries": False, "ema_decay": 0.9},
     {"restart_candidates": 3, "restart_fraction": 0.7, "surprise_weighting": True, "reanalyzed_steps": 2},
+    {"merge_equal_positions": True},
     {"network": "board", "auxiliary_losses": ("outcome", "plies_left", "short_term", "opponent_policy")},
     {"warmup_updates": 3, "decay_updates": 6, "final_learning_rate": 1e-4, "max_gradient_norm": 1.0},
     {"gate_games": 4, "gate_rounds": 2, "gate_threshold": 0.6, "gate_tolerance": 0.1},

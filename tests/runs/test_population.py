@@ -134,7 +134,7 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     {"reuse_tree": True, "forced_playouts": 2.0},
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
-    {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True},
+    {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True, "merge_equal_positions": True},
     {"reanalyzed_steps": 2},
 )
 @pytest.mark.parametrize("in_turn", [True, False])
