@@ -2,15 +2,26 @@
 
 from azjax.games.check import CheckedGame, check_game
 from azjax.games.game import Game, State, random_legal_action
-from azjax.games.protocols import BoardGame, DrawableGame, EditableGame, NumberedGame, RepetitionGame, TextGame
+from azjax.games.protocols import (
+    ActionGroup,
+    BoardGame,
+    DrawableGame,
+    EditableGame,
+    LaidOutGame,
+    NumberedGame,
+    RepetitionGame,
+    TextGame,
+)
 from azjax.games.registry import available, make, options_of, register
 
 __all__ = [
+    "ActionGroup",
     "BoardGame",
     "CheckedGame",
     "DrawableGame",
     "EditableGame",
     "Game",
+    "LaidOutGame",
     "NumberedGame",
     "RepetitionGame",
     "State",

@@ -16,7 +16,14 @@ from jaxtyping import Bool, PRNGKeyArray
 
 from azjax.core.errors import LawError
 from azjax.games.game import AnyGame, Game, S, State
-from azjax.games.protocols import NumberedGame, earlier_positions, is_numbered, next_game, without_history
+from azjax.games.protocols import (
+    LaidOutGame,
+    NumberedGame,
+    earlier_positions,
+    is_numbered,
+    next_game,
+    without_history,
+)
 from azjax.games.registry import available, make, options_of
 
 _T = TypeVar("_T")
@@ -72,6 +79,10 @@ def check_facts(game: AnyGame) -> None:
     found = f"max_legal_actions is {game.max_legal_actions} and num_actions {game.num_actions}"
     in_order = game.max_legal_actions <= game.num_actions
     hold(in_order, "max_legal_actions", "max_legal_actions <= num_actions", found=found)
+    if isinstance(game, LaidOutGame):
+        found_actions = sum(group.num_actions(*game.observation_shape[:2]) for group in game.action_layout)
+        found = f"its groups have {found_actions} actions, and num_actions is {game.num_actions}"
+        hold(found_actions == game.num_actions, "action_layout", "its groups have all actions", found=found)
     with in_method("init"):
         start, again = (game.init(jax.random.key(0)) for _ in range(2))
     hold(isinstance(start, State), "init", "a state has current_player, terminated and rewards", at=start)

@@ -7,8 +7,9 @@ The functions below the protocols work for any game.
 """
 
 import abc
+import dataclasses
 import string
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -179,6 +180,42 @@ class ConfiguredGame(Protocol):
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """The options of `azjax.make`, of types that JSON has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ActionGroup:
+    """Consecutive actions by place: number of the place * `planes` + plane.
+
+    Attributes:
+      place: `square`, row-major on the board of `observation_shape[:2]`; `column`; `piece`, row-major among the ones of
+        the observation's plane `piece_plane`; or the `board`, one place.
+      planes: actions of a place, such as directions.
+      num_pieces: how many pieces have actions; for `piece` alone.
+      piece_plane: see `place`.
+    """
+
+    place: Literal["square", "column", "piece", "board"]
+    planes: int
+    num_pieces: int = 0
+    piece_plane: int = 0
+
+    def num_actions(self, rows: int, columns: int) -> int:
+        """How many actions the group has on a board."""
+        places = {"square": rows * columns, "column": columns, "piece": self.num_pieces, "board": 1}
+        return places[self.place] * self.planes
+
+
+@runtime_checkable
+class LaidOutGame(Protocol):
+    """A game that says which place each action belongs to, so that a network can give its logit there.
+
+    Law: the groups together have `num_actions` actions.
+    """
+
+    @property
+    @abc.abstractmethod
+    def action_layout(self) -> tuple[ActionGroup, ...]:
+        """The groups of actions, in order."""
 
 
 def without_history(game: Game[S], state: S) -> S:

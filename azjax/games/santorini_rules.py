@@ -18,6 +18,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
 from azjax.games.game import Game, rewards_of_winner
+from azjax.games.protocols import ActionGroup, LaidOutGame
 from azjax.games.santorini_board import DIRECTIONS, Grid
 
 MIN_SIZE, MAX_SIZE, MAX_WORKERS = 2, 5, 2
@@ -59,7 +60,7 @@ class SantoriniState:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlainSantorini(Game[SantoriniState]):
+class PlainSantorini(Game[SantoriniState], LaidOutGame):
     """Santorini without god powers.
 
     Attributes:
@@ -100,6 +101,11 @@ class PlainSantorini(Game[SantoriniState]):
     @property
     def num_actions(self) -> int:
         return MOVES * self.workers + (self.num_squares if self.placement else 0)
+
+    @property
+    def action_layout(self) -> tuple[ActionGroup, ...]:
+        moves = ActionGroup("piece", MOVES, num_pieces=self.workers, piece_plane=0)
+        return (moves, ActionGroup("square", 1)) if self.placement else (moves,)
 
     @property
     def max_legal_actions(self) -> int:

@@ -13,7 +13,6 @@ Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` ac
 """
 
 import dataclasses
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +20,9 @@ from flax import nnx
 from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
+from azjax.games.protocols import ActionGroup, LaidOutGame
 from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, compute_dtype, global_pool, linear
-from azjax.networks.network import NetworkOutput, NnxNetwork
+from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
 
 PLIES_LEFT_BINS = 32
 SHORT_TERM_VALUES = 3
@@ -34,8 +34,8 @@ _LAST_SCALE = 0.1  # of the last layers, so that a fresh policy is nearly unifor
 class BoardNet(NnxNetwork):
     """`depth` residual blocks of two 3x3 convolutions of `width` channels, on boards `(rows, columns, planes)`.
 
-    `action_layout` says which squares the logits of the policies come from. The value is the probability of a win less
-    that of a loss. Auxiliary outputs, all float32:
+    `layout` says which squares the logits of the policies come from; `for_game` sets it (see `action_layout`). The
+    value is the probability of a win less that of a loss. Auxiliary outputs, all float32:
 
     - `outcome_logits` [B, 3]: loss, draw and win of the player to move;
     - `plies_left_logits` [B, 32]: bins of the number of plies left, which a loss term defines;
@@ -49,81 +49,90 @@ class BoardNet(NnxNetwork):
     width: int = 64
     depth: int = 6
     precision: str = "float32"
+    layout: tuple[ActionGroup, ...] = dataclasses.field(default=(), repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.width < 2:
             raise InputError(f"board needs a width of at least 2, got {self.width}")
 
+    def for_game(self, game: GameShape) -> "BoardNet":
+        if len(game.observation_shape) != 3:
+            raise InputError(f"board needs observations (rows, columns, planes), got shape {game.observation_shape}")
+        return dataclasses.replace(super().for_game(game), layout=action_layout(game))
+
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
-        if len(self.observation_shape) != 3:
-            raise InputError(f"board needs observations (rows, columns, planes), got shape {self.observation_shape}")
         return _BoardModule(self, rngs)
 
 
-@dataclasses.dataclass(frozen=True)
-class ActionLayout:
-    """Action = place * planes + plane. Places are numbered row-major; a further action is the last one.
+def action_layout(game: GameShape) -> tuple[ActionGroup, ...]:
+    """The groups of a game's actions: those that it gives (`LaidOutGame`), or a guess from its numbers.
 
-    Attributes:
-      place: each `square` has its logits, or each `column`, or the whole `board` has all.
-      planes: actions of a place.
-      has_further_action: there is one more, such as to pass.
-    """
-
-    place: Literal["square", "column", "board"]
-    planes: int
-    has_further_action: bool = False
-
-
-def action_layout(observation_shape: tuple[int, ...], num_actions: int) -> ActionLayout:
-    """The layout of a game's actions, from the numbers of its squares, columns and actions.
-
-    The first of these that fits:
+    The first of these guesses that fits:
 
     1. A multiple of the squares: action = square * planes + plane.
     2. One more than the squares: an action for each square, then one for the board, such as to pass.
     3. As many as columns: an action for each column.
     4. Any other number: all actions are the board's.
 
-    Squares are row-major, in actions as in observations. Some games have a fitting number of actions and number them
-    otherwise (Santorini on 2x2 and 4x4, chess of pgx): each logit then comes from a square foreign to its action.
+    A guess can be wrong (chess of pgx numbers its squares otherwise): each logit then comes from a square foreign to
+    its action.
     """
-    rows, columns, _ = observation_shape
-    squares = rows * columns
+    if isinstance(game, LaidOutGame):
+        return game.action_layout
+    rows, columns, _ = game.observation_shape
+    squares, num_actions = rows * columns, game.num_actions
     if num_actions % squares == 0:
-        return ActionLayout("square", num_actions // squares)
+        return (ActionGroup("square", num_actions // squares),)
     if num_actions == squares + 1:
-        return ActionLayout("square", 1, has_further_action=True)
+        return ActionGroup("square", 1), ActionGroup("board", 1)
     if num_actions == columns:
-        return ActionLayout("column", 1)
-    return ActionLayout("board", num_actions)
+        return (ActionGroup("column", 1),)
+    return (ActionGroup("board", num_actions),)
 
 
 class LogitsByPlace(nnx.Module):
-    """The last layer of a policy: [B, R, C, features] to float32 logits [B, A].
+    """The last layer of a policy: [B, R, C, F] features of the squares to float32 logits [B, A].
 
-    Squares give their own features, columns and boards the mean and the maximum of those of their squares.
+    Squares give their own features, pieces those of their square and of the board, columns and boards the mean and the
+    maximum of those of their squares.
     """
 
-    def __init__(self, features: int, layout: ActionLayout, dtype: Dtype, rngs: nnx.Rngs):
+    def __init__(self, features: int, layout: tuple[ActionGroup, ...], dtype: Dtype, rngs: nnx.Rngs):
         self.layout = layout
-        of_place = features if layout.place == "square" else 2 * features
-        self.planes = linear(of_place, layout.planes, dtype, rngs, scale=_LAST_SCALE)
-        if layout.has_further_action:
-            self.further = linear(2 * features, 1, dtype, rngs, scale=_LAST_SCALE)
+        of_place = {"square": features, "piece": 3 * features, "column": 2 * features, "board": 2 * features}
+        for number, group in enumerate(layout):
+            layer = linear(of_place[group.place], group.planes, dtype, rngs, scale=_LAST_SCALE)
+            setattr(self, f"group_{number}", layer)
 
-    def __call__(self, squares: Float[Array, "B R C F"]) -> Float32[Array, "B A"]:
+    def __call__(
+        self, squares: Float[Array, "B R C F"], observations: Float32[Array, "B R C planes"]
+    ) -> Float32[Array, "B A"]:
         batch, rows, _, features = squares.shape
-        if self.layout.place == "square":
-            places = squares.reshape(-1, features)
-        elif self.layout.place == "column":
-            places = global_pool(jnp.swapaxes(squares, 1, 2).reshape(-1, rows, 1, features))
-        else:
-            places = global_pool(squares)
-        logits: Array = self.planes(places).reshape(batch, -1)
-        if self.layout.has_further_action:
-            logits = jnp.concatenate([logits, self.further(global_pool(squares))], axis=1)
-        return logits
+        logits = []
+        for number, group in enumerate(self.layout):
+            if group.place == "square":
+                places = squares.reshape(-1, features)
+            elif group.place == "piece":
+                places = _of_pieces(squares, observations[..., group.piece_plane], group.num_pieces)
+            elif group.place == "column":
+                places = global_pool(jnp.swapaxes(squares, 1, 2).reshape(-1, rows, 1, features))
+            else:
+                places = global_pool(squares)
+            logits.append(getattr(self, f"group_{number}")(places).reshape(batch, -1))
+        return jnp.concatenate(logits, axis=1)
+
+
+def _of_pieces(
+    squares: Float[Array, "B R C F"], plane: Float32[Array, "B R C"], num_pieces: int
+) -> Float[Array, "rows 3*F"]:
+    """For each board and piece a row: the features of its square, zero if it is not there, and those of the board."""
+    batch, _, _, features = squares.shape
+    is_piece = plane.reshape(batch, 1, -1) > 0
+    number = jnp.cumsum(is_piece, axis=2) - 1
+    chosen = is_piece & (number == jnp.arange(num_pieces)[None, :, None])
+    own = jnp.einsum("bps,bsf->bpf", chosen.astype(squares.dtype), squares.reshape(batch, -1, features))
+    board = jnp.broadcast_to(global_pool(squares)[:, None], (batch, num_pieces, 2 * features))
+    return jnp.concatenate([own, board], axis=2).reshape(batch * num_pieces, -1)
 
 
 class _Block(nnx.Module):
@@ -148,7 +157,7 @@ class _Block(nnx.Module):
 class _BoardModule(nnx.Module):
     def __init__(self, config: BoardNet, rngs: nnx.Rngs):
         dtype, width = compute_dtype(config.precision), config.width
-        layout = action_layout(config.observation_shape, config.num_actions)
+        layout = config.layout
         self.depth = config.depth
         self.stem = NormedConv(config.observation_shape[2], width, 3, dtype, rngs)
         for block in range(config.depth):
@@ -173,12 +182,12 @@ class _BoardModule(nnx.Module):
         board = global_pool(jax.nn.relu(self.value_conv(planes, train)))
         board = jax.nn.relu(self.value_hidden(board))
         auxiliary = {
-            "soft_policy_logits": self.soft_policy(squares),
-            "opponent_policy_logits": self.opponent_policy(squares),
+            "soft_policy_logits": self.soft_policy(squares, observations),
+            "opponent_policy_logits": self.opponent_policy(squares, observations),
             "plies_left_logits": self.plies_left(board),
             "short_term_values": jnp.tanh(self.short_term(board)),
         }
-        prior_logits = self.policy(squares)
+        prior_logits = self.policy(squares, observations)
         outcome_logits = self.outcome(board)
         loss, _, win = jax.nn.softmax(outcome_logits).T
         return NetworkOutput(prior_logits, win - loss, {"outcome_logits": outcome_logits, **auxiliary})

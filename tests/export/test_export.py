@@ -120,11 +120,13 @@ class DrawMlpModule(nnx.Module):
 
 def exported_networks():
     tictactoe, four, brandub = make("tictactoe"), make("connect_four"), make("brandub")
+    santorini = make("santorini", size=5, workers=2)
     return {
         "mlp": lambda: agent_of(make_network("mlp", tictactoe, **SMALL), tictactoe),
         "se_resnet": lambda: agent_of(make_network("se_resnet", four, **SMALL), four),
         "resnet": lambda: agent_of(make_network("resnet", brandub, **SMALL), brandub),
         "board": lambda: agent_of(make_network("board", four, width=8, depth=3), four),
+        "board with pieces": lambda: agent_of(make_network("board", santorini, width=8, depth=1), santorini),
         "aside": lambda: agent_of(Aside(), four),
         "draw_mlp": lambda: agent_of(DrawMlp().for_game(tictactoe), tictactoe),
         "connect_four": lambda: load_agent("connect_four"),

@@ -12,7 +12,7 @@ from rules_alone import RulesAlone
 
 from azjax.commands.check import CheckOptions, check_command
 from azjax.core.errors import LawError
-from azjax.games import BoardGame, DrawableGame, check_game
+from azjax.games import ActionGroup, BoardGame, DrawableGame, LaidOutGame, check_game
 from azjax.games.mnk import Mnk
 
 
@@ -127,3 +127,12 @@ def test_the_command_prints_what_was_tested(capsys):
     assert plies in "34"
     with pytest.raises(ValueError, match="games must be at least 1, got 0"):
         CheckOptions(games=0)
+
+
+def test_a_layout_that_leaves_actions_out_is_refused():
+    class Laid(Mnk, LaidOutGame):
+        action_layout = (ActionGroup("square", 1), ActionGroup("board", 1))
+
+    game = Laid(3, 3, 3)
+    with pytest.raises(LawError, match="its groups have 10 actions, and num_actions is 9"):
+        check_game(game, num_games=1, console=console(False))

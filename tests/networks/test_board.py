@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from azjax.games import ActionGroup
 from azjax.games.registry import make
 from azjax.networks import BoardNet, make_network
-from azjax.networks.board import ActionLayout, LogitsByPlace, action_layout
+from azjax.networks.board import LogitsByPlace, action_layout
 
 GAMES = {
     "connect2": make("connect2"),
@@ -78,29 +79,43 @@ def test_the_value_is_that_of_loss_draw_and_win(outcome, value):
 @pytest.mark.parametrize(
     ("observation_shape", "num_actions", "layout"),
     [
-        ((1, 4, 2), 4, ActionLayout("square", 1)),
-        ((3, 3, 2), 9, ActionLayout("square", 1)),
-        ((7, 7, 13), 49 * 24, ActionLayout("square", 24)),  # brandub: four directions, six distances
-        ((8, 8, 2), 64 * 3, ActionLayout("square", 3)),  # breakthrough
-        ((8, 8, 2), 65, ActionLayout("square", 1, has_further_action=True)),  # Othello, whose last action passes
-        ((6, 7, 2), 7, ActionLayout("column", 1)),
-        ((3, 3, 7), 64, ActionLayout("board", 64)),  # Santorini: the directions of a move and of a block
-        ((5, 5, 7), 128, ActionLayout("board", 128)),
-        ((5, 5, 7), 153, ActionLayout("board", 153)),
+        ((1, 4, 2), 4, [ActionGroup("square", 1)]),
+        ((3, 3, 2), 9, [ActionGroup("square", 1)]),
+        ((7, 7, 13), 49 * 24, [ActionGroup("square", 24)]),  # brandub: four directions, six distances
+        ((8, 8, 2), 64 * 3, [ActionGroup("square", 3)]),  # breakthrough
+        ((8, 8, 2), 65, [ActionGroup("square", 1), ActionGroup("board", 1)]),  # Othello, whose last action passes
+        ((6, 7, 2), 7, [ActionGroup("column", 1)]),
+        ((3, 4, 7), 64, [ActionGroup("board", 64)]),
     ],
 )
-def test_the_layout_of_actions(observation_shape, num_actions, layout):
-    assert action_layout(observation_shape, num_actions) == layout
+def test_the_layout_that_is_guessed_from_numbers(observation_shape, num_actions, layout):
+    assert action_layout(Shape(observation_shape, num_actions)) == tuple(layout)
 
 
-def _logits_moved_by(game, square):
-    """The actions whose logits change with the features of one square."""
-    layout = action_layout(game.observation_shape, game.num_actions)
-    module = LogitsByPlace(4, layout, jnp.float32, nnx.Rngs(0))
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({"size": 3, "workers": 1}, [64]),
+        ({"size": 4, "workers": 1}, [64]),  # which the squares of 4x4 divide
+        ({"size": 5, "workers": 2}, [128]),
+        ({"size": 5, "workers": 2, "placement": True}, [128, 25]),
+    ],
+)
+def test_santorini_gives_the_layout_of_its_actions(options, groups):
+    layout = action_layout(make("santorini", **options))
+    assert [group.num_actions(options["size"], options["size"]) for group in layout] == groups
+
+
+def _logits_moved_by(game, square, pieces=()):
+    """The actions whose logits change with the features of one square, if the first plane has ones at `pieces`."""
     rows, columns, _ = game.observation_shape
+    observations = np.zeros((2, rows * columns, 1), np.float32)
+    observations[:, list(pieces)] = 1
+    module = LogitsByPlace(4, action_layout(game), jnp.float32, nnx.Rngs(0))
     planes = np.zeros((2, rows * columns, 4), np.float32)
     planes[1, square] = [1, 2, 3, 4]
-    before, after = np.asarray(module(jnp.asarray(planes).reshape(2, rows, columns, 4)))
+    on_board = [jnp.asarray(leaf).reshape(2, rows, columns, -1) for leaf in (planes, observations)]
+    before, after = np.asarray(module(*on_board))
     assert before.shape == (game.num_actions,)
     return np.flatnonzero(before != after).tolist()
 
@@ -126,8 +141,25 @@ def test_in_othello_a_square_gives_its_logit_and_that_of_the_pass():
     assert _logits_moved_by(Shape((8, 8, 2), 65), 19) == [19, 64]
 
 
-def test_in_santorini_a_square_gives_all_logits():
-    assert _logits_moved_by(GAMES["santorini 3x3"], 4) == list(range(64))
+def test_in_santorini_the_logits_of_a_worker_are_those_of_its_square_and_of_the_board():
+    game = make("santorini", size=5, workers=2, placement=True)
+    module = LogitsByPlace(4, action_layout(game), jnp.float32, nnx.Rngs(0))
+    # The features of the whole board drop out, and with them the pooled ones.
+    kernel = module.group_0.kernel
+    kernel[...] = kernel[...].at[4:].set(0.0)
+    planes = np.zeros((1, 25, 4), np.float32)
+    planes[0, 7], planes[0, 20] = [1, 2, 3, 4], [4, 3, 2, 1]
+    own = np.zeros((1, 25, 7), np.float32)
+    own[0, [7, 20], 0] = 1  # the first worker in row-major order is that on square 7
+    (logits,) = np.asarray(module(jnp.asarray(planes).reshape(1, 5, 5, 4), jnp.asarray(own).reshape(1, 5, 5, 7)))
+    first, second = (np.asarray(planes[0, square] @ kernel[:4]) for square in (7, 20))
+    np.testing.assert_allclose(logits[:64], first, atol=1e-6)
+    np.testing.assert_allclose(logits[64:128], second, atol=1e-6)
+    assert _logits_moved_by(game, 3, pieces=(7, 20)) == [*range(128), 128 + 3]
+
+
+def test_a_worker_that_is_not_placed_has_the_logits_of_the_board_alone():
+    assert _logits_moved_by(make("santorini", size=5, workers=2, placement=True), 3) == [*range(128), 128 + 3]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +207,7 @@ def test_training_moves_all_batch_statistics_and_a_loss_of_all_outputs_every_par
 
 
 class Nothing(nnx.Module):
-    def __call__(self, features):
+    def __call__(self, features, *_):
         return jnp.zeros_like(features)
 
 
