@@ -41,8 +41,8 @@ class Hyper:
       temperature: self-play draws its moves from visits^(1 / temperature); in the Gumbel search it scales the noise.
       temperature_plies: after this many plies of a game, moves are drawn with `late_temperature`; infinity for never.
       late_temperature: the temperature after `temperature_plies`.
-      schedule_iterations: in so many iterations `temperature` moves linearly to `final_temperature`, and
-        `random_start_plies` to `final_random_start_plies`, and both stay there; 0 for never. See
+      schedule_iterations: iterations in which `temperature` moves linearly to `final_temperature`, and
+        `random_start_plies` to `final_random_start_plies`; then both stay there. 0 for no schedule. See
         `azjax.training.schedules`.
       final_temperature: `temperature` after `schedule_iterations`; unchanged if None.
       final_random_start_plies: `random_start_plies` after `schedule_iterations`, below them; unchanged if None.
@@ -178,7 +178,8 @@ class Config:
         cap randomization, Wu 2019, section 3.1).
       first_simulations: simulations of each search in the first iterations; 0 for `num_simulations` from the start. See
         `azjax.training.schedules`.
-      doubling_iterations: iterations after which `first_simulations` double, again and again up to `num_simulations`.
+      doubling_iterations: every so many iterations the simulations double, from `first_simulations` up to
+        `num_simulations`.
       max_num_considered_actions: see `gumbel_policy`.
       reuse_tree: self-play keeps the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; a proven value is the value target.

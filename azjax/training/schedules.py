@@ -2,7 +2,8 @@
 
 - The number of simulations begins at `Config.first_simulations` and doubles every `Config.doubling_iterations`, up to
   `Config.num_simulations`. The idea is that of progressive simulation (Wu et al. 2024, "MiniZero: Comparative Analysis
-  of AlphaZero and MuZero on Go, Othello, and Atari Games"): the later networks get most of the simulations.
+  of AlphaZero and MuZero on Go, Othello, and Atari Games"): the later networks get most of the simulations. The members
+  of a population on an accelerator compute the searches with each of these numbers and keep one.
 - During the first `Hyper.schedule_iterations` iterations, the temperature moves linearly to `Hyper.final_temperature`
   and the largest number of random plies at the start of a game to `Hyper.final_random_start_plies`. MuZero
   (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by Planning with a Learned Model") lowers the
@@ -40,12 +41,12 @@ def mean_simulations(config: Config, iteration: int) -> float:
 
 
 def iterations_within(config: Config, budget: float, costs: Sequence[float]) -> float:
-    """How many iterations fit into a budget, where each costs as much as is said for its number of simulations.
+    """How many iterations fit into a budget, if the cost of one depends on its number of simulations.
 
     Args:
       config: the configuration of the run.
       budget: in any unit.
-      costs: of an iteration with each of `simulation_counts`, in that unit; one cost if all are equal.
+      costs: of an iteration with each of `simulation_counts`, in that unit; a single one if they do not differ.
     """
     iterations = 0.0
     for cost in costs[:-1]:
