@@ -52,6 +52,7 @@ from azjax.runs import load_run, load_variables
 from azjax.runs.precision import settle_precision
 from azjax.search import evaluators
 from azjax.training import Config
+from azjax.training.schedules import iterations_within, mean_simulations, simulation_counts
 
 GAMES: dict[str, dict[str, Any]] = {
     "santorini_3x3": {"name": "santorini", "size": 3, "workers": 1},
@@ -75,6 +76,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},
     "32 simulations": {"num_simulations": 32},
+    "progressive simulations": {"first_simulations": 4, "doubling_iterations": 500},
     "variance-scaled PUCT": {"policy": "alphazero", "selection": "variance_scaled", "num_simulations": 32},
 }
 RUNGS = (5.0, 10.0, 30.0)  # minutes
@@ -82,6 +84,7 @@ SIMULATIONS = 64
 OPENING_PLIES = 4
 QUICK = {"network": "mlp", "width": 8, "depth": 1, "num_games": 16, "num_simulations": 2, "batch_size": 16}
 QUICK |= {"updates_per_iteration": 1, "replay_size": 4096}
+QUICK |= {"fast_simulations": 0, "first_simulations": 0, "auxiliary_losses": ()}
 
 Row = dict[str, Any]
 Measure = Callable[[Config, Variables], dict[str, float]]
@@ -146,7 +149,7 @@ def config_of(game: AnyGame, name: str, quick: bool) -> Config:
     """The configuration of a variant, without its length."""
     base = azjax.preset(game).replace(decay_updates=0, evaluate_every=0, ladder_every=0, keep_checkpoints=1)
     base = base.replace(**VARIANTS[name])
-    return base.replace(**(QUICK | {"fast_simulations": 0, "auxiliary_losses": ()})) if quick else base
+    return base.replace(**QUICK) if quick else base
 
 
 def go_on(rows: list[Row]) -> list[str]:
@@ -164,15 +167,17 @@ def train_and_measure(
     speed = folder.with_suffix(".json")
     if not speed.exists():
         speed.parent.mkdir(parents=True, exist_ok=True)
-        speed.write_text(json.dumps(seconds_per_iteration(game, config)))
-    iterations = max(1, round(60 * minutes / json.loads(speed.read_text())))
+        each = [config.replace(first_simulations=0, num_simulations=count) for count in simulation_counts(config)]
+        speed.write_text(json.dumps([seconds_per_iteration(game, config) for config in each]))
+    iterations = max(1, round(iterations_within(config, 60 * minutes, json.loads(speed.read_text()))))
     config = config.replace(checkpoint_every=iterations)
     if folder.exists():  # iterations are the one setting that may change
         config = load_run(folder)[1]
     run = trained(game, folder, console, seed=seed, config=config, iterations=iterations)
     results = measure(run.config, load_variables(run.folder)[1])
-    played = config.num_games * config.steps_per_iteration * (config.mean_simulations + 1)
-    evaluations = round(iterations * (played + config.updates_per_iteration * config.batch_size))
+    searched = sum(mean_simulations(config, iteration) + 1 for iteration in range(iterations))
+    learned = iterations * config.updates_per_iteration * config.batch_size
+    evaluations = round(config.num_games * config.steps_per_iteration * searched + learned)
     return {
         "iterations": iterations,
         "evaluations": evaluations,

@@ -14,6 +14,7 @@ from azjax.render import svg
 from azjax.report.figures import calibration_figure, learning_figure, progress_figure, svg_text
 from azjax.report.run_report import CALIBRATION_GAMES, RunReport
 from azjax.report.sample_games import SampleGame
+from azjax.training.schedules import mean_simulations
 
 HTML, MARKDOWN, PICTURES = "report.html", "report.md", "report"
 
@@ -85,11 +86,11 @@ def facts(report: RunReport) -> dict[str, str]:
 def throughput_rows(report: RunReport) -> list[tuple[str, float, str, str]]:
     """For each part of an iteration: its name, its share of the time, its seconds, and its rate."""
     config, seconds = report.config, report.throughput
-    played = config.num_games * config.steps_per_iteration
+    played, simulations = config.num_games * config.steps_per_iteration, mean_simulations(config, report.step)
     self_play = seconds.network + seconds.tree_and_rules
     rates = (
-        f"{played * (config.mean_simulations + 1) / seconds.network:,.0f} positions evaluated",
-        f"{played * config.mean_simulations / self_play:,.0f} simulations, with the network",
+        f"{played * (simulations + 1) / seconds.network:,.0f} positions evaluated",
+        f"{played * simulations / self_play:,.0f} simulations, with the network",
         f"{config.updates_per_iteration * config.batch_size / seconds.optimizer_steps:,.0f} training positions",
     )
     parts = zip(seconds.shares.items(), seconds, rates, strict=True)

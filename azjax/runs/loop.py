@@ -34,6 +34,7 @@ from azjax.training.config import Config, Hyper
 from azjax.training.iteration import TrainState
 from azjax.training.learner import skipped_batch
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
+from azjax.training.schedules import mean_simulations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,7 +245,7 @@ class _Loop:
     def iterate(self, done: int, state: TrainState) -> list[TrainResult]:
         """Iterates from the state after `done` iterations until the end or a signal."""
         config = self.runs[0].config
-        simulations = config.num_games * config.steps_per_iteration * config.num_simulations
+        plies = config.num_games * config.steps_per_iteration
         total = {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
         with _stop_requests() as stops:
@@ -262,7 +263,7 @@ class _Loop:
                 for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
                     rates = {
                         "games_per_second": row["games"] / seconds,
-                        "simulations_per_second": simulations / seconds,
+                        "simulations_per_second": plies * mean_simulations(run.config, done - 1) / seconds,
                     }
                     select = functools.partial(self.compiled_run.select, state, index)
                     update = Update(run.folder, done, config.iterations, row, times | rates, select)

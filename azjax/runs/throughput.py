@@ -16,6 +16,7 @@ from azjax.training.iteration import TrainState
 from azjax.training.learner import Learner, update
 from azjax.training.loss import Metrics
 from azjax.training.replay import Steps, count_ready
+from azjax.training.schedules import mean_simulations
 from azjax.training.self_play import Games, self_play
 
 _ROUNDS = 5
@@ -54,11 +55,11 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
     network, hyper = config.make_network(game), jax.tree.map(jnp.float32, config.hyper)
     key = jax.random.key(0)
     # One evaluation more than simulations: the root.
-    calls = round(config.steps_per_iteration * (config.mean_simulations + 1))
+    calls = round(config.steps_per_iteration * (mean_simulations(config, int(state.iteration)) + 1))
 
     @jax.jit
     def play(state: TrainState) -> tuple[Games, Steps]:
-        return self_play(game, network, config, state.variables, hyper, key, state.games)
+        return self_play(game, network, config, state.variables, hyper, state.iteration, key, state.games)
 
     @jax.jit
     def learn(state: TrainState) -> PyTree:

@@ -11,6 +11,7 @@ from azjax.games.game import AnyGame
 from azjax.games.registry import options_of
 from azjax.sweep.objective import Objective
 from azjax.training import Config
+from azjax.training.schedules import iterations_within, mean_simulations, simulation_counts
 
 SET_BY_SWEEP = {"seed": "seeds", "iterations": "[budget]"}
 """The settings that a study has no choice of, and what sets them in its file."""
@@ -84,18 +85,19 @@ class Budget:
           InputError: no iteration fits into a rung, or a gate makes the examples of an iteration uncertain.
         """
         if self.simulations:
-            per_iteration = config.num_games * config.steps_per_iteration * config.mean_simulations
+            plies, stages = config.num_games * config.steps_per_iteration, len(simulation_counts(config))
+            costs = [plies * mean_simulations(config, stage * config.doubling_iterations) for stage in range(stages)]
         else:
             if config.gate_games:
                 raise InputError("a budget in examples needs gate_games = 0, since a gate repeats updates")
-            per_iteration = config.updates_per_iteration * config.batch_size
-        if per_iteration > self.spent(1):
+            costs = [config.updates_per_iteration * config.batch_size]
+        if costs[-1] > self.spent(1):
             raise InputError(
                 f"{self.unit} = {self.spent(self.rungs):,.0f} in {self.rungs} rungs are {self.spent(1):,.0f} a rung, "
-                f"and an iteration takes {per_iteration:,.0f}"
+                f"and an iteration takes {costs[-1]:,.0f}"
             )
         # The quotient may be a rounding error below a whole number.
-        return int(self.spent(rung) / per_iteration + 1e-9)
+        return int(iterations_within(config, self.spent(rung), costs) + 1e-9)
 
 
 @dataclasses.dataclass(frozen=True)

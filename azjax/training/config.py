@@ -41,6 +41,11 @@ class Hyper:
       temperature: self-play draws its moves from visits^(1 / temperature); in the Gumbel search it scales the noise.
       temperature_plies: after this many plies of a game, moves are drawn with `late_temperature`; infinity for never.
       late_temperature: the temperature after `temperature_plies`.
+      schedule_iterations: iterations in which `temperature` moves linearly to `final_temperature`, and
+        `random_start_plies` to `final_random_start_plies`; then both stay there. 0 for no schedule. See
+        `azjax.training.schedules`.
+      final_temperature: `temperature` after `schedule_iterations`; unchanged if None.
+      final_random_start_plies: `random_start_plies` after `schedule_iterations`, below them; unchanged if None.
     """
 
     learning_rate: float = 1e-3
@@ -60,6 +65,9 @@ class Hyper:
     temperature: float = 1.0
     temperature_plies: float = math.inf
     late_temperature: float = 0.0
+    schedule_iterations: float = 0.0
+    final_temperature: float | None = None
+    final_random_start_plies: float | None = None
 
     def of_search(self, temperature: Number, full: bool = True) -> SearchHyper:
         """The numbers of a search of self-play with this temperature. A fast search has no noise and forces nothing."""
@@ -112,10 +120,12 @@ _MINIMUM = {
     "checkpoint_every": 1,
     "keep_checkpoints": 1,
     "max_num_considered_actions": 1,
+    "doubling_iterations": 1,
     "gate_rounds": 1,
     "ladder_games": 1,
     "seed": 0,
     "fast_simulations": 0,
+    "first_simulations": 0,
     "truncate_at_ply": 0,
     "random_start_plies": 0,
     "restart_candidates": 0,
@@ -166,6 +176,10 @@ class Config:
       fast_simulations: simulations of a fast search; 0 for full searches alone. All games have a full search at the
         same plies, drawn at random, and at the others a fast one without noise, which is not learned from (playout
         cap randomization, Wu 2019, section 3.1).
+      first_simulations: simulations of each search in the first iterations; 0 for `num_simulations` from the start. See
+        `azjax.training.schedules`.
+      doubling_iterations: every so many iterations the simulations double, from `first_simulations` up to
+        `num_simulations`.
       max_num_considered_actions: see `gumbel_policy`.
       reuse_tree: self-play keeps the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; a proven value is the value target.
@@ -219,6 +233,8 @@ class Config:
     selection: str = "puct"
     num_simulations: int = 32
     fast_simulations: int = 0
+    first_simulations: int = 0
+    doubling_iterations: int = 100
     max_num_considered_actions: int = 16
     reuse_tree: bool = False
     solver: bool = False
@@ -262,9 +278,15 @@ class Config:
             raise InputError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:
             raise InputError(f"replay_size must be at least batch_size = {self.batch_size}, got {self.replay_size}")
-        if self.fast_simulations >= self.num_simulations:
+        for name in ("fast_simulations", "first_simulations"):
+            if getattr(self, name) >= self.num_simulations:
+                raise InputError(
+                    f"{name} must be below num_simulations = {self.num_simulations}, got {getattr(self, name)}"
+                )
+        if self.first_simulations and self.fast_simulations:
             raise InputError(
-                f"fast_simulations must be below num_simulations = {self.num_simulations}, got {self.fast_simulations}"
+                f"first_simulations = {self.first_simulations} and fast_simulations = {self.fast_simulations} do not "
+                "go together; one of them must be 0"
             )
         if not 0 < self.evaluation_share < math.inf:
             raise InputError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
@@ -295,6 +317,13 @@ class Config:
             raise InputError("ema_decay must be below 1, got 1.0: the average would never change")
         if "forced_playouts" in scalars and (self.policy, self.selection) != ("alphazero", "puct"):
             raise InputError(f"forced_playouts need the selection puct, got {self.policy} and {self.selection}")
+        if scalars.get("final_random_start_plies", -1) >= self.random_start_plies:
+            raise InputError(
+                f"final_random_start_plies must be below random_start_plies = {self.random_start_plies}, "
+                f"got {scalars['final_random_start_plies']:g}"
+            )
+        if "final_temperature" in scalars and math.isinf(scalars["temperature"]):
+            raise InputError("temperature must be finite with a final_temperature, got inf")
         if self.policy == "gumbel":
             for name in ("temperature", "late_temperature"):
                 if math.isinf(scalars[name]):
@@ -332,13 +361,13 @@ class Config:
 
     @property
     def mean_simulations(self) -> float:
-        """Mean number of simulations of a search in self-play, full and fast ones together."""
+        """Mean number of simulations of a search in self-play, full and fast ones together, after the last doubling."""
         share = self.hyper.full_search_fraction if self.fast_simulations else 1.0
         return share * self.num_simulations + (1 - share) * self.fast_simulations
 
     @property
     def evaluations_per_iteration(self) -> float:
-        """Mean number of positions that self-play and learning evaluate in an iteration."""
+        """Mean number of positions that self-play and learning evaluate in an iteration, after the last doubling."""
         played = self.steps_per_iteration * self.mean_simulations + self.reanalyzed_steps * self.num_simulations
         return self.num_games * played + self.updates_per_iteration * self.batch_size
 

@@ -26,6 +26,7 @@ from azjax.search import SearchResult, Tree, evaluators
 from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.result import root_priors
 from azjax.search.reuse import follow
+from azjax.training import schedules
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Steps
 from azjax.training.restarts import Restarts, begin_games
@@ -35,21 +36,24 @@ _S = TypeVar("_S", bound=State)
 _SMALLEST_PRIOR = 1e-9
 
 
-def make_start(game: Game[_S], config: Config) -> Callable[[PRNGKeyArray], _S]:
-    """`start(key) -> state`: where a game of self-play begins, as the configuration says; never at an end.
+def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
+    """`start(key, most_plies) -> state`: where a game of self-play begins, as the configuration says; never at an end.
+
+    It begins after up to `most_plies` random plies, int32 [], at most `config.random_start_plies`, the default.
 
     Raises:
       InputError: a start position that the game refuses, or one where the game is over.
     """
     positions = _start_positions(game, config.start_positions)
 
-    def start(key: PRNGKeyArray) -> _S:
+    def start(key: PRNGKeyArray, most_plies: Int32[Array, ""] | None = None) -> _S:
         init_key, choice_key, length_key, play_key = jax.random.split(key, 4)
         state = game.init(init_key)
         if positions is not None:
             choice = jax.random.randint(choice_key, (), 0, len(config.start_positions))
             state = jax.tree.map(lambda leaves: leaves[choice], positions)
-        num_plies = jax.random.randint(length_key, (), 0, config.random_start_plies + 1)
+        most = config.random_start_plies if most_plies is None else most_plies
+        num_plies = jax.random.randint(length_key, (), 0, most + 1)
 
         def play(ply: Int32[Array, ""], state: _S) -> _S:
             action = random_legal_action(game, jax.random.fold_in(play_key, ply), state)
@@ -117,15 +121,17 @@ class SearchedPly(NamedTuple):
 
 
 def make_search(game: AnyGame, network: Network, config: Config) -> Callable[..., SearchedPly]:
-    """`search(variables, hyper, full, keys, states, temperature, tree)`: the searches of one ply, with keys [G].
+    """`search(variables, hyper, iteration, full, keys, states, temperature, tree)`: the searches of one ply.
 
-    `full`, bool [], is read where there are `fast_simulations`.
+    The keys are [G]. `iteration`, int32 [], is read where there are `first_simulations`, and `full`, bool [], where
+    there are `fast_simulations`.
     """
     policy = config.make_policy(game, evaluators.network(network, game))
 
     def search(
         variables: Variables,
         hyper: Hyper,
+        iteration: Int32[Array, "..."],
         full: Bool[Array, ""],
         keys: Key[Array, "G"],
         states: State,
@@ -143,11 +149,22 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
             surprised = surprise(game, states, result) if config.surprise_weighting else None
             return SearchedPly(result.action, result.policy, result.value, proven, jnp.bool_(full), surprised, kept)
 
-        if not config.fast_simulations:
-            return search_with(config.num_simulations, True)
-        result: SearchedPly = jax.lax.cond(
-            full, lambda: search_with(config.num_simulations, True), lambda: search_with(config.fast_simulations, False)
-        )
+        result: SearchedPly
+        if config.fast_simulations:
+            result = jax.lax.cond(
+                full,
+                lambda: search_with(config.num_simulations, True),
+                lambda: search_with(config.fast_simulations, False),
+            )
+        elif config.first_simulations:
+            counts = schedules.simulation_counts(config)
+            # An index beyond the last one means the last one.
+            result = jax.lax.switch(
+                iteration // config.doubling_iterations,
+                [functools.partial(search_with, count, True) for count in counts],
+            )
+        else:
+            result = search_with(config.num_simulations, True)
         return result
 
     return search
@@ -172,12 +189,13 @@ def self_play(
     config: Config,
     variables: Variables,
     hyper: Hyper,
+    iteration: Int32[Array, ""],
     key: PRNGKeyArray,
     games: Games,
     restarts: Restarts | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Games, Steps]:
-    """Advances G games by T plies. Returns the games after them, and the steps [T, G].
+    """Advances G games by T plies, after `iteration` iterations. Returns the games after them, and the steps [T, G].
 
     A game that ends at step t is followed by one that begins as `restarts` say at t, or else by `make_start`. Reused
     trees start empty, since they are not in a checkpoint. With a `mesh` each device plays its own games, with the
@@ -189,12 +207,12 @@ def self_play(
     keys = jax.random.split(games_key, config.num_games)
     play: Callable[..., tuple[Games, Steps]] = functools.partial(_play, game, network, config)
     if mesh is not None:
-        split = WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME, BY_COLUMN
+        split = WHOLE, WHOLE, WHOLE, WHOLE, BY_GAME, BY_GAME, BY_COLUMN
         # The compiler alone would gather the trees, which are flat arrays.
         play = jax.shard_map(play, mesh=mesh, in_specs=split, out_specs=(BY_GAME, BY_COLUMN), check_vma=False)
     else:
         play = over_members(play, functools.partial(_play_members, game, network, config))
-    return play(variables, hyper, full, keys, games, restarts)
+    return play(variables, hyper, iteration, full, keys, games, restarts)
 
 
 def _play_members(
@@ -204,6 +222,7 @@ def _play_members(
     count: int,
     variables: Variables,
     hyper: Hyper,
+    iteration: Int32[Array, "P"],
     full: Bool[Array, "P T"],
     keys: Key[Array, "P G"],
     games: Games,
@@ -216,17 +235,18 @@ def _play_members(
     Returns:
       None where members may differ in a value that is not read by game.
     """
-    if config.fast_simulations or hyper.forced_playouts is not None:
+    if config.fast_simulations or config.first_simulations or hyper.forced_playouts is not None:
         return None
 
     def merged(leaf: Array) -> Array:
         return leaf.reshape(-1, *leaf.shape[2:])
 
-    hyper = jax.tree.map(lambda scalar: jnp.repeat(scalar, config.num_games), hyper)
+    hyper, iteration = jax.tree.map(lambda scalar: jnp.repeat(scalar, config.num_games), (hyper, iteration))
     keys, games = jax.tree.map(merged, (keys, games))
     restarts = jax.tree.map(lambda leaf: jax.vmap(merged, 1)(leaf), restarts)  # [P, T, G, ...] to [T, P * G, ...]
     # Without fast searches every ply has a full one.
-    games, steps = _play(game, MemberNetworks(network, count), config, variables, hyper, full[0], keys, games, restarts)
+    networks = MemberNetworks(network, count)
+    games, steps = _play(game, networks, config, variables, hyper, iteration, full[0], keys, games, restarts)
     games = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]), games)
     steps = jax.tree.map(lambda leaf: jnp.moveaxis(leaf.reshape(len(leaf), count, -1, *leaf.shape[2:]), 1, 0), steps)
     return games, steps
@@ -238,6 +258,7 @@ def _play(
     config: Config,
     variables: Variables,
     hyper: Hyper,
+    iteration: Int32[Array, ""] | Int32[Array, "G"],
     full: Bool[Array, "T"],
     keys: Key[Array, "G"],
     games: Games,
@@ -245,16 +266,17 @@ def _play(
 ) -> tuple[Games, Steps]:
     """`self_play` of some of the games: `full` says which plies have a full search, and `keys` [G] are of the games."""
     search, start = make_search(game, network, config), make_start(game, config)
-    longest = config.longest_game(game)
+    longest, early_temperature = config.longest_game(game), schedules.temperature(hyper, iteration)
+    most_plies = schedules.random_start_plies(config, hyper, jnp.broadcast_to(iteration, keys.shape))
 
     def play(carry: tuple[Games, Tree | None], step: tuple[Array, Array, Restarts | None]) -> tuple[Any, Steps]:
         (games, tree), (number, full, restart) = carry, step
         search_keys, start_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
             keys
         )
-        temperature = jnp.where(games.plies < hyper.temperature_plies, hyper.temperature, hyper.late_temperature)
+        temperature = jnp.where(games.plies < hyper.temperature_plies, early_temperature, hyper.late_temperature)
         # The tree of a game that ended has another root than the next game, and so the search starts a new one there.
-        result = search(variables, hyper, full, search_keys, games.states, temperature, tree)
+        result = search(variables, hyper, iteration, full, search_keys, games.states, temperature, tree)
         following = jax.vmap(game.step)(games.states, result.action)
         first_player = games.states.current_player == 0
         plies = games.plies + 1
@@ -272,7 +294,7 @@ def _play(
             learned=jnp.broadcast_to(result.full, ended.shape),
             surprise=result.surprise,
         )
-        starts = jax.vmap(start)(start_keys)
+        starts = jax.vmap(start)(start_keys, most_plies)
         if restart is not None:
             starts = select_rows(restart.chosen, begin_games(game, restart.states), starts)
         games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies))

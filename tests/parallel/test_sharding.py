@@ -35,6 +35,8 @@ def assert_alike(ours, theirs):
     {"network": "resnet", "width": 8},
     {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
     {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2.0},
+    {"first_simulations": 1, "doubling_iterations": 2},
+    {"random_start_plies": 2, "schedule_iterations": 3.0, "final_temperature": 0.2, "final_random_start_plies": 0.0},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
     {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True, "merge_equal_positions": True},
     {"reanalyzed_steps": 2},

@@ -17,7 +17,7 @@ from azjax.core.errors import RunError
 from azjax.games.registry import make
 from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.memory import memory_need
-from azjax.runs.metrics import METRICS, read_rows
+from azjax.runs.metrics import METRICS, TIMING, read_rows
 from azjax.training import init
 
 SMALL = dataclasses.replace(small_run.SMALL, iterations=6)
@@ -50,6 +50,8 @@ OPTIONS = [
     {"solver": True, "root_value_fraction": 0.5},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
+    {"first_simulations": 2, "doubling_iterations": 3},
+    {"random_start_plies": 2, "schedule_iterations": 4.0, "final_temperature": 0.1, "final_random_start_plies": 0.0},
     {"symmetries": False, "ema_decay": 0.9},
     {"restart_candidates": 3, "restart_fraction": 0.7, "surprise_weighting": True, "reanalyzed_steps": 2},
     {"merge_equal_positions": True},
@@ -72,6 +74,13 @@ def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(opt
     train(GAME, dataclasses.replace(config, iterations=3), tmp_path / "halves")
     train(GAME, config, tmp_path / "halves", resume=True)
     assert_equal_runs(tmp_path / "halves", tmp_path / "straight")
+
+
+def test_the_rate_of_simulations_is_that_of_the_iteration(tmp_path):
+    train(GAME, SMALL.replace(iterations=3, first_simulations=1, doubling_iterations=1), tmp_path / "run")
+    timing = read_rows(tmp_path / "run" / TIMING)
+    # Four games of four plies.
+    assert [round(row["simulations_per_second"] * row["seconds"]) for row in timing] == [16, 32, 64]
 
 
 def test_every_option_has_its_entry():

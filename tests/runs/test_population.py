@@ -133,6 +133,8 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2.0},
     {"reuse_tree": True, "forced_playouts": 2.0},
     {"fast_simulations": 2, "full_search_fraction": 0.5},
+    {"first_simulations": 1, "doubling_iterations": 1},
+    {"random_start_plies": 2, "schedule_iterations": 2.0, "final_temperature": 0.1, "final_random_start_plies": 0.0},
     {"gate_games": 8, "gate_rounds": 2, "gate_threshold": 0.3},
     {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True, "merge_equal_positions": True},
     {"reanalyzed_steps": 2},

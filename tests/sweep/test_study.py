@@ -66,6 +66,9 @@ def test_a_budget_in_simulations_is_the_number_of_iterations_that_fit():
     assert [budget.iterations(config, rung) for rung in (1, 2, 3)] == [1, 2, 4]
     fast = config.replace(fast_simulations=2, full_search_fraction=0.5)
     assert budget.iterations(fast, 3) == 5  # of 48
+    doubling = config.replace(first_simulations=1, doubling_iterations=2)
+    # Two iterations of 16, two of 32, and then of 64.
+    assert [budget.iterations(doubling, rung) for rung in (1, 2, 3)] == [3, 5, 6]
 
 
 def test_a_budget_in_examples_counts_the_positions_of_the_batches():

@@ -33,6 +33,23 @@ from azjax.training import Config, Hyper, preset
             "late_temperature must be finite with the policy gumbel, whose noise it scales, got inf",
         ),
         ({"num_simulations": 8, "fast_simulations": 8}, "fast_simulations must be below num_simulations = 8, got 8"),
+        ({"num_simulations": 8, "first_simulations": 8}, "first_simulations must be below num_simulations = 8, got 8"),
+        ({"first_simulations": -1}, "first_simulations must be at least 0, got -1"),
+        ({"doubling_iterations": 0}, "doubling_iterations must be at least 1, got 0"),
+        (
+            {"first_simulations": 2, "fast_simulations": 4},
+            "first_simulations = 2 and fast_simulations = 4 do not go together; one of them must be 0",
+        ),
+        ({"hyper": Hyper(schedule_iterations=-1.0)}, "schedule_iterations must be a number of at least 0, got -1.0"),
+        ({"hyper": Hyper(final_temperature=math.inf)}, "final_temperature must be a number of at least 0, got inf"),
+        (
+            {"hyper": Hyper(temperature=math.inf, final_temperature=1.0)},
+            "temperature must be finite with a final_temperature, got inf",
+        ),
+        (
+            {"random_start_plies": 4, "hyper": Hyper(final_random_start_plies=4.0)},
+            "final_random_start_plies must be below random_start_plies = 4, got 4",
+        ),
         ({"precision": "float16"}, "float16"),
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),

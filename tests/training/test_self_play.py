@@ -24,7 +24,9 @@ def _play(game, config):
         hyper = jax.tree.map(jnp.float32, config.hyper)
         state = init(game, config, 0, hyper)
         network = config.make_network(game)
-        return self_play(game, network, config, state.variables, hyper, jax.random.key(1), state.games)[1]
+        return self_play(
+            game, network, config, state.variables, hyper, state.iteration, jax.random.key(1), state.games
+        )[1]
 
     return jax.device_get(play())
 
