@@ -72,6 +72,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
     "surprise weighting": {"surprise_weighting": True},
+    "equal positions merged": {"merge_equal_positions": True},
+    "values as they are": {"value_scale": 0.5, "rescale_values": False},
     "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},

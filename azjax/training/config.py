@@ -69,22 +69,6 @@ class Hyper:
     final_temperature: float | None = None
     final_random_start_plies: float | None = None
 
-    def of_search(self, temperature: Number, full: bool = True) -> SearchHyper:
-        """The numbers of a search of self-play with this temperature. A fast search has no noise and forces nothing."""
-        hyper = SearchHyper(
-            c_puct=self.c_puct,
-            forced_playouts=self.forced_playouts,
-            dirichlet_fraction=self.dirichlet_fraction,
-            dirichlet_alpha=self.dirichlet_alpha,
-            temperature=temperature,
-            gumbel_scale=temperature,
-        )
-        if full:
-            return hyper
-        # A reused tree needs the same rule of selection in full and fast searches.
-        forced_playouts = None if self.forced_playouts is None else 0.0
-        return dataclasses.replace(hyper, dirichlet_fraction=0.0, gumbel_scale=0.0, forced_playouts=forced_playouts)
-
 
 class _Range(NamedTuple):
     """The values of a field of `Hyper`: finite numbers of at least 0, unless it says otherwise."""
@@ -181,6 +165,8 @@ class Config:
       doubling_iterations: every so many iterations the simulations double, from `first_simulations` up to
         `num_simulations`.
       max_num_considered_actions: see `gumbel_policy`.
+      value_scale: of the Gumbel search, c_scale in its paper: how much the values weigh beside the prior logits.
+      rescale_values: the Gumbel search stretches the values of a position to 0..1, however close they are.
       reuse_tree: self-play keeps the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; a proven value is the value target.
       truncate_at_ply: games are truncated after this many plies, and the value of the last search is their result; 0
@@ -236,6 +222,8 @@ class Config:
     first_simulations: int = 0
     doubling_iterations: int = 100
     max_num_considered_actions: int = 16
+    value_scale: float = 0.1
+    rescale_values: bool = True
     reuse_tree: bool = False
     solver: bool = False
     truncate_at_ply: int = 0
@@ -288,8 +276,9 @@ class Config:
                 f"first_simulations = {self.first_simulations} and fast_simulations = {self.fast_simulations} do not "
                 "go together; one of them must be 0"
             )
-        if not 0 < self.evaluation_share < math.inf:
-            raise InputError(f"evaluation_share must be a number above 0, got {self.evaluation_share}")
+        for name in ("evaluation_share", "value_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} must be a number above 0, got {getattr(self, name)}")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         for name in self.auxiliary_losses:
@@ -358,6 +347,24 @@ class Config:
         if self.policy == "gumbel":
             options["max_num_considered_actions"] = self.max_num_considered_actions
         return make_policy(self.policy, game, evaluator, self.num_simulations, **options)
+
+    def search_hyper(self, hyper: Hyper, temperature: Number, full: bool = True) -> SearchHyper:
+        """The numbers of a search of self-play with this temperature. A fast search has no noise and forces nothing."""
+        numbers = SearchHyper(
+            c_puct=hyper.c_puct,
+            forced_playouts=hyper.forced_playouts,
+            dirichlet_fraction=hyper.dirichlet_fraction,
+            dirichlet_alpha=hyper.dirichlet_alpha,
+            temperature=temperature,
+            gumbel_scale=temperature,
+            value_scale=self.value_scale,
+            rescale_values=self.rescale_values,
+        )
+        if full:
+            return numbers
+        # A reused tree needs the same rule of selection in full and fast searches.
+        forced_playouts = None if hyper.forced_playouts is None else 0.0
+        return dataclasses.replace(numbers, dirichlet_fraction=0.0, gumbel_scale=0.0, forced_playouts=forced_playouts)
 
     @property
     def mean_simulations(self) -> float:

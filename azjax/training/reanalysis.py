@@ -78,7 +78,7 @@ def _reanalyze(
         rows = jax.vmap(_draw_row, in_axes=(0, 1))(draw_keys, ready_so_far)
         positions = jax.tree.map(lambda ring: ring[rows, columns], steps.states)
         states = jax.vmap(functools.partial(with_empty_history, game))(positions)
-        result: SearchResult = policy(variables, search_keys, states, hyper=hyper.of_search(0.0, full=False))
+        result: SearchResult = policy(variables, search_keys, states, hyper=config.search_hyper(hyper, 0.0, full=False))
         proven = result.bounds[:, 0] == result.bounds[:, 1]
         found = policy_of_slots(game, positions, result.policy), result.value, proven
         # A column without a ready position writes beyond the ring: nothing.

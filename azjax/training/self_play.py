@@ -141,7 +141,7 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
         def search_with(num_simulations: int, full: bool) -> SearchedPly:
             own, numbers = (
                 dataclasses.replace(policy, num_simulations=num_simulations),
-                hyper.of_search(temperature, full),
+                config.search_hyper(hyper, temperature, full),
             )
             result: SearchResult = own(variables, keys, states, hyper=numbers, explore=True, tree=tree)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
@@ -303,7 +303,7 @@ def _play(
     tree = None
     if config.reuse_tree:
         policy = config.make_policy(game, evaluators.network(network, game))
-        tree = policy.empty_tree(variables, games.states, hyper.of_search(hyper.temperature))
+        tree = policy.empty_tree(variables, games.states, config.search_hyper(hyper, hyper.temperature))
     numbers = jnp.arange(len(full), dtype=jnp.int32)
     (games, _), steps = jax.lax.scan(play, (games, tree), (numbers, full, restarts))
     return games, steps

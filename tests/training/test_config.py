@@ -53,6 +53,7 @@ from azjax.training import Config, Hyper, preset
         ({"precision": "float16"}, "float16"),
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),
+        ({"value_scale": 0.0}, "value_scale must be a number above 0, got 0.0"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_value(changes, message):
@@ -91,3 +92,13 @@ def test_fields_of_its_own_and_of_hyper_are_replaced_together():
         Config().replace(wings=2)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         Config().replace(batch_size=0)
+
+
+def test_the_search_has_the_numbers_of_the_configuration_and_no_noise_where_it_is_fast():
+    config = Config().replace(value_scale=0.5, rescale_values=False, c_puct=2.0, forced_playouts=3.0)
+    full, fast = (config.search_hyper(config.hyper, 0.7, full=full) for full in (True, False))
+    for numbers in (full, fast):
+        assert (numbers.value_scale, numbers.rescale_values, numbers.c_puct) == (0.5, False, 2.0)
+        assert numbers.temperature == 0.7
+    assert (full.dirichlet_fraction, full.gumbel_scale, full.forced_playouts) == (0.25, 0.7, 3.0)
+    assert (fast.dirichlet_fraction, fast.gumbel_scale, fast.forced_playouts) == (0.0, 0.0, 0.0)
