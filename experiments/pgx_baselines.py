@@ -1,7 +1,7 @@
 """How strong does an agent of azjax become at Othello and Hex in half an hour, beside others?
 
-The agent learns with the preset of its game, for a given number of minutes. Then it plays matches, with a search in
-every move, against
+The agent learns with the preset of its game, for a given number of minutes. Then it plays matches, with PUCT in every
+move, as the networks that it meets, against
 
 - a random player;
 - an agent of pgx and mctx, which learns as pgx's public AlphaZero example does (`pgx_learner` of self_play_speed.py),
@@ -9,8 +9,7 @@ every move, against
 - MCTS of OpenSpiel, with as many random rollouts as take the time of the agent's search;
 - pgx's published baseline network, for those who have it and dm-haiku: azjax downloads nothing.
 
-Its checkpoints play against UCT with 1,000 random rollouts, with PUCT as `azjax evaluate` does: the curve of the
-training.
+Its checkpoints play against UCT with 1,000 random rollouts: the curve of the training.
 
     python experiments/pgx_baselines.py [--minutes 30] [--quick]
 
@@ -44,7 +43,6 @@ from azjax.evaluation import (
     act,
     named_player,
     play_match,
-    policy_player,
     random_player,
     search_player,
 )
@@ -56,7 +54,7 @@ from azjax.games.game import AnyGame
 from azjax.networks import Network, NetworkOutput
 from azjax.play.ongoing_game import batch_of_one
 from azjax.runs import load_variables
-from azjax.search import GumbelAlphaZero, evaluators
+from azjax.search import evaluators
 from azjax.training import Config
 
 GAMES = ("othello", "hex")
@@ -132,8 +130,7 @@ def main(
         row["network"] = str(network)
         steps = sorted({*run.steps[::2], run.steps[-1]})
         for step in track(steps[len(row["curve"]) :], f"curve of {name}", console=console):
-            evaluator, variables = evaluators.network(network, game), load_variables(run.folder, step)[1]
-            player = search_player(game, evaluator, variables, num_simulations=num_simulations)
+            player = searching("azjax", game, network, load_variables(run.folder, step)[1], num_simulations)
             opponent = named_player(yardstick, game)
             match = play_match(game, player, opponent, curve_games, jax.random.key(0), opening_plies=OPENING_PLIES)
             row["curve"].append({"iteration": step, "seconds": run.seconds(step), **match_row(match)})
@@ -216,9 +213,9 @@ def train_rival(name: str, config: Config, iterations: int, path: Path, console:
 
 
 def searching(name: str, game: AnyGame, network: Network, variables: Any, num_simulations: int) -> Player:
-    """A network with the search of its training."""
-    policy = GumbelAlphaZero(game, evaluators.network(network, game), num_simulations)
-    return policy_player(policy, variables, name=name)
+    """A network with PUCT, as `azjax evaluate` and `azjax play` have it."""
+    evaluator = evaluators.network(network, game)
+    return search_player(game, evaluator, variables, num_simulations=num_simulations, name=name)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -59,6 +59,8 @@ def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
     return _large(
         iterations,
         random_start_plies=8,
+        value_scale=0.5,
+        rescale_values=False,
         replay_size=262_144,
         updates_per_iteration=updates,
         decay_updates=updates * iterations,
