@@ -139,10 +139,8 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
         tree: Tree | None,
     ) -> SearchedPly:
         def search_with(num_simulations: int, full: bool) -> SearchedPly:
-            own, numbers = (
-                dataclasses.replace(policy, num_simulations=num_simulations),
-                config.search_hyper(hyper, temperature, full),
-            )
+            own = dataclasses.replace(policy, num_simulations=num_simulations)
+            numbers = config.search_hyper(hyper, temperature, full)
             result: SearchResult = own(variables, keys, states, hyper=numbers, explore=True, tree=tree)
             proven = result.bounds[:, 0] == result.bounds[:, 1]
             kept = follow(result.tree, result.action, config.num_simulations) if config.reuse_tree else None
