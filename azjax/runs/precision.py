@@ -69,7 +69,8 @@ def _seconds(game: AnyGame, config: Config) -> float:
     """Seconds of the network in an iteration: in self-play and in learning."""
     network = config.make_network(game)
     variables = network.init(jax.random.key(0), game)
-    evaluations = config.steps_per_iteration * (config.mean_simulations + 1)
+    played = config.steps_per_iteration * (config.mean_simulations + 1)
+    evaluations = played + config.reanalyzed_steps * (config.num_simulations + 1)
     evaluate, learn = functools.partial(_evaluate, network), functools.partial(_learn, network)
     in_self_play = evaluations * _seconds_of_call(evaluate, variables, _observations(game, config.num_games))
     in_learning = _seconds_of_call(learn, variables, _observations(game, config.batch_size))
