@@ -29,7 +29,7 @@ def weights_of_merged(game: AnyGame, states: State, symmetries: bool) -> Float32
 def count_equal(high: UInt32[Array, "B"], low: UInt32[Array, "B"]) -> Int32[Array, "B"]:
     """How many of the 64-bit keys equal each, itself included."""
     # For batches of thousands all pairs are faster than a sort, and need no memory.
-    return jnp.sum((high[:, None] == high) & (low[:, None] == low), axis=1, dtype=jnp.int32)
+    return jnp.sum((high[:, None] == high[None]) & (low[:, None] == low[None]), axis=1, dtype=jnp.int32)
 
 
 def _smallest_image(game: AnyGame, states: State) -> tuple[UInt32[Array, "B"], UInt32[Array, "B"]]:
