@@ -341,6 +341,18 @@ def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_file
     assert f"the first {early['seconds'] / 60:.0f} minutes" in text
 
 
+def test_othello_of_pgx_is_learned_as_the_committed_file_says():
+    row, text = result_of("pgx_baselines")["rows"]["othello"], page("games")
+    for match in row["matches"]:
+        low, high = match["interval"]
+        assert f"| {match['rival']} | {match['score']:.0%} | {low:.0%} to {high:.0%} |" in text
+        assert sum(match["won_drawn_lost"]) == 100
+    steps, scores = zip(*((f"{point['iteration']:,}", f"{point['score']:.0%}") for point in row["curve"]), strict=True)
+    assert f"| iteration | {' | '.join(steps)} |" in text
+    assert f"| 40 games against `uct:1000` | {' | '.join(scores)} |" in text
+    assert f"{row['iterations']:,}\niterations of Othello" in text
+
+
 def test_connect_four_is_learned_as_the_committed_file_says():
     results = result_of("connect_four")
     text = " ".join(page("agents").split())
