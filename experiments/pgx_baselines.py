@@ -1,7 +1,7 @@
 """How strong does an agent of azjax become at Othello and Hex in half an hour, beside others?
 
-The agent learns with the preset of its game, for a given number of minutes. Then it plays matches, with PUCT in every
-move, as the networks that it meets, against
+The agent learns with the preset of its game, for a given number of minutes. Then it plays matches; every network in
+them searches with PUCT. The opponents are
 
 - a random player;
 - an agent of pgx and mctx, which learns as pgx's public AlphaZero example does (`pgx_learner` of self_play_speed.py),

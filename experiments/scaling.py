@@ -12,8 +12,7 @@ learn Connect Four on 5 columns and 4 rows from self-play alone, and their check
 
     python experiments/scaling.py [--seeds 0 1 2]
 
-The same command continues a study that was stopped. It takes about an hour on 2 CPU cores. Writes
-experiments/results/scaling.json and docs/scaling.png.
+The same command continues a study that was stopped. Writes experiments/results/scaling.json and docs/scaling.png.
 """
 
 import json

@@ -80,9 +80,14 @@ def check_facts(game: AnyGame) -> None:
     in_order = game.max_legal_actions <= game.num_actions
     hold(in_order, "max_legal_actions", "max_legal_actions <= num_actions", found=found)
     if isinstance(game, LaidOutGame):
-        found_actions = sum(group.num_actions(*game.observation_shape[:2]) for group in game.action_layout)
-        found = f"its groups have {found_actions} actions, and num_actions is {game.num_actions}"
-        hold(found_actions == game.num_actions, "action_layout", "its groups have all actions", found=found)
+        with in_method("action_layout"):
+            rows, columns, planes = game.observation_shape
+            in_groups = sum(group.num_actions(rows, columns) for group in game.action_layout)
+            highest = max(group.piece_plane for group in game.action_layout)
+        found = f"its groups have {in_groups} actions, and num_actions is {game.num_actions}"
+        hold(in_groups == game.num_actions, "action_layout", "its groups have all actions", found=found)
+        found = f"piece_plane is {highest}, and an observation has {planes} planes"
+        hold(highest < planes, "action_layout", "piece_plane is a plane of the observation", found=found)
     with in_method("init"):
         start, again = (game.init(jax.random.key(0)) for _ in range(2))
     hold(isinstance(start, State), "init", "a state has current_player, terminated and rewards", at=start)

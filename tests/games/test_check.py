@@ -129,10 +129,16 @@ def test_the_command_prints_what_was_tested(capsys):
         CheckOptions(games=0)
 
 
-def test_a_layout_that_leaves_actions_out_is_refused():
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([ActionGroup("square", 1), ActionGroup("board", 1)], "its groups have 10 actions, and num_actions is 9"),
+        ([ActionGroup("piece", 9, num_pieces=1, piece_plane=2)], "piece_plane is 2, and an observation has 2 planes"),
+    ],
+)
+def test_a_layout_of_other_actions_or_planes_is_refused(groups, message):
     class Laid(Mnk, LaidOutGame):
-        action_layout = (ActionGroup("square", 1), ActionGroup("board", 1))
+        action_layout = tuple(groups)
 
-    game = Laid(3, 3, 3)
-    with pytest.raises(LawError, match="its groups have 10 actions, and num_actions is 9"):
-        check_game(game, num_games=1, console=console(False))
+    with pytest.raises(LawError, match=message):
+        check_game(Laid(3, 3, 3), num_games=1, console=console(False))
