@@ -6,6 +6,7 @@ One thread runs them all, and reports to those who requested them.
 Axis letters: `B` rows, `A` actions.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -64,7 +65,7 @@ class SearchRequest:
     state: State
     num_simulations: int
     seconds: float
-    report: Callable[[SearchUpdate], object]
+    report: Callable[[SearchUpdate | Exception], object]
     simulations_done: int = 0
     started_at: float = 0.0
     reported_at: float = 0.0
@@ -110,15 +111,19 @@ class SearchPool:
         self._changed = threading.Condition()
         self._waiting: list[SearchRequest] = []
         self._is_closed = False
+        self._failure: Exception | None = None
         self._trees: dict[int, Tree] = {}  # by the number of rows: 1 and `CAPACITY`
         self._idle: State = jax.tree.map(np.asarray, policy.game.init(jax.random.key(0)))
-        self._compiler = threading.Thread(target=self._compile, args=(CAPACITY,), name="compiler", daemon=True)
+        self._compiler = threading.Thread(target=self._compile_several_rows, name="compiler", daemon=True)
         self._thread = threading.Thread(target=self._work, name="search pool", daemon=True)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether searches run. Until then they wait."""
+        return 1 in self._trees
+
     def start(self) -> None:
-        """Compiles the search with one row and starts the thread. Several rows are compiled in the background."""
-        self._compile(1)
-        self._compiler.start()
+        """Starts the thread. It compiles the search with one row; several rows are compiled while searches run."""
         self._thread.start()
 
     def close(self) -> None:
@@ -126,17 +131,24 @@ class SearchPool:
         with self._changed:
             self._is_closed = True
             self._changed.notify()
-        self._compiler.join()
         self._thread.join()
+        if self._compiler.is_alive():
+            self._compiler.join()
 
     def search(
-        self, state: State, report: Callable[[SearchUpdate], object], *, num_simulations: int, seconds: float = math.inf
+        self,
+        state: State,
+        report: Callable[[SearchUpdate | Exception], object],
+        *,
+        num_simulations: int,
+        seconds: float = math.inf,
     ) -> SearchRequest:
         """Requests a search.
 
         Args:
           state: a position that is not final, with NumPy leaves.
-          report: called with updates several times a second and at the end, from the thread of the pool.
+          report: called with updates several times a second and at the end, from the thread of the pool; or with the
+            error that ended it, such as one of compiling or a lack of memory.
           num_simulations: simulations in all, at most `max_simulations`; rounded up to a multiple of 16.
           seconds: time limit, counted from when the search starts.
 
@@ -151,6 +163,9 @@ class SearchPool:
         with self._changed:
             self._waiting.append(request)
             self._changed.notify()
+            failure = self._failure
+        if failure is not None:
+            report(failure)
         return request
 
     def _compile(self, num_rows: int) -> None:
@@ -163,20 +178,34 @@ class SearchPool:
         with self._changed:
             self._trees[num_rows] = _without_histories(tree)
 
+    def _compile_several_rows(self) -> None:
+        # Without them searches take turns.
+        with contextlib.suppress(Exception):
+            self._compile(CAPACITY)
+
     def _work(self) -> None:
         rows: list[SearchRequest | None] = [None]
         count = 0
-        while True:
+        try:
+            self._compile(1)
+            self._compiler.start()
+            while True:
+                with self._changed:
+                    while not self._is_closed and not self._waiting and not any(rows):
+                        self._changed.wait()
+                    if self._is_closed:
+                        return
+                    rows = self._assign_rows(rows)
+                count += 1
+                result = self._run(jax.random.fold_in(jax.random.key(1), count), rows, self._trees[len(rows)])
+                self._trees[len(rows)] = _without_histories(result.tree)
+                rows = self._report(rows, result)
+        except Exception as error:
             with self._changed:
-                while not self._is_closed and not self._waiting and not any(rows):
-                    self._changed.wait()
-                if self._is_closed:
-                    return
-                rows = self._assign_rows(rows)
-            count += 1
-            result = self._run(jax.random.fold_in(jax.random.key(1), count), rows, self._trees[len(rows)])
-            self._trees[len(rows)] = _without_histories(result.tree)
-            rows = self._report(rows, result)
+                self._failure = error
+                ended = [*filter(None, rows), *self._waiting]
+            for request in ended:
+                request.report(error)
 
     def _assign_rows(self, rows: list[SearchRequest | None]) -> list[SearchRequest | None]:
         """The requests of the next chunk: those that run and are still wanted, then those that wait longest."""

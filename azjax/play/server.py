@@ -9,10 +9,10 @@ import collections
 import contextlib
 import ipaddress
 import json
-import queue
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from importlib import resources
+from typing import TypeAlias
 
 import uvicorn
 from rich.console import Console
@@ -35,7 +35,7 @@ MAX_SEARCHES = 32  # of all visitors, running and waiting
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _MAX_STATES = 20_000  # a game with more is not solved before the page opens
 _MAX_SECONDS = 1e9
-_TOO_MANY: Json = {"error": "closed: too many people search at once"}
+_COMPILING: Json = {"waiting": "The search is being compiled"}
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -43,6 +43,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+
+_Updates: TypeAlias = asyncio.Queue[SearchUpdate | Exception]
 
 
 def serve(
@@ -77,18 +79,18 @@ def serve(
             listening.bind((host, port))
         except OSError as error:
             raise FileError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
-        with console.status("compiling the search"):
+        with console.status("opening the page"):
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
-            pool.start()
             session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations)
-            _warm_up(session)
+            session.position({})  # compiles what every page asks first
         shown = f"[{host}]" if ":" in host else host
         listening.listen()  # before the address is printed, so that no visitor is refused
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
         # A server on all addresses is reached by numbers, which no foreign host name resolves to.
         app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
         config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+        pool.start()
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
         pool.close()
@@ -129,13 +131,15 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         search = request_search(state)
 
         async def lines() -> AsyncIterator[Json]:
-            with searches.add(lambda: updates.put_nowait(None)):
+            with searches.add(updates):
                 try:
-                    while (update := await updates.get()) is not None:
+                    if not session.pool.is_compiled:
+                        yield _COMPILING
+                    is_last = False
+                    while not is_last:
+                        update = await _next(updates)
                         yield await run_in_threadpool(session.show_update, state, actions, update)
-                        if update.is_last:
-                            return
-                    yield _TOO_MANY
+                        is_last = update.is_last
                 finally:
                     search.cancel()
 
@@ -146,27 +150,27 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         states = await run_in_threadpool(session.states, *parse_game(question))
         updates, request_search = _searches(session, question)
 
-        async def value_of(state: State) -> float | None:
-            """The value for the player to move; None if this search was closed."""
+        async def value_of(state: State) -> float:
+            """The value for the player to move."""
             if state.terminated:
                 return 0.0
             if session.exact is not None:
                 return await run_in_threadpool(session.exact_value, state)
             search = request_search(state)
             try:
-                while (update := await updates.get()) is not None and not update.is_last:
+                while not (update := await _next(updates)).is_last:
                     pass
             finally:
                 search.cancel()
-            return None if update is None else update.value
+            return update.value
 
         async def lines() -> AsyncIterator[Json]:
             before = 0.0
-            with searches.add(lambda: updates.put_nowait(None)):
+            with searches.add(updates):
+                if not session.pool.is_compiled:
+                    yield _COMPILING
                 for ply, state in enumerate(states):
-                    if (value := await value_of(state)) is None:
-                        yield _TOO_MANY
-                        return
+                    value = await value_of(state)
                     if ply:
                         loss = value_lost(states[ply - 1], state, before, value)
                         yield {"ply": ply - 1, "value": before, "loss": loss}
@@ -197,33 +201,22 @@ def _optimal_player(game: AnyGame) -> Player | None:
         return None
 
 
-def _warm_up(session: PlaySession) -> None:
-    """Compiles everything by asking each question once."""
-    updates = queue.SimpleQueue[SearchUpdate]()
-    state = session.running_state(None, ())
-    session.position({})
-    session.pool.search(state, updates.put, num_simulations=1)
-    session.show_update(state, (), updates.get())
-    for level in session.players:
-        session.choose_move({"level": level})
-
-
 class _OpenSearches:
     """The searches in progress, oldest first. One above `MAX_SEARCHES` closes the oldest."""
 
     def __init__(self) -> None:
-        self._close: collections.OrderedDict[object, Callable[[], None]] = collections.OrderedDict()
+        self._open: collections.OrderedDict[int, _Updates] = collections.OrderedDict()
 
     @contextlib.contextmanager
-    def add(self, close: Callable[[], None]) -> Iterator[None]:
-        while len(self._close) >= MAX_SEARCHES:
-            self._close.popitem(last=False)[1]()
-        name = object()
-        self._close[name] = close
+    def add(self, updates: _Updates) -> Iterator[None]:
+        while len(self._open) >= MAX_SEARCHES:
+            _, oldest = self._open.popitem(last=False)
+            oldest.put_nowait(InputError("closed: too many people search at once"))
+        self._open[id(updates)] = updates
         try:
             yield
         finally:
-            self._close.pop(name, None)
+            self._open.pop(id(updates), None)
 
 
 class _Guard:
@@ -280,10 +273,19 @@ async def _body(request: Request) -> Json:
     return question
 
 
-_Updates = asyncio.Queue[SearchUpdate | None]
+async def _next(updates: _Updates) -> SearchUpdate:
+    """The next update.
+
+    Raises:
+      Exception: what ended the search.
+    """
+    update = await updates.get()
+    if isinstance(update, Exception):
+        raise update
+    return update
 
 
-def _searches(session: PlaySession, question: Json) -> tuple["_Updates", Callable[[State], SearchRequest]]:
+def _searches(session: PlaySession, question: Json) -> tuple[_Updates, Callable[[State], SearchRequest]]:
     """A queue of updates, and a function that requests a search whose updates go there."""
     loop, updates = asyncio.get_running_loop(), _Updates()
     num_simulations = question.get("simulations", session.pool.max_simulations)
@@ -292,7 +294,7 @@ def _searches(session: PlaySession, question: Json) -> tuple["_Updates", Callabl
         raise InputError("simulations and seconds must be numbers")
     limit = float("inf") if seconds is None else float(min(seconds, _MAX_SECONDS))
 
-    def report(update: SearchUpdate) -> None:
+    def report(update: SearchUpdate | Exception) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(updates.put_nowait, update)
 
@@ -307,8 +309,14 @@ async def _once(answer: Json) -> AsyncIterator[Json]:
 
 
 def _stream(answers: AsyncIterator[Json]) -> Response:
-    lines = (json.dumps(answer) + "\n" async for answer in answers)
-    return StreamingResponse(lines, media_type="application/x-ndjson", headers=_HEADERS)
+    async def lines() -> AsyncIterator[str]:
+        try:
+            async for answer in answers:
+                yield json.dumps(answer) + "\n"
+        except Exception as error:
+            yield json.dumps({"error": _reason(error)}) + "\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson", headers=_HEADERS)
 
 
 def _json(answer: Json, status: int = 200) -> Response:
@@ -324,4 +332,8 @@ async def _fail(request: Request, error: Exception) -> Response:
     del request
     if isinstance(error, ClientDisconnect):
         return Response(status_code=499)
-    return _json({"error": f"{type(error).__name__}: {error}"}, 500)
+    return _json({"error": _reason(error)}, 500)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"

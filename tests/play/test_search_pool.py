@@ -124,3 +124,27 @@ def test_numbers_out_of_range_are_refused(pool):
         pool.search(state, print, num_simulations=193)
     with pytest.raises(ValueError, match="seconds must be above 0, got 0"):
         pool.search(state, print, num_simulations=16, seconds=0.0)
+
+
+def failing_evaluator(params, key, states):
+    raise MemoryError("no room for the trees")
+
+
+def test_searches_learn_why_the_pool_cannot_compile():
+    """Those that wait already, and later ones."""
+    pool = SearchPool(AlphaZero(GAME, failing_evaluator, 16), max_simulations=192)
+    (_, early), threads = request(pool, "4", 16), threading.active_count()
+    pool.start()
+    assert str(early.get(timeout=60)) == "no room for the trees"
+    assert str(request(pool, "44", 16)[1].get(timeout=60)) == "no room for the trees"
+    assert not pool.is_compiled
+    pool.close()
+    assert threading.active_count() == threads
+
+
+def test_a_search_that_runs_learns_why_the_pool_ended(monkeypatch):
+    pool = SearchPool(AlphaZero(GAME, EVALUATOR, 16), max_simulations=192)
+    monkeypatch.setattr(pool, "_report", lambda rows, result: 1 / 0)
+    pool.start()
+    assert isinstance(request(pool, "4", 192)[1].get(timeout=60), ZeroDivisionError)
+    pool.close()

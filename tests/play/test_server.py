@@ -33,6 +33,8 @@ ADDRESS = "http://127.0.0.1:8000"
 def session():
     pool = SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16), max_simulations=64)
     pool.start()
+    while not pool.is_compiled:
+        threading.Event().wait(0.01)
     exact = optimal_player(solve(GAME))
     yield PlaySession(GAME, "agent", pool, {"easy": random_player(GAME)}, exact)
     pool.close()
@@ -308,6 +310,43 @@ def test_an_address_that_is_taken_is_refused():
         port, spec = taken.getsockname()[1], load_search_spec("random", GAME)
         with pytest.raises(OSError, match=rf"cannot be served at 127\.0\.0\.1, port {port}"):
             serve(GAME, "random", spec, {}, num_simulations=16, host="127.0.0.1", port=port, console=Console())
+
+
+def test_the_page_is_open_while_the_search_is_compiled():
+    """The pool of this page starts late."""
+    pool = SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16), max_simulations=64)
+    with TestClient(make_app(PlaySession(GAME, "agent", pool, {})), base_url=ADDRESS) as client:
+        assert client.post("/position", json={}).json()["text"] == "_________"
+        answers = []
+
+        def ask():
+            answers.extend(lines(client.post("/think", json={"level": "search", "simulations": 16})))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        while not pool._waiting:
+            threading.Event().wait(0.01)
+        pool.start()
+        thread.join()
+        assert answers[0] == {"waiting": "The search is being compiled"}
+        assert answers[1]["simulations"] == 16
+        assert answers[-1]["last"]
+        (first, *_) = lines(client.post("/think", json={"level": "search", "simulations": 16}))
+        assert first["simulations"] == 16
+    pool.close()
+
+
+def test_a_visitor_reads_why_no_search_runs():
+    def no_room(params, key, states):
+        raise MemoryError("no room for the trees")
+
+    pool = SearchPool(AlphaZero(GAME, no_room, 16), max_simulations=64)
+    pool.start()
+    with TestClient(make_app(PlaySession(GAME, "agent", pool, {})), base_url=ADDRESS) as client:
+        for path in ("think", "analyze"):
+            asked = {"actions": actions("b2"), "level": "search", "simulations": 16}
+            assert lines(client.post(f"/{path}", json=asked))[-1] == {"error": "MemoryError: no room for the trees"}
+    pool.close()
 
 
 class Bare(Game):
