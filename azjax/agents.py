@@ -160,7 +160,10 @@ def load_trained(spec: str) -> Agent:
     folder, step = _split(spec)
     game, config = load_run(folder)
     variables = load_variables(folder, step)[1]
-    return Agent(game, config.make_network(game), variables, config.hyper.c_puct, config.policy, config.selection)
+    hyper = SearchHyper(
+        c_puct=config.hyper.c_puct, value_scale=config.value_scale, rescale_values=config.rescale_values
+    )
+    return Agent(game, config.make_network(game), variables, hyper, config.policy, config.selection)
 
 
 class SearchSpec(NamedTuple):
@@ -185,7 +188,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     agent = load_trained(spec)
     evaluator = evaluators.network(agent.network, agent.game)
     policy = make_policy("alphazero", agent.game, evaluator, NUM_SIMULATIONS, selection=agent.selection)
-    return SearchSpec(policy, agent.variables, SearchHyper(c_puct=agent.c_puct))
+    return SearchSpec(policy, agent.variables, agent.hyper)
 
 
 def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
@@ -238,7 +241,7 @@ def _trained(
         return policy_player(
             make_policy(kind, agent.game, evaluator, num_simulations, selection=selection, solver=solver),
             agent.variables,
-            hyper=SearchHyper(c_puct=agent.c_puct),
+            hyper=agent.hyper,
             reuse_tree=reuse_tree,
             name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
         )

@@ -75,7 +75,7 @@ def strength(name: str, num_simulations: int, width: int, games: int) -> dict[st
             evaluator,
             agent.variables,
             num_simulations=num_simulations,
-            c_puct=agent.c_puct,
+            c_puct=agent.hyper.c_puct,
             leaves_per_step=leaves,
             name=f"{leaves} leaves",
         )

@@ -4,11 +4,12 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import every_checkpoint, game_of, is_trained, load_player, split_level
+from azjax.agents import every_checkpoint, game_of, is_trained, load_player, load_trained, split_level
 from azjax.core.errors import RunError
-from azjax.evaluation import choose, start_memory
+from azjax.evaluation import choose, policy_player, start_memory
 from azjax.games.registry import make
 from azjax.runs import train
+from azjax.search import SearchHyper, evaluators, make_policy
 
 GAME = make("connect2")
 
@@ -87,6 +88,18 @@ def test_uct_keeps_its_tree_too():
     starts = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
     assert start_memory(load_player("uct:8", GAME), starts) is None
     assert start_memory(load_player("uct:8", GAME, reuse_tree=True), starts).max_nodes == 25
+
+
+def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tmp_path):
+    train(GAME, SMALL.replace(policy="gumbel", value_scale=0.5, rescale_values=False), tmp_path / "run")
+    agent = load_trained(str(tmp_path / "run"))
+    policy = make_policy("gumbel", GAME, evaluators.network(agent.network, GAME), 16)
+    own, usual = (
+        _choose(policy_player(policy, agent.variables, hyper=hyper)).preferences
+        for hyper in (SearchHyper(value_scale=0.5, rescale_values=False), SearchHyper())
+    )
+    np.testing.assert_array_equal(_choose(load_player(str(tmp_path / "run"), num_simulations=16)).preferences, own)
+    assert not np.allclose(own, usual)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_an_agent_comes_back_from_its_file(folder):
     assert packaged.save_agent("mine", GAME, NETWORK, variables, c_puct=1.5) == folder / "mine.npz"
     assert packaged.packaged() == ["mine"]
     agent = packaged.load_agent("mine")
-    assert (agent.game, agent.network, agent.c_puct) == (GAME, make_network(game=GAME, **NETWORK), 1.5)
+    assert (agent.game, agent.network, agent.hyper.c_puct) == (GAME, make_network(game=GAME, **NETWORK), 1.5)
     assert jax.tree.structure(agent.variables) == jax.tree.structure(variables)
     for path, leaf in jax.tree_util.tree_leaves_with_path(variables):
         back = agent.variables

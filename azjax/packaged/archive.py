@@ -14,6 +14,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables, make_network
+from azjax.search import SearchHyper
 
 FOLDER = Path(__file__).parent
 _KIND = "agent"
@@ -29,7 +30,7 @@ class Agent:
       game: the game that it plays.
       network: without its variables.
       variables: of the network, float32.
-      c_puct: weight of exploration in its searches.
+      hyper: the numbers of its searches.
       policy: its search, `alphazero` or `gumbel`.
       selection: its rule of selection; see `azjax.search.rules`.
     """
@@ -37,7 +38,7 @@ class Agent:
     game: AnyGame
     network: Network
     variables: Variables
-    c_puct: float
+    hyper: SearchHyper
     policy: str = "alphazero"
     selection: str = "puct"
 
@@ -76,7 +77,7 @@ def read_agent(path: Path) -> Agent:
     game, manifest, arrays = load_archive(path, _KIND)
     try:
         network = make_network(game=game, **manifest["network"])
-        agent = Agent(game, network, _nested(arrays), float(manifest["c_puct"]))
+        agent = Agent(game, network, _nested(arrays), SearchHyper(c_puct=float(manifest["c_puct"])))
         wanted = _shapes(jax.eval_shape(lambda: network.init(jax.random.key(0), game)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is damaged: its network cannot be made: {error}") from error

@@ -87,7 +87,7 @@ def test_an_agent_of_a_folder_becomes_a_player_by_its_name(source, cache):
     assert fetched() == ["mine"]
     assert [path.name for path in left(cache)] == ["mine", "mine.md", "mine.npz"]
     assert strength_of("mine") == "Wins now and then."
-    assert load_agent("mine").c_puct == 1.5
+    assert load_agent("mine").hyper.c_puct == 1.5
     player = load_player("mine:easy")
     assert (player.name, player.about["strength"]) == ("network", "Wins now and then.")
     with pytest.raises(InputError, match=r"the agent mine is in .*/mine already: remove that folder first"):
