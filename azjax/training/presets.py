@@ -76,7 +76,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
         "connect2",
         {},
         _SMALL.replace(
-            iterations=200,
+            iterations=100,
             width=64,
             depth=2,
             num_simulations=16,
@@ -86,20 +86,22 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             replay_size=4096,
             batch_size=128,
             evaluate_every=5,
-            checkpoint_every=200,
+            checkpoint_every=100,
             learning_rate=3e-3,
         ),
     ),
     (
         "tictactoe",
         {},
-        # The best of experiments/sweeps/tictactoe.toml; see docs/sweeping.md.
+        # The best of experiments/sweeps/tictactoe.toml, see docs/sweeping.md. It needs half the iterations when equal
+        # positions are merged.
         _SMALL.replace(
-            iterations=200,
+            iterations=100,
             width=256,
             num_simulations=16,
             random_start_plies=7,
-            decay_updates=16 * 200,
+            merge_equal_positions=True,
+            decay_updates=16 * 100,
             learning_rate=6.3e-3,
             final_learning_rate=1e-4,
             c_puct=1.3,
@@ -113,7 +115,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("pgx:go_9x9", {}, _pgx(1000, num_games=256)),
     ("pgx:hex", {}, _pgx(900)),
     ("pgx:othello", {}, _pgx(1600)),
-    ("santorini", {"size": 2, "workers": 1}, _SMALL),
+    ("santorini", {"size": 2, "workers": 1}, _SMALL.replace(iterations=200, merge_equal_positions=True)),
     ("santorini", {"size": 3, "workers": 1}, _large(7000, random_start_plies=16)),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
 ]
