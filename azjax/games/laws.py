@@ -3,6 +3,7 @@
 Axis letters: `B` states, `A` actions, `K` slots, `S` symmetries.
 """
 
+import collections
 import contextlib
 import copy
 import functools
@@ -19,6 +20,7 @@ from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import (
     LaidOutGame,
     NumberedGame,
+    actions_in_groups,
     earlier_positions,
     is_numbered,
     next_game,
@@ -82,10 +84,14 @@ def check_facts(game: AnyGame) -> None:
     if isinstance(game, LaidOutGame):
         with in_method("action_layout"):
             rows, columns, planes = game.observation_shape
-            in_groups = sum(group.num_actions(rows, columns) for group in game.action_layout)
+            actions = actions_in_groups(game.action_layout, rows, columns)
             highest = max(group.piece_plane for group in game.action_layout)
-        found = f"its groups have {in_groups} actions, and num_actions is {game.num_actions}"
-        hold(in_groups == game.num_actions, "action_layout", "its groups have all actions", found=found)
+        found = f"its groups have {len(actions)} actions, and num_actions is {game.num_actions}"
+        hold(len(actions) == game.num_actions, "action_layout", "its groups have all actions", found=found)
+        counts = collections.Counter(actions)
+        for action in range(game.num_actions):
+            found = f"its groups have action {action} {counts[action]} times"
+            hold(counts[action] == 1, "action_layout", "its groups have each action once", found=found)
         found = f"piece_plane is {highest}, and an observation has {planes} planes"
         hold(highest < planes, "action_layout", "piece_plane is a plane of the observation", found=found)
     with in_method("init"):

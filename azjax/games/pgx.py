@@ -22,7 +22,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int, Int32, PRNGKe
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.games.game import Game
-from azjax.games.protocols import DrawableGame
+from azjax.games.protocols import ActionGroup, DrawableGame, LaidOutGame
 from azjax.games.registry import register
 
 # Plies after which pgx ends the game, or that the rules allow.
@@ -42,6 +42,11 @@ _MAX_PLIES = {
 # If far fewer than all actions are legal. Chess: no reachable position has more than 218 moves. Gardner's chess: king,
 # rook, bishop and knight have at most 8 moves each, and queen and five promoted pawns at most 16 each.
 _MAX_LEGAL_ACTIONS = {"chess": 218, "gardner_chess": 4 * 8 + 6 * 16}
+
+# Planes of the actions of a square, in games that number their squares by columns. Chess has all planes of a square
+# together and its first squares at the bottom left; shogi has all squares of a plane together, from the top right.
+_CHESS_PLANES = {"chess": 73, "gardner_chess": 49}
+_SHOGI_PLANES = {"animal_shogi": 11, "shogi": 27}
 
 # Games whose actions are the squares of the board, row-major, and one more that no turn changes: pass or swap.
 _SYMMETRIC = ("hex", "othello", "tic_tac_toe")
@@ -214,6 +219,26 @@ def _symmetry_tables(env_id: str) -> tuple[Int[np.ndarray, "S A"], Int[np.ndarra
     return np.argsort(inverse, axis=1).astype(np.int32), inverse
 
 
+@dataclasses.dataclass(frozen=True)
+class _PgxByColumns(Pgx, LaidOutGame):
+    @property
+    def action_layout(self) -> tuple[ActionGroup, ...]:
+        return _layout(self.env_id)
+
+
+@functools.cache
+def _layout(env_id: str) -> tuple[ActionGroup, ...]:
+    rows, columns, _ = _start(env_id).observation.shape
+    by_column = np.arange(rows * columns).reshape(columns, rows).T
+    if env_id in _CHESS_PLANES:
+        planes = _CHESS_PLANES[env_id]
+        actions = by_column[::-1].reshape(-1, 1) * planes + np.arange(planes)
+    else:
+        planes = _SHOGI_PLANES[env_id]
+        actions = by_column[:, ::-1].reshape(-1, 1) + np.arange(planes) * (rows * columns)
+    return (ActionGroup("square", planes, actions=tuple(actions.reshape(-1).tolist())),)
+
+
 @functools.cache
 def _start(env_id: str) -> Any:
     """pgx's start, on the host, with its player 0 to move first; pgx's key decides nothing else."""
@@ -237,4 +262,4 @@ def pgx_game(env_id: str) -> Pgx:
     if env_id not in _MAX_PLIES:
         raise InputError(f"unknown game of pgx {env_id!r}; available: {choices}")
     _environment(env_id)
-    return Pgx(env_id)
+    return (_PgxByColumns if env_id in {**_CHESS_PLANES, **_SHOGI_PLANES} else Pgx)(env_id)

@@ -184,7 +184,7 @@ class ConfiguredGame(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ActionGroup:
-    """Consecutive actions by place: number of the place * `planes` + plane.
+    """Actions that belong to places of one kind, equally many to each.
 
     Attributes:
       place: `square`, row-major on the board of `observation_shape[:2]`; `column`; `piece`, row-major among the ones of
@@ -192,12 +192,15 @@ class ActionGroup:
       planes: actions of a place, such as directions.
       num_pieces: how many pieces have actions; for `piece` alone.
       piece_plane: see `place`.
+      actions: the action of each place and plane, at number of the place * `planes` + plane; empty for consecutive
+        actions in that order, after those of the groups before.
     """
 
     place: Literal["square", "column", "piece", "board"]
     planes: int
     num_pieces: int = 0
     piece_plane: int = 0
+    actions: tuple[int, ...] = dataclasses.field(default=(), repr=False)
 
     def num_actions(self, rows: int, columns: int) -> int:
         """How many actions the group has on a board."""
@@ -209,13 +212,22 @@ class ActionGroup:
 class LaidOutGame(Protocol):
     """A game that says which place each action belongs to, so that a network can give its logit there.
 
-    Law: the groups together have `num_actions` actions.
+    Law: the groups together have each of the `num_actions` actions once.
     """
 
     @property
     @abc.abstractmethod
     def action_layout(self) -> tuple[ActionGroup, ...]:
-        """The groups of actions, in order."""
+        """The groups of actions."""
+
+
+def actions_in_groups(layout: tuple[ActionGroup, ...], rows: int, columns: int) -> list[int]:
+    """The actions of all groups on a board, by group, place and plane."""
+    actions: list[int] = []
+    for group in layout:
+        begin = len(actions)
+        actions += group.actions or range(begin, begin + group.num_actions(rows, columns))
+    return actions
 
 
 def without_history(game: Game[S], state: S) -> S:

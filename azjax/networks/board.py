@@ -16,11 +16,12 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
-from azjax.games.protocols import ActionGroup, LaidOutGame
+from azjax.games.protocols import ActionGroup, LaidOutGame, actions_in_groups
 from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, compute_dtype, global_pool, linear
 from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
 
@@ -74,8 +75,8 @@ def action_layout(game: GameShape) -> tuple[ActionGroup, ...]:
     3. As many as columns: an action for each column.
     4. Any other number: all actions are the board's.
 
-    A guess can be wrong (chess of pgx numbers its squares otherwise): each logit then comes from a square foreign to
-    its action.
+    A guess can be wrong, as for a game that numbers its squares by columns: each logit then comes from a square foreign
+    to its action.
     """
     if isinstance(game, LaidOutGame):
         return game.action_layout
@@ -119,7 +120,10 @@ class LogitsByPlace(nnx.Module):
             else:
                 places = global_pool(squares)
             logits.append(getattr(self, f"group_{number}")(places).reshape(batch, -1))
-        return jnp.concatenate(logits, axis=1)
+        by_group = jnp.concatenate(logits, axis=1)
+        if not any(group.actions for group in self.layout):
+            return by_group
+        return by_group[:, np.argsort(actions_in_groups(self.layout, *squares.shape[1:3]))]
 
 
 def _of_pieces(

@@ -1,6 +1,7 @@
 """Where the logits of `board` come from, what it says beside policy and value, and boards of other sizes."""
 
 import dataclasses
+import random
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from azjax.games import ActionGroup
+from azjax.games import ActionGroup, LaidOutGame
 from azjax.games.registry import make
 from azjax.networks import BoardNet, make_network
 from azjax.networks.board import LogitsByPlace, action_layout
@@ -139,6 +140,56 @@ def test_in_connect_four_a_square_gives_the_logit_of_its_column():
 
 def test_in_othello_a_square_gives_its_logit_and_that_of_the_pass():
     assert _logits_moved_by(Shape((8, 8, 2), 65), 19) == [19, 64]
+
+
+def test_logits_of_squares_by_columns_come_from_their_squares():
+    """Two planes on a board of 2x3 whose squares are numbered down the columns."""
+    actions = (0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11)
+
+    class ByColumns(Shape):
+        action_layout = (ActionGroup("square", 2, actions=actions),)
+
+    game = ByColumns((2, 3, 1), 12)
+    assert isinstance(game, LaidOutGame)
+    assert [_logits_moved_by(game, square) for square in range(6)] == [[0, 1], [4, 5], [8, 9], [2, 3], [6, 7], [10, 11]]
+
+
+@pytest.mark.parametrize("name", ["animal_shogi", "gardner_chess", pytest.param("chess", marks=pytest.mark.slow)])
+def test_in_games_of_pgx_by_columns_a_move_has_its_logits_at_the_square_of_its_piece(name):
+    """In animal shogi the last three planes are drops, on empty squares."""
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game = make(f"pgx:{name}")
+    (group,) = action_layout(game)
+    place = np.argsort(group.actions) // group.planes
+    pieces = 5 if name == "animal_shogi" else 6  # the first planes of an observation are the mover's pieces
+    state, source, drops = game.init(jax.random.key(0)), random.Random(0), 0
+    for _ in range(40):
+        own = np.asarray(game.observe(state))[..., :pieces].any(axis=2).reshape(-1)
+        legal = np.flatnonzero(game.legal_action_mask(state))
+        is_drop = (legal >= 8 * 12) if name == "animal_shogi" else np.zeros(len(legal), bool)
+        np.testing.assert_array_equal(own[place[legal]], ~is_drop)
+        drops += is_drop.sum()
+        if state.terminated:
+            break
+        state = game.step(state, np.int32(source.choice(legal)))
+    assert (drops > 0) == (name == "animal_shogi")
+
+
+@pytest.mark.slow
+def test_in_shogi_of_pgx_a_move_has_its_logits_at_the_square_where_it_ends():
+    pytest.importorskip("pgx", reason="pgx is not installed")
+    game = make("pgx:shogi")
+    (group,) = action_layout(game)
+    place = np.argsort(group.actions) // group.planes
+    state, source = game.init(jax.random.key(0)), random.Random(0)
+    for _ in range(30):
+        own = np.asarray(game.observe(state))[..., :14].any(axis=2).reshape(-1)
+        legal = np.flatnonzero(game.legal_action_mask(state))
+        assert not own[place[legal]].any()
+        action = source.choice(legal)
+        state = game.step(state, np.int32(action))
+        theirs = np.asarray(game.observe(state))[..., 31:45].any(axis=2).reshape(-1)
+        assert theirs[::-1][place[action]]  # the other player sees the board turned by half
 
 
 def test_in_santorini_the_logits_of_a_worker_are_those_of_its_square_and_of_the_board():
