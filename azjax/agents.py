@@ -163,7 +163,15 @@ def load_trained(spec: str) -> Agent:
     hyper = SearchHyper(
         c_puct=config.hyper.c_puct, value_scale=config.value_scale, rescale_values=config.rescale_values
     )
-    return Agent(game, config.make_network(game), variables, hyper, config.policy, config.selection)
+    return Agent(
+        game,
+        config.make_network(game),
+        variables,
+        hyper,
+        policy=config.policy,
+        selection=config.selection,
+        with_error=config.uncertainty_weighting,
+    )
 
 
 class SearchSpec(NamedTuple):
@@ -186,8 +194,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     if not is_trained(spec):
         return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
     agent = load_trained(spec)
-    evaluator = evaluators.network(agent.network, agent.game)
-    policy = make_policy("alphazero", agent.game, evaluator, NUM_SIMULATIONS, selection=agent.selection)
+    policy = make_policy("alphazero", agent.game, agent.evaluator, NUM_SIMULATIONS, selection=agent.selection)
     return SearchSpec(policy, agent.variables, agent.hyper)
 
 
@@ -237,9 +244,8 @@ def _trained(
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
-        evaluator = evaluators.network(agent.network, agent.game)
         return policy_player(
-            make_policy(kind, agent.game, evaluator, num_simulations, selection=selection, solver=solver),
+            make_policy(kind, agent.game, agent.evaluator, num_simulations, selection=selection, solver=solver),
             agent.variables,
             hyper=agent.hyper,
             reuse_tree=reuse_tree,

@@ -68,6 +68,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "board, outcome": BOARD | {"auxiliary_losses": ("outcome",)},
     "board, all losses": BOARD
     | {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")},
+    "board, uncertainty weighting": BOARD
+    | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True}
+    | {"policy": "alphazero", "num_simulations": 32},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
@@ -86,7 +89,7 @@ SIMULATIONS = 64
 OPENING_PLIES = 4
 QUICK = {"network": "mlp", "width": 8, "depth": 1, "num_games": 16, "num_simulations": 2, "batch_size": 16}
 QUICK |= {"updates_per_iteration": 1, "replay_size": 4096}
-QUICK |= {"fast_simulations": 0, "first_simulations": 0, "auxiliary_losses": ()}
+QUICK |= {"fast_simulations": 0, "first_simulations": 0, "auxiliary_losses": (), "uncertainty_weighting": False}
 
 Row = dict[str, Any]
 Measure = Callable[[Config, Variables], dict[str, float]]

@@ -103,7 +103,7 @@ def mctx_search(game: AnyGame, evaluator: Evaluator, states: State, num_simulati
     mctx = rival_module("mctx")
 
     def evaluate(key: PRNGKeyArray, states: State) -> tuple[Float32[Array, "B A"], Float32[Array, "B"]]:
-        logits, value = evaluator(None, key, states)
+        logits, value, *_ = evaluator(None, key, states)
         legal = jax.vmap(game.legal_action_mask)(states)
         return jnp.where(legal, logits, np.finfo(np.float32).min), jnp.where(states.terminated, 0.0, value)
 

@@ -41,6 +41,7 @@ class BoardNet(NnxNetwork):
     - `outcome_logits` [B, 3]: loss, draw and win of the player to move;
     - `plies_left_logits` [B, 32]: bins of the number of plies left, which a loss term defines;
     - `short_term_values` [B, 3]: in -1..1, which a loss term defines;
+    - `value_error` [B]: the expected absolute error of the value, 0 or more;
     - `soft_policy_logits` [B, A] and `opponent_policy_logits` [B, A]: of all actions, like `prior_logits`.
 
     Raises:
@@ -177,6 +178,7 @@ class _BoardModule(nnx.Module):
         self.plies_left = linear(width, PLIES_LEFT_BINS, dtype, rngs, scale=_LAST_SCALE)
         self.short_term = linear(width, SHORT_TERM_VALUES, dtype, rngs, scale=_LAST_SCALE)
         self.outcome = linear(width, 3, jnp.float32, rngs, scale=_LAST_SCALE)
+        self.value_error = linear(width, 1, jnp.float32, rngs, scale=_LAST_SCALE)
 
     def __call__(self, observations: Float32[Array, "B R C F"], train: bool) -> NetworkOutput:
         planes = jax.nn.relu(self.stem(observations, train))
@@ -190,6 +192,7 @@ class _BoardModule(nnx.Module):
             "opponent_policy_logits": self.opponent_policy(squares, observations),
             "plies_left_logits": self.plies_left(board),
             "short_term_values": jnp.tanh(self.short_term(board)),
+            "value_error": jax.nn.softplus(self.value_error(board)[:, 0]),
         }
         prior_logits = self.policy(squares, observations)
         outcome_logits = self.outcome(board)

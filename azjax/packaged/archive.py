@@ -14,7 +14,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables, make_network
-from azjax.search import SearchHyper
+from azjax.search import Evaluator, SearchHyper, evaluators
 
 FOLDER = Path(__file__).parent
 _KIND = "agent"
@@ -33,6 +33,7 @@ class Agent:
       hyper: the numbers of its searches.
       policy: its search, `alphazero` or `gumbel`.
       selection: its rule of selection; see `azjax.search.rules`.
+      with_error: its searches count simulations by the errors that the network expects.
     """
 
     game: AnyGame
@@ -41,6 +42,12 @@ class Agent:
     hyper: SearchHyper
     policy: str = "alphazero"
     selection: str = "puct"
+    with_error: bool = False
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Evaluates the positions of its searches."""
+        return evaluators.network(self.network, self.game, self.with_error)
 
 
 def packaged() -> list[str]:

@@ -16,7 +16,7 @@ from azjax.report.sample_games import Calibration, SampleGame, calibrate, sample
 from azjax.report.strength import Strength, measure
 from azjax.runs import Throughput, load_run, load_state, measure_throughput
 from azjax.runs.metrics import METRICS, TIMING, Row, read_rows
-from azjax.search import alphazero_policy, evaluators
+from azjax.search import alphazero_policy
 from azjax.training import Config, preset
 
 CALIBRATION_GAMES = 256
@@ -97,7 +97,7 @@ def gather(
         raise InputError(f"{folder} has no metrics to report yet")
     step, state = load_state(folder)
     variables, network, c_puct = state.ema, config.make_network(game), config.hyper.c_puct
-    evaluator, with_search = evaluators.network(network, game), f"network + {num_simulations} simulations"
+    evaluator, with_search = config.make_evaluator(game, network), f"network + {num_simulations} simulations"
     alone = network_player(game, network, variables)
     searching = search_player(
         game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=with_search

@@ -10,7 +10,6 @@ from jaxtyping import PyTree
 from azjax.core.errors import SettingsError
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
-from azjax.search import evaluators
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
 
@@ -80,11 +79,11 @@ def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: i
       state: the state of the run, or its shapes, on all devices together.
       num_devices: number of devices over which the run is split.
     """
-    evaluator = evaluators.network(config.make_network(game), game)
+    network = config.make_network(game)
 
     def trees(variables: Variables) -> PyTree:
         states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))
-        return config.make_policy(game, evaluator).empty_tree(variables, states)
+        return config.make_policy(game, network).empty_tree(variables, states)
 
     replay, games = _num_bytes(state.replay), _num_bytes(state.games)
     return MemoryNeed(

@@ -21,12 +21,15 @@ from azjax.search.priors import legal_logits, legal_softmax
 class Evaluator(Protocol):
     """Evaluates positions: `evaluator(params, key, states) -> (prior_logits, value)`. Hashable by value.
 
-    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored.
+    Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. A third result, if there is
+    one, is the expected absolute error of each value: simulations then count by it, see `uncertainty.py`.
     """
 
     def __call__(
         self, params: PyTree, key: PRNGKeyArray, states: State
-    ) -> tuple[Float[Array, "B A"], Float[Array, "B"]]: ...
+    ) -> (
+        tuple[Float[Array, "B A"], Float[Array, "B"]] | tuple[Float[Array, "B A"], Float[Array, "B"], Float[Array, "B"]]
+    ): ...
 
 
 class Step(NamedTuple):
@@ -52,11 +55,13 @@ class Evaluation(NamedTuple):
     actions: the action of each slot; None where slot a is action a.
     logits: of the slots' priors, see `legal_logits`.
     value: seen by the player to move; ignored after the end.
+    error: expected absolute error of `value`; None where simulations count alike.
     """
 
     actions: Int32[Array, "B K"] | None
     logits: Float32[Array, "K B"]
     value: Float32[Array, "B"]
+    error: Float32[Array, "B"] | None = None
 
 
 Occurred: TypeAlias = Callable[[UInt32[Array, "B 2"]], Bool[Array, "B"]]
@@ -133,20 +138,26 @@ class GameDynamics:
 
     def _evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree) -> Evaluation:
         size = len(states.terminated) * self.game.num_actions
-        prior_logits, value = one_kernel(self.evaluator, size)(params, key, states)
-        return one_kernel(self._by_slot, self._size(states))(states, prior_logits, value)
+        evaluation = one_kernel(self.evaluator, size)(params, key, states)
+        return one_kernel(self._by_slot, self._size(states))(states, *evaluation)
 
     def _size(self, states: PyTree) -> int:
         return len(states.terminated) * self.game.max_legal_actions
 
-    def _by_slot(self, states: PyTree, prior_logits: Float[Array, "B A"], value: Float[Array, "B"]) -> Evaluation:
+    def _by_slot(
+        self,
+        states: PyTree,
+        prior_logits: Float[Array, "B A"],
+        value: Float[Array, "B"],
+        error: Float[Array, "B"] | None = None,
+    ) -> Evaluation:
         actions, valid = legal_slots(self.game, states)
         if actions is None:
             by_slot = prior_logits.T
         else:
             row = jnp.arange(len(prior_logits), dtype=jnp.int32)[None]
             by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
-        return Evaluation(actions, legal_logits(by_slot, valid.T), value)
+        return Evaluation(actions, legal_logits(by_slot, valid.T), value, error)
 
 
 class Root(NamedTuple):

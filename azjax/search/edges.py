@@ -328,7 +328,7 @@ def folds(selection: Selection, batch: int) -> bool:
         return start
 
     def trace(row: Float32[Array, "B"]) -> PyTree:
-        node = NodeStatistics(row, row, row, jnp.int32(0), selection.sums(row))
+        node = NodeStatistics(row, row, row, jnp.int32(0), row, selection.sums(row))
         return selection.node_terms(node, fold), selection.backward(row, node, fold)
 
     jax.eval_shape(trace, jax.ShapeDtypeStruct((batch,), jnp.float32))

@@ -13,8 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray, PyTree, Shaped, UInt32
 
 from azjax.core.bits import mix
+from azjax.core.errors import InputError
 from azjax.core.xla import materialize
 from azjax.games.game import AnyGame, State
+
+VALUE_ERROR = "value_error"
+"""The auxiliary output of a network with the expected absolute error of its value."""
 
 _Evaluation: TypeAlias = tuple[Float[Array, "B A"], Float[Array, "B"]]
 
@@ -36,15 +40,31 @@ class PolicyValueNetwork(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class NetworkEvaluator:
-    """The network `net`, not in training; `params` are its variables."""
+    """The network `net`, not in training; `params` are its variables.
+
+    with_error: give the network's auxiliary output `value_error` too, so that simulations count by it (see
+      `azjax/search/uncertainty.py`).
+
+    Raises:
+      InputError: the network does not give that output.
+    """
 
     net: PolicyValueNetwork
     game: AnyGame
+    with_error: bool = False
 
-    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
+    def __call__(
+        self, params: PyTree, key: PRNGKeyArray, states: State
+    ) -> _Evaluation | tuple[*_Evaluation, Float[Array, "B"]]:
         del key
         output, _ = self.net.apply(params, jax.vmap(self.game.observe)(states), train=False)
-        return output.prior_logits, output.value
+        if not self.with_error:
+            return output.prior_logits, output.value
+        auxiliary = getattr(output, "auxiliary", {})
+        if VALUE_ERROR not in auxiliary:
+            given = ", ".join(sorted(auxiliary)) or "none"
+            raise InputError(f"the search needs the auxiliary output {VALUE_ERROR!r}; the network gives: {given}")
+        return output.prior_logits, output.value, auxiliary[VALUE_ERROR]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,7 @@ from azjax.search.repetition import occurred_before
 from azjax.search.selection import Selection, has_own_backward
 from azjax.search.solver import is_proven, prove, unproven
 from azjax.search.tree import ROOT, Tree
+from azjax.search.uncertainty import sums_of_visit, weight_of_values
 
 _Descent: TypeAlias = tuple[Path, Array, Leaf]
 """The paths so far, which of them go on, and their ends."""
@@ -71,8 +72,9 @@ def new_tree(
     num_nodes = max_nodes + leaves_per_step
     ones, zeros = jnp.ones(batch, jnp.float32), jnp.zeros(batch, jnp.int32)
     value, discount = jnp.where(root.terminated, 0.0, root.evaluation.value), jnp.where(root.terminated, 0.0, 1.0)
-    packing, own_sums = Packing.of(root.positions), selection.sums(value)
-    sums = jnp.stack([ones, value, *own_sums.values()], axis=1)
+    weight = weight_of_values(root.evaluation, ~root.terminated)
+    packing, (returns, own_sums) = Packing.of(root.positions), sums_of_visit(selection, value, weight)
+    sums = jnp.stack([ones, returns, *own_sums.values()], axis=1)
     edges_type = DenseEdges if num_slots <= MAX_DENSE_SLOTS else BlockedEdges
     return Tree(
         histories=root.histories,
@@ -275,7 +277,8 @@ def add(
     # A full tree makes no node: the path ends at the leaf, whose value is that of the step.
     leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, 0.0 if cutoff is None else cutoff.value)
     made = jnp.where(expanded, node, tree.num_nodes)
-    return backward(tree, selection, path, leaf, new.edge, made, jnp.where(expanded, value, leaf_value))
+    weight = weight_of_values(evaluation, leaf.expand & (step.discount != 0))
+    return backward(tree, selection, path, leaf, new.edge, made, jnp.where(expanded, value, leaf_value), weight)
 
 
 def attach(tree: Tree, leaf: Leaf, new: NewEdge, untried: Untried, child: Int32[Array, "B"], made: Array) -> Tree:
@@ -321,15 +324,20 @@ def expand(
     return replace_fields(tree, edges=tree.edges.write_nodes(untried, node, count))
 
 
-Record: TypeAlias = Callable[[Tree, Selection, Array, Array], tuple[Tree, Array]]
-"""`record(tree, selection, index, value)`: the trees with a visit of the nodes at `index`, and the value recorded."""
+Record: TypeAlias = Callable[[Tree, Selection, Array, Array, Array | None], tuple[Tree, Array]]
+"""`record(tree, selection, index, value, weight)`: the trees with a visit of the nodes at `index`, and the value
+recorded."""
 
 
 def record_visit(
-    tree: Tree, selection: Selection, index: Int32[Array, "R"], value: Float32[Array, "R"]
+    tree: Tree,
+    selection: Selection,
+    index: Int32[Array, "R"],
+    value: Float32[Array, "R"],
+    weight: Float32[Array, "R"] | None,
 ) -> tuple[Tree, Float32[Array, "R"]]:
     """A visit and its return."""
-    return tree.add_visit(index, value, selection.sums(value)), value
+    return tree.add_visit(index, *sums_of_visit(selection, value, weight)), value
 
 
 def backward(
@@ -340,6 +348,7 @@ def backward(
     new_edge: Int32[Array, "R"],
     made: Int32[Array, "R"],
     value: Float32[Array, "R"],
+    weight: Float32[Array, "R"] | None,
     record: Record = record_visit,
 ) -> Tree:
     """Adds a visit and its return to the nodes `made`, to every node of the paths, and to the roots.
@@ -352,6 +361,7 @@ def backward(
       new_edge: leads to the node made.
       made: the node made below the leaf, N where none was made.
       value: of the path's end, seen by its player to move.
+      weight: of the simulations; None if all count alike.
       record: what is added at each node.
     """
     nowhere, lanes = tree.num_nodes * tree.batch, len(made)
@@ -372,7 +382,7 @@ def backward(
             tree, value, exact = prove(tree, at, edge, above, value)
         node = tree.at(at)
         value = jnp.where(on, node.reward + node.discount * value, value)
-        tree, recorded = record(tree, selection, jnp.where(on, at, nowhere), value)
+        tree, recorded = record(tree, selection, jnp.where(on, at, nowhere), value, weight)
         statistics = tree.edge_statistics(at, recorded)
         if exact is not None:
             known = ~jnp.isnan(exact)
@@ -396,4 +406,4 @@ def backward(
     start = visit(tree, made, new_edge, leaf.node, path.depth_of_leaves(tree.num_nodes, lanes), value)
     tree, value = jax.lax.fori_loop(0, path.longest, go_up, start)
     roots = tree.index(jnp.zeros(lanes, jnp.int32))
-    return record(tree, selection, jnp.where(leaf.running, roots, nowhere), value)[0]
+    return record(tree, selection, jnp.where(leaf.running, roots, nowhere), value, weight)[0]

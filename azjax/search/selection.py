@@ -51,6 +51,7 @@ class EdgeStatistics(NamedTuple):
     value: the return of the simulation that comes back along the edge.
     prior: of the edge.
     visits: of the child, its own evaluation included.
+    weight: of these visits: their number, or what they count by `uncertainty.py`.
     sums: `Selection.sums` over its visits.
     """
 
@@ -58,6 +59,7 @@ class EdgeStatistics(NamedTuple):
     value: Numbers
     prior: Numbers
     visits: Numbers
+    weight: Numbers
     sums: Mapping[str, Numbers]
 
 
@@ -68,6 +70,7 @@ class NodeStatistics(NamedTuple):
     value: mean of its values, 0 without visits.
     evaluation: what the evaluator said.
     depth: 0 at the root.
+    weight_below: the weight of the visits of all its edges: `visits` - 1, or what they count by `uncertainty.py`.
     sums: `Selection.sums` over its visits.
     """
 
@@ -75,6 +78,7 @@ class NodeStatistics(NamedTuple):
     value: Float32[Array, "R"]
     evaluation: Float32[Array, "R"]
     depth: Int32[Array, "*R"]
+    weight_below: Float32[Array, "R"]
     sums: Mapping[str, Float32[Array, "R"]]
 
 

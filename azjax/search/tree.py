@@ -25,6 +25,9 @@ from azjax.search.selection import EdgeStatistics, EdgeTerms, NodeStatistics, Nu
 
 ROOT = 0
 
+WEIGHT = "weight"
+"""In `Nodes.sums`, where an evaluator gives errors: the weights of the visits. See `uncertainty.py`."""
+
 # Columns of `Tree.sums`, `Tree.facts` and `Tree.links`; what a simulation reads together lies together. Nothing outside
 # this file knows them.
 _VISITS, _RETURNS, _NUM_SUMS = range(3)
@@ -44,7 +47,7 @@ class Nodes(NamedTuple):
     evaluation: what the evaluator said, seen by the player to move; 0 where the game is over.
     parent: the node above.
     slot: of the parent, through which the node is reached.
-    sums: `Selection.sums` over the visits.
+    sums: `Selection.sums` over the visits, and `WEIGHT` where returns count by their weight.
     """
 
     visits: Float32[Array, "..."]
@@ -59,8 +62,15 @@ class Nodes(NamedTuple):
 
     @property
     def q(self) -> Float32[Array, "..."]:
-        """Mean of the returns, 0 without visits."""
+        """Mean of the returns, by their weight; 0 without visits."""
+        if WEIGHT in self.sums:
+            return self.returns / jnp.where(self.visits > 0, self.weight, 1.0)
         return self.returns / jnp.maximum(self.visits, 1)
+
+    @property
+    def weight(self) -> Float32[Array, "..."]:
+        """Sum of the weights of the visits, which are 1 where the evaluator gives no errors."""
+        return self.sums.get(WEIGHT, self.visits)
 
 
 @pytree_dataclass
@@ -183,12 +193,16 @@ class Tree:
         node = self.at(index)
         # Back from the player who moved into the node to its player to move: the discount is its own inverse.
         value = (node.q - node.reward) * node.discount
-        return NodeStatistics(node.visits, value, node.evaluation, depth, node.sums)
+        weight_below = node.visits - 1
+        if WEIGHT in node.sums:
+            # The weight of the node's own evaluation is not kept: it counts as the mean.
+            weight_below = weight_below * node.weight / jnp.maximum(node.visits, 1)
+        return NodeStatistics(node.visits, value, node.evaluation, depth, weight_below, node.sums)
 
     def edge_statistics(self, index: Index, value: Float32[Array, "R"]) -> EdgeStatistics:
         """What a rule of selection reads of the edges to the nodes at `index`, along which `value` comes back."""
         node = self.at(index)
-        return EdgeStatistics(node.returns / node.visits, value, node.prior, node.visits, node.sums)
+        return EdgeStatistics(node.returns / node.weight, value, node.prior, node.visits, node.weight, node.sums)
 
     def add_visit(
         self, index: Index, value: Float32[Array, "R"], sums: Mapping[str, Numbers], visits: float = 1.0
@@ -270,7 +284,7 @@ class Tree:
         """The trees whose roots were inner nodes: now seen by their own player, and nothing leads to them."""
         grids = self.grids()
         root: Nodes = jax.tree.map(lambda row: row[ROOT], self.nodes)
-        returns = (root.returns - root.visits * root.reward) * root.discount
+        returns = (root.returns - root.weight * root.reward) * root.discount
         columns = {_REWARD: jnp.zeros_like(returns), _DISCOUNT: jnp.abs(root.discount), _PRIOR: jnp.ones_like(returns)}
         facts = grids.facts
         for column, row in columns.items():

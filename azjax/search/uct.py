@@ -29,7 +29,7 @@ class WithoutPriors:
     def __call__(
         self, params: PyTree, key: PRNGKeyArray, states: State
     ) -> tuple[Float[Array, "B A"], Float[Array, "B"]]:
-        prior_logits, value = self.evaluator(params, key, states)
+        prior_logits, value, *_ = self.evaluator(params, key, states)
         return jnp.zeros_like(prior_logits), value
 
 

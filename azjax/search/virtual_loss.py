@@ -28,7 +28,8 @@ from azjax.search.search import (
     step_along,
 )
 from azjax.search.selection import Selection
-from azjax.search.tree import ROOT, Tree
+from azjax.search.tree import ROOT, WEIGHT, Tree
+from azjax.search.uncertainty import MAX_WEIGHT, sums_of_visit, weight_of_values
 
 VIRTUAL_LOSS = 1.0
 """What every player on a path loses while its leaf waits for an evaluation."""
@@ -133,7 +134,7 @@ def select_pending(
     pending = PendingLeaf(path, leaf, jnp.where(made, node, tree.num_nodes), new.slot, new.edge, new.prior)
     # Nothing is proven by a virtual loss.
     lost = replace_fields(tree, bounds=None)
-    lost = backward(lost, selection, path, leaf, new.edge, pending.made, zeros, _record_virtual_loss)
+    lost = backward(lost, selection, path, leaf, new.edge, pending.made, zeros, None, _record_virtual_loss)
     return replace_fields(lost, bounds=tree.bounds), path, root_rule, pending
 
 
@@ -183,26 +184,41 @@ def add(
     simulation = tree.index(child - begin)
     shared = jnp.where(child >= begin, read(value, jnp.clip(simulation, 0, size - 1)), 0.0)
     leaf_value = jnp.where(leaf.expand, step.reward + step.discount * value, shared)
+    weight = weight_of_values(evaluation, step.discount != 0)
+    if weight is not None:
+        of_shared = jnp.where(child >= begin, read(weight, jnp.clip(simulation, 0, size - 1)), MAX_WEIGHT)
+        weight = jnp.where(leaf.expand, weight, of_shared)
     expandable = jnp.where((made < tree.num_nodes) & (step.discount != 0), edge, tree.edges.child.size)
     # All reads come before any write: otherwise XLA copies the array that is written.
-    leaf_value, expandable = materialize((leaf_value, expandable))
+    leaf_value, weight, expandable = materialize((leaf_value, weight, expandable))
     tree = expand(tree, leaf, slot, edge_prior, step, evaluation, prior, untried, begin)
     opened = replace_fields(tree.edges, child=put(tree.edges.child, expandable, made))
     num_made = jnp.where(has_capacity, begin + width, tree.num_made)
     tree = replace_fields(tree, edges=opened, num_made=num_made)
     value = jnp.where(made < tree.num_nodes, value, leaf_value)
-    return backward(tree, selection, path, leaf, edge, made, value, _record_in_place_of_loss)
+    return backward(tree, selection, path, leaf, edge, made, value, weight, _record_in_place_of_loss)
 
 
 def _record_virtual_loss(
-    tree: Tree, selection: Selection, index: Int32[Array, "R"], value: Float32[Array, "R"]
+    tree: Tree,
+    selection: Selection,
+    index: Int32[Array, "R"],
+    value: Float32[Array, "R"],
+    weight: Float32[Array, "R"] | None,
 ) -> tuple[Tree, Float32[Array, "R"]]:
-    del selection
+    del selection, weight
     lost = jnp.full_like(value, -VIRTUAL_LOSS)
-    return tree.add_visit(index, lost, {}), lost
+    return tree.add_visit(index, lost, {WEIGHT: jnp.ones_like(value)}), lost
 
 
 def _record_in_place_of_loss(
-    tree: Tree, selection: Selection, index: Int32[Array, "R"], value: Float32[Array, "R"]
+    tree: Tree,
+    selection: Selection,
+    index: Int32[Array, "R"],
+    value: Float32[Array, "R"],
+    weight: Float32[Array, "R"] | None,
 ) -> tuple[Tree, Float32[Array, "R"]]:
-    return tree.add_visit(index, value + VIRTUAL_LOSS, selection.sums(value), visits=0), value
+    returns, sums = sums_of_visit(selection, value, weight)
+    if weight is not None:
+        sums |= {WEIGHT: weight - 1.0}
+    return tree.add_visit(index, returns + VIRTUAL_LOSS, sums, visits=0), value

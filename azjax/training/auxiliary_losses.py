@@ -6,6 +6,7 @@ learn for it helps policy and value. The network `board` has all of these output
 Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `W` plies that are looked ahead, `H` horizons.
 """
 
+import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float32, PyTree
@@ -18,6 +19,8 @@ from azjax.training.replay import WINDOW, Following
 HORIZONS = (2, 6, 16)
 """H: plies. Those of KataGo are 6, 16 and 50 on 19x19, whose games are longer."""
 
+_VALUE_ERROR_HORIZON = 1  # of `HORIZONS`
+_VALUE_ERROR_WEIGHT = 0.5
 _PLIES_LEFT_WEIGHT = 0.05  # its cross-entropy begins at log 32 = 3.5
 _SHORT_TERM_WEIGHT = 0.5
 _SOFT_POLICY_WEIGHT = 8.0
@@ -74,6 +77,20 @@ def short_term_targets(values: Float32[Array, "B W"]) -> Float32[Array, "B H"]:
     return values @ weights
 
 
+def value_error_loss(
+    output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
+) -> tuple[Float32[Array, ""], Metrics]:
+    """Squared error of the square of `value_error` [B] against that of the value's difference from a short-term target.
+
+    So `value_error` learns the root of the mean squared error. The target is that of the second horizon, and nothing
+    is learned through the value. KataGo, docs/KataGoMethods.md, "Uncertainty-Weighted MCTS Playouts".
+    """
+    short_term = short_term_targets(_following(targets).values)[:, _VALUE_ERROR_HORIZON]
+    error = jax.lax.stop_gradient(output.value) - short_term
+    loss = targets.mean((output.auxiliary["value_error"] ** 2 - error**2) ** 2)
+    return _VALUE_ERROR_WEIGHT * loss, {"value_error_loss": loss}
+
+
 def soft_policy_loss(
     output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
 ) -> tuple[Float32[Array, ""], Metrics]:
@@ -115,6 +132,7 @@ _TERMS = {
     "outcome": LossTerm("outcome", outcome_loss, auxiliary=("outcome_logits",)),
     "plies_left": LossTerm("plies_left", plies_left_loss, auxiliary=("plies_left_logits",), following=True),
     "short_term": LossTerm("short_term", short_term_loss, auxiliary=("short_term_values",), following=True),
+    "value_error": LossTerm("value_error", value_error_loss, auxiliary=("value_error",), following=True),
     "soft_policy": LossTerm("soft_policy", soft_policy_loss, auxiliary=("soft_policy_logits",)),
     "opponent_policy": LossTerm(
         "opponent_policy", opponent_policy_loss, auxiliary=("opponent_policy_logits",), following=True

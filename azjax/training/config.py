@@ -11,7 +11,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.networks import Network, check_settings, make_network
-from azjax.search import Evaluator, SearchHyper, SearchPolicy, make_policy
+from azjax.search import Evaluator, SearchHyper, SearchPolicy, evaluators, make_policy
 from azjax.search.draws import Number
 from azjax.search.kinds import check_kind
 from azjax.training.replay import MAX_WEIGHTED_POSITIONS
@@ -132,7 +132,7 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 
-AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")
+AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "value_error", "soft_policy", "opponent_policy")
 """The names of `azjax.training.auxiliary_losses`."""
 
 AUTO = "auto"
@@ -167,6 +167,8 @@ class Config:
       max_num_considered_actions: see `gumbel_policy`.
       value_scale: of the Gumbel search, c_scale in its paper: how much the values weigh beside the prior logits.
       rescale_values: the Gumbel search stretches the values of a position to 0..1, however close they are.
+      uncertainty_weighting: simulations count less the larger an error the network expects of their value, in self-play
+        and in play; it learns to expect it by the auxiliary loss `value_error`. See `azjax/search/uncertainty.py`.
       reuse_tree: self-play keeps the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; a proven value is the value target.
       truncate_at_ply: games are truncated after this many plies, and the value of the last search is their result; 0
@@ -185,8 +187,9 @@ class Config:
         `azjax.training.replay.weigh_ready`.
       merge_equal_positions: the equal positions of a batch count as one; see `azjax.training.equal_positions`.
       symmetries: learn from each position under a random symmetry of the game.
-      auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `soft_policy` and
-        `opponent_policy`, for networks with these outputs, such as `board`; see `azjax.training.auxiliary_losses`.
+      auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `value_error`,
+        `soft_policy` and `opponent_policy`, for networks with these outputs, such as `board`; see
+        `azjax.training.auxiliary_losses`.
       updates_per_iteration: optimizer steps in an iteration.
       warmup_updates: optimizer steps in which the learning rate rises from 0.
       decay_updates: optimizer steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
@@ -224,6 +227,7 @@ class Config:
     max_num_considered_actions: int = 16
     value_scale: float = 0.1
     rescale_values: bool = True
+    uncertainty_weighting: bool = False
     reuse_tree: bool = False
     solver: bool = False
     truncate_at_ply: int = 0
@@ -286,6 +290,10 @@ class Config:
                 raise InputError(f"unknown auxiliary loss {name!r}; available: {', '.join(AUXILIARY_LOSSES)}")
         if len(set(self.auxiliary_losses)) < len(self.auxiliary_losses):
             raise InputError(f"auxiliary_losses: each once, got {', '.join(self.auxiliary_losses)}")
+        if self.uncertainty_weighting and "value_error" not in self.auxiliary_losses:
+            raise InputError(
+                "uncertainty_weighting needs the auxiliary loss value_error: nothing else teaches the errors"
+            )
         check_kind(self.policy, self.selection)
         if self.precision not in (AUTO, *PRECISIONS):
             raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")
@@ -341,12 +349,16 @@ class Config:
     def _precision(self) -> str:
         return PRECISIONS[0] if self.precision == AUTO else self.precision
 
-    def make_policy(self, game: AnyGame, evaluator: Evaluator) -> SearchPolicy:
+    def make_evaluator(self, game: AnyGame, network: Network) -> Evaluator:
+        """The evaluator of the searches."""
+        return evaluators.network(network, game, self.uncertainty_weighting)
+
+    def make_policy(self, game: AnyGame, network: Network) -> SearchPolicy:
         """The search of self-play."""
         options: dict[str, Any] = {"solver": self.solver, "selection": self.selection}
         if self.policy == "gumbel":
             options["max_num_considered_actions"] = self.max_num_considered_actions
-        return make_policy(self.policy, game, evaluator, self.num_simulations, **options)
+        return make_policy(self.policy, game, self.make_evaluator(game, network), self.num_simulations, **options)
 
     def search_hyper(self, hyper: Hyper, temperature: Number, full: bool = True) -> SearchHyper:
         """The numbers of a search of self-play with this temperature. A fast search has no noise and forces nothing."""

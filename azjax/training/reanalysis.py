@@ -21,7 +21,7 @@ from azjax.games.protocols import with_empty_history
 from azjax.networks import Network, Variables
 from azjax.parallel.members import over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
-from azjax.search import SearchResult, evaluators
+from azjax.search import SearchResult
 from azjax.training.config import Config, Hyper
 from azjax.training.replay import Replay, Steps
 from azjax.training.self_play import policy_of_slots
@@ -68,7 +68,7 @@ def _reanalyze(
     steps: Steps,
 ) -> Steps:
     """`reanalyze` of some of the columns."""
-    policy = config.make_policy(game, evaluators.network(network, game))
+    policy = config.make_policy(game, network)
     ready_so_far, columns = jnp.cumsum(ready, axis=0, dtype=jnp.int32), jnp.arange(len(keys))
 
     def search(rings: _Targets, number: Int32[Array, ""]) -> tuple[_Targets, None]:

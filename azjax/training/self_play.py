@@ -22,7 +22,7 @@ from azjax.games.protocols import without_history
 from azjax.networks import Network, Variables
 from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
-from azjax.search import SearchResult, Tree, evaluators
+from azjax.search import SearchResult, Tree
 from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.result import root_priors
 from azjax.search.reuse import follow
@@ -126,7 +126,7 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
     The keys are [G]. `iteration`, int32 [], is read where there are `first_simulations`, and `full`, bool [], where
     there are `fast_simulations`.
     """
-    policy = config.make_policy(game, evaluators.network(network, game))
+    policy = config.make_policy(game, network)
 
     def search(
         variables: Variables,
@@ -300,7 +300,7 @@ def _play(
 
     tree = None
     if config.reuse_tree:
-        policy = config.make_policy(game, evaluators.network(network, game))
+        policy = config.make_policy(game, network)
         tree = policy.empty_tree(variables, games.states, config.search_hyper(hyper, hyper.temperature))
     numbers = jnp.arange(len(full), dtype=jnp.int32)
     (games, _), steps = jax.lax.scan(play, (games, tree), (numbers, full, restarts))

@@ -22,7 +22,7 @@ GAMES = {
     "santorini 5x5": make("santorini", size=5, workers=2),
     "brandub": make("brandub"),
 }
-SHAPES = {"outcome_logits": (3,), "plies_left_logits": (32,), "short_term_values": (3,)}
+SHAPES = {"outcome_logits": (3,), "plies_left_logits": (32,), "short_term_values": (3,), "value_error": ()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,7 +265,7 @@ class Nothing(nnx.Module):
 class WithoutFurtherHeads(BoardNet):
     def module(self, rngs):
         module = super().module(rngs)
-        for head in ("soft_policy", "opponent_policy", "plies_left", "short_term"):
+        for head in ("soft_policy", "opponent_policy", "plies_left", "short_term", "value_error"):
             setattr(module, head, Nothing())
         return module
 

@@ -41,6 +41,7 @@ def assert_alike(ours, theirs):
     {"restart_candidates": 2, "restart_fraction": 0.8, "surprise_weighting": True, "merge_equal_positions": True},
     {"reanalyzed_steps": 2},
     {"network": "board", "width": 4, "auxiliary_losses": ("outcome", "plies_left", "short_term", "opponent_policy")},
+    {"network": "board", "width": 4, "auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     {"ladder_every": 2, "ladder_games": 8, "ladder_opponents": ("random",), "evaluation_share": 9.0},
 )
 def test_one_two_and_eight_devices_learn_alike_and_a_checkpoint_of_eight_goes_on_on_one(changes, tmp_path):

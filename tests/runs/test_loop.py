@@ -56,6 +56,7 @@ OPTIONS = [
     {"restart_candidates": 3, "restart_fraction": 0.7, "surprise_weighting": True, "reanalyzed_steps": 2},
     {"merge_equal_positions": True},
     {"network": "board", "auxiliary_losses": ("outcome", "plies_left", "short_term", "opponent_policy")},
+    {"network": "board", "auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     {"warmup_updates": 3, "decay_updates": 6, "final_learning_rate": 1e-4, "max_gradient_norm": 1.0},
     {"gate_games": 4, "gate_rounds": 2, "gate_threshold": 0.6, "gate_tolerance": 0.1},
     {"ladder_every": 2, "ladder_games": 2, "ladder_opponents": ("random", "uct:2"), "evaluation_share": 1.0},

@@ -49,7 +49,7 @@ class Fixed:
 
     def apply(self, variables, observations, train):
         batch = len(observations)
-        auxiliary = {name: jnp.tile(jnp.asarray(row), (batch, 1)) for name, row in self.auxiliary.items()}
+        auxiliary = {name: jnp.broadcast_to(row, (batch, *row.shape)) for name, row in self.auxiliary.items()}
         return NetworkOutput(jnp.zeros((batch, 9)), jnp.zeros(batch), auxiliary), variables
 
 
@@ -70,7 +70,7 @@ def test_every_name_has_a_term():
 @pytest.mark.parametrize(
     ("losses", "message"),
     [
-        (("outcomes",), "unknown auxiliary loss 'outcomes'; available: outcome, plies_left, short_term, soft_policy, "),
+        (("outcomes",), "unknown auxiliary loss 'outcomes'; available: outcome, plies_left, short_term, value_error, "),
         (("outcome", "outcome"), "auxiliary_losses: each once, got outcome, outcome"),
     ],
 )
@@ -124,6 +124,36 @@ def test_short_term_values_are_compared_with_their_targets(examples):
     assert total == pytest.approx(0.25)
 
 
+def test_the_error_of_the_value_is_the_root_of_its_mean_square(examples):
+    """The short-term targets are 1 and 0 and the value is 0, so the squared errors are 1 and 0, half on average."""
+    for expected, lost in ((0.5**0.5, 0.25), (1.0, 0.5), (0.0, 0.5)):
+        total, logged = loss_of("value_error", examples, Fixed(value_error=jnp.float32(expected)))
+        assert logged == pytest.approx(lost, rel=1e-5)
+        assert total == pytest.approx(0.5 * logged)
+
+
+def test_the_value_does_not_learn_from_its_expected_error(examples):
+    class Value(Fixed):
+        def apply(self, variables, observations, train):
+            output, rest = super().apply(variables, observations, train)
+            value = jnp.full_like(output.value, variables["params"]["value"])
+            return NetworkOutput(output.prior_logits, value, output.auxiliary), rest
+
+    network, (term,) = Value(value_error=jnp.float32(0.3)), auxiliary_terms(Config(auxiliary_losses=("value_error",)))
+
+    def of_value(value):
+        config, key = Config(symmetries=False), jax.random.key(0)
+        return loss({"value": value}, {}, config, Hyper(), GAME, network, key, examples, (term,))[0]
+
+    assert float(of_value(jnp.float32(0.2))) != float(of_value(jnp.float32(0.4)))
+    assert float(jax.grad(of_value)(jnp.float32(0.2))) == 0
+
+
+def test_uncertainty_weighting_needs_the_errors_to_be_learned():
+    with pytest.raises(ValueError, match="uncertainty_weighting needs the auxiliary loss value_error"):
+        Config(uncertainty_weighting=True)
+
+
 def test_the_soft_policy_is_the_fourth_root_of_the_target(examples):
     """Of 1/17 and 16/17 it is 1/3 and 2/3."""
     target = jnp.zeros((2, 9)).at[:, 3].set(1 / 17).at[:, 4].set(16 / 17)
@@ -175,6 +205,7 @@ def test_the_network_board_learns_from_all_of_them():
     logged = {name: float(metrics[f"{name}_loss"]) for name in AUXILIARY_LOSSES}
     assert all(np.isfinite(each) and each > 0 for each in logged.values()), logged
     weighted = {**logged, "plies_left": 0.05 * logged["plies_left"], "short_term": 0.5 * logged["short_term"]}
+    weighted |= {"value_error": 0.5 * logged["value_error"]}
     weighted |= {"soft_policy": 8 * logged["soft_policy"], "opponent_policy": 0.15 * logged["opponent_policy"]}
     others = float(metrics["value_loss"] + metrics["policy_loss"])
     assert float(metrics["loss"]) == pytest.approx(others + sum(weighted.values()), rel=0.02)  # and l2

@@ -20,6 +20,7 @@ class PuctTerms(NamedTuple):
 class Puct(Selection):
     """Q + c P sqrt(max(sum N, 1)) / (1 + N), Silver et al. 2017 (AlphaGo Zero), Methods, "Select".
 
+    N are visits, or their weights where an evaluator gives errors (see `uncertainty.py`).
     The maximum makes the first simulation of a node follow its priors. An edge without a child has
     Q = first_play_urgency.
     """
@@ -31,11 +32,11 @@ class Puct(Selection):
         return PuctTerms(jnp.broadcast_to(self.first_play_urgency, prior.shape), prior)
 
     def update(self, edge: EdgeStatistics) -> PuctTerms:
-        return PuctTerms(edge.q, edge.prior / (1 + edge.visits))
+        return PuctTerms(edge.q, edge.prior / (1 + edge.weight))
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> Float32[Array, "R"]:
         del fold
-        return by_node(self.c_puct, node) * jnp.sqrt(jnp.maximum(node.visits - 1, 1))
+        return by_node(self.c_puct, node) * jnp.sqrt(jnp.maximum(node.weight_below, 1))
 
     def score(
         self, key: Key[Array, "R"] | None, depth: Int32[Array, ""], node_terms: Numbers, edge_terms: PuctTerms

@@ -68,7 +68,7 @@ class RegularizedPolicy(Selection):
         total, exists = jnp.sum(visits, axis=1).astype(jnp.float32), prior >= 0
         value = jnp.sum(visits * q, axis=1) / jnp.maximum(total, 1)
         edges = VisitedTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, visits.T.astype(jnp.float32))
-        node = NodeStatistics(1 + total, value, value, jnp.int32(0), {})
+        node = NodeStatistics(1 + total, value, value, jnp.int32(0), total, {})
         node_terms = self.node_terms(node, lambda function, start: function(start, edges))
         return self._policy(jax.tree.map(lambda term: term[None], node_terms), edges).T
 

@@ -143,7 +143,7 @@ def test_an_unknown_rule_is_refused_with_the_known_ones():
 
 def node_with(visits, value=0.0, evaluation=0.0):
     number = lambda x: jnp.full(1, x, jnp.float32)  # noqa: E731
-    return NodeStatistics(number(visits), number(value), number(evaluation), jnp.int32(1), {})
+    return NodeStatistics(number(visits), number(value), number(evaluation), jnp.int32(1), number(visits - 1), {})
 
 
 def fold_over(terms):
