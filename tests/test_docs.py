@@ -341,8 +341,10 @@ def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_file
     assert f"the first {early['seconds'] / 60:.0f} minutes" in text
 
 
-def test_othello_of_pgx_is_learned_as_the_committed_file_says():
-    row, text = result_of("pgx_baselines")["rows"]["othello"], page("games")
+@pytest.mark.parametrize("name", ["othello", "hex"])
+def test_a_game_of_pgx_is_learned_as_the_committed_file_says(name):
+    row, text = result_of("pgx_baselines")["rows"][name], page("games")
+    (text,) = re.findall(rf"^\| {name}, 100 games against .*?(?=^[^|\n])", text, re.M | re.S | re.I)
     for match in row["matches"]:
         low, high = match["interval"]
         assert f"| {match['rival']} | {match['score']:.0%} | {low:.0%} to {high:.0%} |" in text
@@ -350,7 +352,7 @@ def test_othello_of_pgx_is_learned_as_the_committed_file_says():
     steps, scores = zip(*((f"{point['iteration']:,}", f"{point['score']:.0%}") for point in row["curve"]), strict=True)
     assert f"| iteration | {' | '.join(steps)} |" in text
     assert f"| 40 games against `uct:1000` | {' | '.join(scores)} |" in text
-    assert f"{row['iterations']:,}\niterations of Othello" in text
+    assert f"{row['iterations']:,}" in page("games").split("All searches")[0]
 
 
 def test_connect_four_is_learned_as_the_committed_file_says():
