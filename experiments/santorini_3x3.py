@@ -111,7 +111,7 @@ def load_sample(game: Game) -> Solved:
 def players(game: Game, config: Config, variables: Variables, num_simulations: int) -> dict[str, Player]:
     """Two players: the network alone, and the network with a search."""
     network = config.make_network(game)
-    search = search_player(game, evaluators.network(network, game), variables, num_simulations=num_simulations)
+    search = search_player(game, config.make_evaluator(game, network), variables, num_simulations=num_simulations)
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
 

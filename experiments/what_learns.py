@@ -61,6 +61,7 @@ GAMES: dict[str, dict[str, Any]] = {
     "brandub": {"name": "brandub"},
 }
 BOARD = {"network": "board", "width": 64, "depth": 4}
+PUCT = {"policy": "alphazero", "num_simulations": 32}
 BASE = "base"
 VARIANTS: dict[str, dict[str, Any]] = {
     BASE: {},
@@ -68,9 +69,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "board, outcome": BOARD | {"auxiliary_losses": ("outcome",)},
     "board, all losses": BOARD
     | {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")},
-    "board, uncertainty weighting": BOARD
-    | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True}
-    | {"policy": "alphazero", "num_simulations": 32},
+    "board, PUCT": BOARD | PUCT,
+    "board, PUCT, uncertainty weighting": BOARD
+    | PUCT
+    | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
@@ -82,7 +84,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},
     "32 simulations": {"num_simulations": 32},
     "progressive simulations": {"first_simulations": 4, "doubling_iterations": 500},
-    "variance-scaled PUCT": {"policy": "alphazero", "selection": "variance_scaled", "num_simulations": 32},
+    "PUCT": PUCT,
+    "variance-scaled PUCT": PUCT | {"selection": "variance_scaled"},
 }
 RUNGS = (5.0, 10.0, 30.0)  # minutes
 SIMULATIONS = 64
@@ -212,9 +215,8 @@ def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
 
         def of_positions(config: Config, variables: Variables) -> dict[str, float]:
             network = config.make_network(game)
-            search = search_player(
-                game, evaluators.network(network, game), variables, num_simulations=400, c_puct=config.hyper.c_puct
-            )
+            evaluator = config.make_evaluator(game, network)
+            search = search_player(game, evaluator, variables, num_simulations=400, c_puct=config.hyper.c_puct)
             players = {"alone": network_player(game, network, variables), "search": search}
             found = {
                 player: connect_four.mistakes(connect_four.move_probabilities(each, positions), positions)
@@ -233,9 +235,8 @@ def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
     )
 
     def of_match(config: Config, variables: Variables) -> dict[str, float]:
-        player = search_player(
-            game, evaluators.network(config.make_network(game), game), variables, num_simulations=SIMULATIONS
-        )
+        evaluator = config.make_evaluator(game, config.make_network(game))
+        player = search_player(game, evaluator, variables, num_simulations=SIMULATIONS)
         match = play_match(game, player, rival, match_games, jax.random.key(0), opening_plies=OPENING_PLIES)
         low, high = match.interval
         return {"points": round(match.score, 4), "low": round(low, 4), "high": round(high, 4)}

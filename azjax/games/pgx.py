@@ -220,7 +220,9 @@ def _symmetry_tables(env_id: str) -> tuple[Int[np.ndarray, "S A"], Int[np.ndarra
 
 
 @dataclasses.dataclass(frozen=True)
-class _PgxByColumns(Pgx, LaidOutGame):
+class PgxByColumns(Pgx, LaidOutGame):
+    """A game of pgx that numbers its squares by columns."""
+
     @property
     def action_layout(self) -> tuple[ActionGroup, ...]:
         return _layout(self.env_id)
@@ -262,4 +264,4 @@ def pgx_game(env_id: str) -> Pgx:
     if env_id not in _MAX_PLIES:
         raise InputError(f"unknown game of pgx {env_id!r}; available: {choices}")
     _environment(env_id)
-    return (_PgxByColumns if env_id in {**_CHESS_PLANES, **_SHOGI_PLANES} else Pgx)(env_id)
+    return (PgxByColumns if env_id in {**_CHESS_PLANES, **_SHOGI_PLANES} else Pgx)(env_id)

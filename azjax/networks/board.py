@@ -41,7 +41,7 @@ class BoardNet(NnxNetwork):
     - `outcome_logits` [B, 3]: loss, draw and win of the player to move;
     - `plies_left_logits` [B, 32]: bins of the number of plies left, which a loss term defines;
     - `short_term_values` [B, 3]: in -1..1, which a loss term defines;
-    - `value_error` [B]: the expected absolute error of the value, 0 or more;
+    - `value_error` [B]: the expected error of the value (root of the mean square), 0 or more;
     - `soft_policy_logits` [B, A] and `opponent_policy_logits` [B, A]: of all actions, like `prior_logits`.
 
     Raises:

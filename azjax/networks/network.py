@@ -27,7 +27,8 @@ class NetworkOutput:
     Attributes:
       prior_logits: of all actions, legal or not.
       value: expected result for the player to move, in -1..1.
-      auxiliary: further outputs by name, each with leading axis B. Loss terms may read them; the search does not.
+      auxiliary: further outputs by name, each with leading axis B. Loss terms may read them, and the search
+        reads `value_error` alone, where it is asked to (see `azjax/search/uncertainty.py`).
     """
 
     prior_logits: Float32[Array, "B A"]

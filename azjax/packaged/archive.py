@@ -107,6 +107,8 @@ def game_of_agent(name: str) -> AnyGame:
 def save_agent(name: str, game: AnyGame, network: dict[str, Any], variables: Variables, c_puct: float) -> Path:
     """Writes an agent to its file in one step, so that the file is never half written.
 
+    It searches with AlphaZero and PUCT, whatever it was trained with.
+
     Args:
       name: of the agent.
       game: the game that it plays.

@@ -147,8 +147,8 @@ class SearchPool:
 
         Args:
           state: a position that is not final, with NumPy leaves.
-          report: called with updates several times a second and at the end, from the thread of the pool; or with the
-            error that ended it, such as one of compiling or a lack of memory.
+          report: called with updates several times a second and at the end, from the thread of the pool; or once with
+            the error that ended the pool, such as one of compiling or a lack of memory.
           num_simulations: simulations in all, at most `max_simulations`; rounded up to a multiple of 16.
           seconds: time limit, counted from when the search starts.
 
@@ -161,9 +161,10 @@ class SearchPool:
             raise InputError(f"seconds must be above 0, got {seconds}")
         request = SearchRequest(state, num_simulations, seconds, report)
         with self._changed:
-            self._waiting.append(request)
-            self._changed.notify()
             failure = self._failure
+            if failure is None:
+                self._waiting.append(request)
+                self._changed.notify()
         if failure is not None:
             report(failure)
         return request
@@ -188,7 +189,8 @@ class SearchPool:
         count = 0
         try:
             self._compile(1)
-            self._compiler.start()
+            if not self._is_closed:
+                self._compiler.start()
             while True:
                 with self._changed:
                     while not self._is_closed and not self._waiting and not any(rows):
@@ -202,7 +204,7 @@ class SearchPool:
                 rows = self._report(rows, result)
         except Exception as error:
             with self._changed:
-                self._failure = error
+                self._failure = error.with_traceback(None)  # which would keep the trees
                 ended = [*filter(None, rows), *self._waiting]
             for request in ended:
                 request.report(error)

@@ -167,7 +167,7 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         async def lines() -> AsyncIterator[Json]:
             before = 0.0
             with searches.add(updates):
-                if not session.pool.is_compiled:
+                if session.exact is None and not session.pool.is_compiled:
                     yield _COMPILING
                 for ply, state in enumerate(states):
                     value = await value_of(state)
@@ -336,4 +336,8 @@ async def _fail(request: Request, error: Exception) -> Response:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    """What people read of an error, in one line."""
+    if "RESOURCE_EXHAUSTED" in str(error) or isinstance(error, MemoryError):
+        return "the memory ran out"
+    reason = " ".join(str(error).split())
+    return reason if isinstance(error, InputError) else f"{type(error).__name__}: {reason}"

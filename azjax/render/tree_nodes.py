@@ -68,7 +68,7 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
     if not 0 <= row < tree.batch:
         raise InputError(f"row must be in 0..{tree.batch - 1}, got {row}")
     count = tree.num_nodes if max_nodes is None else min(max_nodes, tree.num_nodes)
-    of_all, (kept, states, actions, bounds) = jax.device_get(_fetch(tree, row, count))
+    (of_all, weights, means), (kept, states, actions, bounds) = jax.device_get(_fetch(tree, row, count))
     numbers: Nodes = of_all
     made = numbers.visits > 0
     index = {number: at for at, number in enumerate(kept.tolist()) if made[number] or number == ROOT}
@@ -89,9 +89,10 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
         if bounds is not None:
             low, high = sorted(reward + discount * bound + 0.0 for bound in bounds[index[number]].tolist())
             proven = (low, high)
-        visits_below = sum(int(numbers.visits[child]) for child in children)
-        returns_below = reward * visits_below + discount * sum(float(numbers.returns[child]) for child in children)
-        ended_here = visits - visits_below
+        weight_below = sum(float(weights[child]) for child in children)
+        returns_below = reward * weight_below + discount * sum(float(numbers.returns[child]) for child in children)
+        weight_here = float(weights[number]) - weight_below
+        ended_here = visits - sum(int(numbers.visits[child]) for child in children)
         has_evaluation = ended_here > 0 and not (children and proven and proven[0] == proven[1])
         wins = None
         if DECIDED in numbers.sums:
@@ -106,8 +107,8 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
             action=None if number == ROOT else slot if actions is None else int(actions[index[parent], slot]),
             visits=visits,
             prior=1.0 if number == ROOT else float(numbers.prior[number]),
-            value=returns / max(visits, 1),
-            evaluation=(returns - returns_below) / ended_here if has_evaluation else None,
+            value=float(means[number]),
+            evaluation=(returns - returns_below) / weight_here if has_evaluation else None,
             wins=wins,
             bounds=proven,
             state=state,
@@ -123,13 +124,13 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
 
 
 @functools.partial(jax.jit, static_argnames="count")
-def _fetch(tree: Tree, row: int | jax.Array, count: int) -> tuple[Nodes, tuple[Any, ...]]:
-    """The numbers of all nodes of one tree, and the larger arrays of its `count` most visited nodes."""
+def _fetch(tree: Tree, row: int | jax.Array, count: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The numbers, weights and means of all nodes of one tree; the larger arrays of its `count` most visited nodes."""
     numbers: Nodes = jax.tree.map(lambda column: column[:, row], tree.nodes)
     kept = jnp.sort(jnp.argsort(-numbers.visits)[:count])  # a stable sort: parents are older than their children
     grids = tree.grids()
     rows = (None if each is None else each[kept, row] for each in (grids.actions, grids.bounds))
-    return numbers, (kept, tree.packing.unpack(grids.positions[kept, row]), *rows)
+    return (numbers, numbers.weight, numbers.q), (kept, tree.packing.unpack(grids.positions[kept, row]), *rows)
 
 
 @overload

@@ -22,7 +22,7 @@ class Evaluator(Protocol):
     """Evaluates positions: `evaluator(params, key, states) -> (prior_logits, value)`. Hashable by value.
 
     Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. A third result, if there is
-    one, is the expected absolute error of each value: simulations then count by it, see `uncertainty.py`.
+    one, is the expected error of each value: simulations then count by it, see `uncertainty.py`.
     """
 
     def __call__(
@@ -55,7 +55,7 @@ class Evaluation(NamedTuple):
     actions: the action of each slot; None where slot a is action a.
     logits: of the slots' priors, see `legal_logits`.
     value: seen by the player to move; ignored after the end.
-    error: expected absolute error of `value`; None where simulations count alike.
+    error: expected error of `value`, 0 or more; None where simulations count alike.
     """
 
     actions: Int32[Array, "B K"] | None

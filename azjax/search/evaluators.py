@@ -18,7 +18,7 @@ from azjax.core.xla import materialize
 from azjax.games.game import AnyGame, State
 
 VALUE_ERROR = "value_error"
-"""The auxiliary output of a network with the expected absolute error of its value."""
+"""The auxiliary output of a network [B] with the expected error of its value (root of the mean square)."""
 
 _Evaluation: TypeAlias = tuple[Float[Array, "B A"], Float[Array, "B"]]
 

@@ -1,7 +1,8 @@
 """Terms that a loss may add (`Config.auxiliary_losses`): further things to learn from the games that were played.
 
-Each reads an output of its own (`NetworkOutput.auxiliary`), which the search does not use. What the layers before it
-learn for it helps policy and value. The network `board` has all of these outputs.
+Each reads an output of its own (`NetworkOutput.auxiliary`). The search uses none of them but `value_error`, with
+`Config.uncertainty_weighting`; what the layers before them learn helps policy and value. The network `board` has all of
+these outputs.
 
 Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `W` plies that are looked ahead, `H` horizons.
 """

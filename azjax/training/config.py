@@ -294,6 +294,8 @@ class Config:
             raise InputError(
                 "uncertainty_weighting needs the auxiliary loss value_error: nothing else teaches the errors"
             )
+        if self.uncertainty_weighting and self.policy == "alphazero" and self.selection != "puct":
+            raise InputError(f"uncertainty_weighting needs the selection puct, got {self.selection}")
         check_kind(self.policy, self.selection)
         if self.precision not in (AUTO, *PRECISIONS):
             raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")
@@ -314,6 +316,8 @@ class Config:
             raise InputError("ema_decay must be below 1, got 1.0: the average would never change")
         if "forced_playouts" in scalars and (self.policy, self.selection) != ("alphazero", "puct"):
             raise InputError(f"forced_playouts need the selection puct, got {self.policy} and {self.selection}")
+        if "forced_playouts" in scalars and self.uncertainty_weighting:
+            raise InputError("forced_playouts count visits: they go without uncertainty_weighting")
         if scalars.get("final_random_start_plies", -1) >= self.random_start_plies:
             raise InputError(
                 f"final_random_start_plies must be below random_start_plies = {self.random_start_plies}, "

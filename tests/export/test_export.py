@@ -24,6 +24,7 @@ from azjax.games.protocols import next_game
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput, NnxNetwork, make_network
 from azjax.packaged import Agent, load_agent
+from azjax.search import SearchHyper
 
 SMALL = {"width": 8, "depth": 2}
 
@@ -48,7 +49,7 @@ def agent_of(network, game):
     """An agent with batch statistics that are not those of a fresh network."""
     variables = network.init(jax.random.key(2), game)
     moved = jax.tree.map(lambda leaf: leaf + 0.1 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), variables)
-    return Agent(game, network, moved, 1.25)
+    return Agent(game, network, moved, SearchHyper())
 
 
 def outputs(agent, observations):

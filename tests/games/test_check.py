@@ -134,6 +134,7 @@ def test_the_command_prints_what_was_tested(capsys):
     [
         ([ActionGroup("square", 1), ActionGroup("board", 1)], "its groups have 10 actions, and num_actions is 9"),
         ([ActionGroup("square", 1, actions=(0, 1, 2, 3, 4, 5, 6, 7, 7))], "its groups have action 7 2 times"),
+        ([ActionGroup("square", 1, actions=(0, 1)), ActionGroup("board", 7)], "'square' has 9 actions, and .* are 2"),
         ([ActionGroup("piece", 9, num_pieces=1, piece_plane=2)], "piece_plane is 2, and an observation has 2 planes"),
     ],
 )

@@ -156,6 +156,28 @@ def test_evaluations_are_those_of_the_evaluator():
     check(advance(result.tree, jnp.array([5])))
 
 
+def test_evaluations_and_means_are_shown_where_simulations_count_by_their_errors():
+    """The evaluator says the same of every position: every value below the root is that or a result."""
+
+    def surely_half(params, key, states):
+        batch = len(states.terminated)
+        return jnp.zeros((batch, 4)), jnp.full(batch, 0.5), jnp.full(batch, 7 / 32)
+
+    result = alphazero_policy(
+        None, jax.random.key(0), positions(CONNECT2, "____"), game=CONNECT2, evaluator=surely_half, num_simulations=40
+    )
+    nodes = node_summaries(result.tree)
+    assert nodes[0].value == pytest.approx(float(result.value[0]), abs=1e-6)
+    ends = 0
+    for node in nodes.values():
+        if bool(node.state.terminated):
+            assert node.evaluation in (pytest.approx(0, abs=1e-6), pytest.approx(1, abs=1e-6))
+            ends += 1
+        else:
+            assert node.evaluation == pytest.approx(0.5 if node.parent is None else -0.5, abs=1e-5)
+    assert ends > 0
+
+
 def test_the_principal_variation_is_the_most_visited_line():
     assert principal_variation(connect2_tree()) == [0, 1]
     assert principal_variation(connect2_tree(), CONNECT2) == ["a1", "b1"]

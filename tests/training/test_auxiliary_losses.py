@@ -149,9 +149,14 @@ def test_the_value_does_not_learn_from_its_expected_error(examples):
     assert float(jax.grad(of_value)(jnp.float32(0.2))) == 0
 
 
-def test_uncertainty_weighting_needs_the_errors_to_be_learned():
+def test_uncertainty_weighting_needs_the_errors_to_be_learned_and_a_rule_that_counts_by_them():
     with pytest.raises(ValueError, match="uncertainty_weighting needs the auxiliary loss value_error"):
         Config(uncertainty_weighting=True)
+    weighted = Config(auxiliary_losses=("value_error",), uncertainty_weighting=True)
+    with pytest.raises(ValueError, match="needs the selection puct, got variance_scaled"):
+        weighted.replace(selection="variance_scaled")
+    with pytest.raises(ValueError, match="forced_playouts count visits: they go without uncertainty_weighting"):
+        weighted.replace(forced_playouts=2.0)
 
 
 def test_the_soft_policy_is_the_fourth_root_of_the_target(examples):
