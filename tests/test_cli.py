@@ -368,11 +368,11 @@ def test_no_option_of_a_game_has_the_name_of_a_training_option(game, capsys):
 
 
 def test_the_options_of_a_game_choose_the_preset(capsys):
-    for size, iterations in ((2, 400), (3, 7000), (4, 200)):
+    for size, width in ((2, 128), (3, 512), (4, 64)):
         with pytest.raises(SystemExit) as stopped:
             main(["train", "santorini", "--size", str(size), "--help"])
         assert stopped.value.code == 0
-        assert f"(default: {iterations})" in capsys.readouterr().out.split("--iterations")[1][:400]
+        assert f"(default: {width})" in capsys.readouterr().out.split("--width")[1][:400]
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ class _BoardModule(nnx.Module):
         self.plies_left = linear(width, PLIES_LEFT_BINS, dtype, rngs, scale=_LAST_SCALE)
         self.short_term = linear(width, SHORT_TERM_VALUES, dtype, rngs, scale=_LAST_SCALE)
         self.outcome = linear(width, 3, jnp.float32, rngs, scale=_LAST_SCALE)
-        self.value_error = linear(width, 1, jnp.float32, rngs, scale=_LAST_SCALE)
+        self.value_error = linear(width, 1, dtype, rngs, scale=_LAST_SCALE)
 
     def __call__(self, observations: Float32[Array, "B R C F"], train: bool) -> NetworkOutput:
         planes = jax.nn.relu(self.stem(observations, train))

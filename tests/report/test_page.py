@@ -69,7 +69,7 @@ def test_the_page_shows_settings_and_strength(report, page):
     assert labels["training"].startswith(f"{SMALL.iterations} iterations in ")
     for fact in labels.values():
         assert fact.replace("'", "&#39;") in page
-    assert report.changed_settings["iterations"] == (SMALL.iterations, 200)
+    assert report.changed_settings["iterations"] == (SMALL.iterations, 100)
     assert "network + 8 simulations" in page
     assert "20 games against optimal" in page
 
