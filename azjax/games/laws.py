@@ -83,13 +83,13 @@ def check_facts(game: AnyGame) -> None:
     hold(in_order, "max_legal_actions", "max_legal_actions <= num_actions", found=found)
     if isinstance(game, LaidOutGame):
         with in_method("action_layout"):
-            rows, columns, planes = game.observation_shape
-            for group in game.action_layout:
-                wanted, given = group.num_actions(rows, columns), len(group.actions)
-                found = f"a group of place {group.place!r} has {wanted} actions, and its numbers are {given}"
-                hold(given in (0, wanted), "action_layout", "a group has a number for each action", found=found)
-            actions = actions_in_groups(game.action_layout, rows, columns)
-            highest = max(group.piece_plane for group in game.action_layout)
+            layout, (rows, columns, planes) = game.action_layout, game.observation_shape
+            actions = actions_in_groups(layout, rows, columns)
+            highest = max(group.piece_plane for group in layout)
+        for group in layout:
+            wanted, given = group.num_actions(rows, columns), len(group.actions)
+            found = f"a group of place {group.place!r} has {wanted} actions, and its numbers are {given}"
+            hold(given in (0, wanted), "action_layout", "a group has a number for each action", found=found)
         found = f"its groups have {len(actions)} actions, and num_actions is {game.num_actions}"
         hold(len(actions) == game.num_actions, "action_layout", "its groups have all actions", found=found)
         counts = collections.Counter(actions)

@@ -142,5 +142,5 @@ def test_a_layout_of_other_actions_or_planes_is_refused(groups, message):
     class Laid(Mnk, LaidOutGame):
         action_layout = tuple(groups)
 
-    with pytest.raises(LawError, match=message):
+    with pytest.raises(LawError, match=f"^action_layout: .*{message}"):
         check_game(Laid(3, 3, 3), num_games=1, console=console(False))

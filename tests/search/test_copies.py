@@ -16,6 +16,19 @@ NUM_SIMULATIONS, BATCH = 600, 4
 DENSE_SLOTS = TableGame(seed=1, width=32, depth=8, actions=11, slots=6)
 BLOCKED_SLOTS = dataclasses.replace(DENSE_SLOTS, actions=100, slots=24)
 GAMES = {"dense": DENSE_SLOTS, "blocked": BLOCKED_SLOTS}
+
+
+@dataclasses.dataclass(frozen=True)
+class WithErrors:
+    """Random values with errors, by which simulations count."""
+
+    game: TableGame
+
+    def __call__(self, params, key, states):
+        logits, value = evaluators.random(self.game)(params, key, states)
+        return logits, value, abs(value)
+
+
 SEARCHES = {
     "alphazero": (alphazero_policy, {}),
     "alphazero with noise": (alphazero_policy, {"dirichlet_fraction": 0.25}),
@@ -23,6 +36,8 @@ SEARCHES = {
     "alphazero with a solver": (alphazero_policy, {"solver": True}),
     "alphazero with 4 leaves": (alphazero_policy, {"leaves_per_step": 4}),
     "alphazero with 4 leaves and a solver": (alphazero_policy, {"leaves_per_step": 4, "solver": True}),
+    "alphazero with errors": (alphazero_policy, {"evaluator": WithErrors}),
+    "alphazero with errors and 4 leaves": (alphazero_policy, {"evaluator": WithErrors, "leaves_per_step": 4}),
     "gumbel": (gumbel_policy, {}),
     "gumbel with a solver": (gumbel_policy, {"solver": True}),
     "uct": (uct_policy, {}),
@@ -70,7 +85,8 @@ def copies_in_loops(text, size):
 
 def compiled_search(game, policy, options):
     states = game.state_at(np.arange(BATCH))
-    options = {"game": game, "evaluator": evaluators.random(game), "num_simulations": NUM_SIMULATIONS, **options}
+    options = {"evaluator": evaluators.random, "num_simulations": NUM_SIMULATIONS, **options}
+    options |= {"game": game, "evaluator": options["evaluator"](game)}
     return policy.lower(None, jax.random.key(0), states, **options).compile().as_text()
 
 
