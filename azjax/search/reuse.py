@@ -169,9 +169,14 @@ def grow(tree: Tree, max_nodes: int) -> Tree:
 
 
 def by_game(tree: Tree) -> Tree:
-    """The trees with every leaf [B, ...], so that games can be taken and put by their number."""
+    """The trees with every leaf [B, ...], so that games can be taken and put by their number.
+
+    Their `batch` is 0: batches of any size have one structure.
+    """
     leaves: Tree = jax.tree.map(_swapped, replace_fields(tree.grids(), histories=None, num_made=None))
-    return replace_fields(leaves, histories=tree.histories, num_made=jnp.broadcast_to(tree.num_made, tree.batch))
+    num_made = jnp.broadcast_to(tree.num_made, tree.batch)
+    edges = replace_fields(leaves.edges, batch=0)
+    return replace_fields(leaves, histories=tree.histories, num_made=num_made, edges=edges, batch=0)
 
 
 def by_node(trees: Tree) -> Tree:
@@ -190,7 +195,4 @@ def _swapped(leaf: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
 
 
 def _by_row(function: Callable[..., Array], tree: Tree, *others: Tree) -> Tree:
-    trees = [by_game(each) for each in (tree, *others)]
-    # The number of trees of another batch is no part of what is mapped.
-    trees = [replace_fields(each, batch=0, edges=replace_fields(each.edges, batch=0)) for each in trees]
-    return by_node(jax.tree.map(function, *trees))
+    return by_node(jax.tree.map(function, *(by_game(each) for each in (tree, *others))))

@@ -256,6 +256,12 @@ def test_a_memory_belongs_to_its_game_and_its_player():
     assert 5 <= result.mean_length <= 9
 
 
+def test_a_search_that_reuses_its_tree_moves_in_some_of_the_games_at_a_time():
+    prover = search_player(CONNECT2, evaluators.uniform(CONNECT2), num_simulations=64, solver=True, reuse_tree=True)
+    # The first player wins connect2.
+    assert play_match(CONNECT2, prover, prover, 6, key()).moving_first == Record(3, 0, 0)
+
+
 @pytest.fixture(scope="module")
 def prover():
     uniform = evaluators.uniform(TICTACTOE)
