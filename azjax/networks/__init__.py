@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from azjax.core.errors import InputError
 from azjax.core.registry import Registry
+from azjax.networks.axial import AxialNet
 from azjax.networks.board import BoardNet
 from azjax.networks.check import check_network
 from azjax.networks.layers import compute_dtype
@@ -15,6 +16,7 @@ from azjax.networks.resnet import Resnet
 from azjax.networks.se_resnet import SeResnet
 
 __all__ = [
+    "AxialNet",
     "BoardNet",
     "Mlp",
     "Network",
@@ -47,7 +49,8 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
     return NETWORKS.register(name)
 
 
-for _name, _network in (("mlp", Mlp), ("resnet", Resnet), ("se_resnet", SeResnet), ("board", BoardNet)):
+_OURS = {"mlp": Mlp, "resnet": Resnet, "se_resnet": SeResnet, "board": BoardNet, "axial": AxialNet}
+for _name, _network in _OURS.items():
     register(_name)(_network)
 
 
@@ -57,14 +60,15 @@ def make_network(
     """The network for `game`.
 
     Args:
-      name: `mlp`, `resnet`, `se_resnet`, `board`, a registered name, or the network itself, which needs no settings.
+      name: `mlp`, `resnet`, `se_resnet`, `board`, `axial`, a registered name, or the network itself, which needs no
+        settings.
       game: gives the shape of an observation and the number of actions.
       width: units of a layer, or channels.
       depth: layers, or residual blocks.
       precision: what the hidden layers compute in, `float32` or `bfloat16`. Variables and results are float32.
 
     Raises:
-      InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet` or `board`.
+      InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet`, `board` or `axial`.
     """
     check_settings(name, width=width, depth=depth, precision=precision)
     if isinstance(name, str):

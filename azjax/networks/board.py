@@ -1,48 +1,33 @@
-"""A residual network for boards of any size. It says more of a position than its policy and value. It combines:
+"""A residual network for boards of any size. It combines:
 
 - residual blocks (He et al. 2016, "Deep Residual Learning for Image Recognition");
 - global pooling in every third block and in the heads (Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3);
-- a policy of convolutions, and further policies: the opponent's reply (Wu 2019, section 3.4) and a soft policy
-  (KataGo);
-- the probabilities of loss, draw and win, and the plies left, as in Leela Chess Zero; values of the near future, as in
-  KataGo.
+- a policy of convolutions, and the outputs of `board_heads.py`.
 
 No parameter's shape depends on the rows or columns of the board.
 
-Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
+Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels.
 """
 
 import dataclasses
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
-from azjax.games.protocols import ActionGroup, LaidOutGame, actions_in_groups
-from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, compute_dtype, global_pool, linear
-from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
+from azjax.networks.board_heads import BoardHeads, LaidOutNetwork
+from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, compute_dtype
+from azjax.networks.network import NetworkOutput
 
-PLIES_LEFT_BINS = 32
-SHORT_TERM_VALUES = 3
 _POOLING_PERIOD = 3
-_LAST_SCALE = 0.1  # of the last layers, so that a fresh policy is nearly uniform and a fresh value nearly 0
 
 
 @dataclasses.dataclass(frozen=True)
-class BoardNet(NnxNetwork):
+class BoardNet(LaidOutNetwork):
     """`depth` residual blocks of two 3x3 convolutions of `width` channels, on boards `(rows, columns, planes)`.
 
-    `layout` says which squares the logits of the policies come from; `for_game` sets it (see `action_layout`). The
-    value is the probability of a win less that of a loss. Auxiliary outputs, all float32:
-
-    - `outcome_logits` [B, 3]: loss, draw and win of the player to move;
-    - `plies_left_logits` [B, 32]: bins of the number of plies left, which a loss term defines;
-    - `short_term_values` [B, 3]: in -1..1, which a loss term defines;
-    - `value_error` [B]: the expected error of the value (root of the mean square), 0 or more;
-    - `soft_policy_logits` [B, A] and `opponent_policy_logits` [B, A]: of all actions, like `prior_logits`.
+    `BoardHeads` lists the outputs.
 
     Raises:
       InputError: a width below 2, which leaves no channel beside the pooled one.
@@ -51,93 +36,13 @@ class BoardNet(NnxNetwork):
     width: int = 64
     depth: int = 6
     precision: str = "float32"
-    layout: tuple[ActionGroup, ...] = dataclasses.field(default=(), repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.width < 2:
             raise InputError(f"board needs a width of at least 2, got {self.width}")
 
-    def for_game(self, game: GameShape) -> "BoardNet":
-        if len(game.observation_shape) != 3:
-            raise InputError(f"board needs observations (rows, columns, planes), got shape {game.observation_shape}")
-        return dataclasses.replace(super().for_game(game), layout=action_layout(game))
-
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
         return _BoardModule(self, rngs)
-
-
-def action_layout(game: GameShape) -> tuple[ActionGroup, ...]:
-    """The groups of a game's actions: those that it gives (`LaidOutGame`), or a guess from its numbers.
-
-    The first of these guesses that fits:
-
-    1. A multiple of the squares: action = square * planes + plane.
-    2. One more than the squares: an action for each square, then one for the board, such as to pass.
-    3. As many as columns: an action for each column.
-    4. Any other number: all actions are the board's.
-
-    A guess can be wrong, as for a game that numbers its squares by columns: each logit then comes from a square foreign
-    to its action.
-    """
-    if isinstance(game, LaidOutGame):
-        return game.action_layout
-    rows, columns, _ = game.observation_shape
-    squares, num_actions = rows * columns, game.num_actions
-    if num_actions % squares == 0:
-        return (ActionGroup("square", num_actions // squares),)
-    if num_actions == squares + 1:
-        return ActionGroup("square", 1), ActionGroup("board", 1)
-    if num_actions == columns:
-        return (ActionGroup("column", 1),)
-    return (ActionGroup("board", num_actions),)
-
-
-class LogitsByPlace(nnx.Module):
-    """The last layer of a policy: [B, R, C, F] features of the squares to float32 logits [B, A].
-
-    Squares give their own features, pieces those of their square and of the board, columns and boards the mean and the
-    maximum of those of their squares.
-    """
-
-    def __init__(self, features: int, layout: tuple[ActionGroup, ...], dtype: Dtype, rngs: nnx.Rngs):
-        self.layout = layout
-        of_place = {"square": features, "piece": 3 * features, "column": 2 * features, "board": 2 * features}
-        for number, group in enumerate(layout):
-            layer = linear(of_place[group.place], group.planes, dtype, rngs, scale=_LAST_SCALE)
-            setattr(self, f"group_{number}", layer)
-
-    def __call__(
-        self, squares: Float[Array, "B R C F"], observations: Float32[Array, "B R C planes"]
-    ) -> Float32[Array, "B A"]:
-        batch, rows, _, features = squares.shape
-        logits = []
-        for number, group in enumerate(self.layout):
-            if group.place == "square":
-                places = squares.reshape(-1, features)
-            elif group.place == "piece":
-                places = _of_pieces(squares, observations[..., group.piece_plane], group.num_pieces)
-            elif group.place == "column":
-                places = global_pool(jnp.swapaxes(squares, 1, 2).reshape(-1, rows, 1, features))
-            else:
-                places = global_pool(squares)
-            logits.append(getattr(self, f"group_{number}")(places).reshape(batch, -1))
-        by_group = jnp.concatenate(logits, axis=1)
-        if not any(group.actions for group in self.layout):
-            return by_group
-        return by_group[:, np.argsort(actions_in_groups(self.layout, *squares.shape[1:3]))]
-
-
-def _of_pieces(
-    squares: Float[Array, "B R C F"], plane: Float32[Array, "B R C"], num_pieces: int
-) -> Float[Array, "rows 3*F"]:
-    """For each board and piece a row: the features of its square, zero if it is not there, and those of the board."""
-    batch, _, _, features = squares.shape
-    is_piece = plane.reshape(batch, 1, -1) > 0
-    number = jnp.cumsum(is_piece, axis=2) - 1
-    chosen = is_piece & (number == jnp.arange(num_pieces)[None, :, None])
-    own = jnp.einsum("bps,bsf->bpf", chosen.astype(squares.dtype), squares.reshape(batch, -1, features))
-    board = jnp.broadcast_to(global_pool(squares)[:, None], (batch, num_pieces, 2 * features))
-    return jnp.concatenate([own, board], axis=2).reshape(batch * num_pieces, -1)
 
 
 class _Block(nnx.Module):
@@ -159,42 +64,18 @@ class _Block(nnx.Module):
         return jax.nn.relu(planes + self.second(inner, train))
 
 
-class _BoardModule(nnx.Module):
+class _BoardModule(BoardHeads):
     def __init__(self, config: BoardNet, rngs: nnx.Rngs):
         dtype, width = compute_dtype(config.precision), config.width
-        layout = config.layout
         self.depth = config.depth
         self.stem = NormedConv(config.observation_shape[2], width, 3, dtype, rngs)
         for block in range(config.depth):
             pools = block % _POOLING_PERIOD == _POOLING_PERIOD - 1
             setattr(self, f"block_{block}", _Block(width, pools, dtype, rngs))
-        self.policy_conv = GlobalPoolingConv(width, width, max(1, width // 4), 1, dtype, rngs)
-        # Layers of their own, so that XLA removes those whose output nobody reads.
-        self.policy = LogitsByPlace(width, layout, dtype, rngs)
-        self.soft_policy = LogitsByPlace(width, layout, dtype, rngs)
-        self.opponent_policy = LogitsByPlace(width, layout, dtype, rngs)
-        self.value_conv = NormedConv(width, width, 1, dtype, rngs)
-        self.value_hidden = linear(2 * width, width, dtype, rngs)
-        self.plies_left = linear(width, PLIES_LEFT_BINS, dtype, rngs, scale=_LAST_SCALE)
-        self.short_term = linear(width, SHORT_TERM_VALUES, dtype, rngs, scale=_LAST_SCALE)
-        self.outcome = linear(width, 3, jnp.float32, rngs, scale=_LAST_SCALE)
-        self.value_error = linear(width, 1, dtype, rngs, scale=_LAST_SCALE)
+        super().__init__(width, width, config.layout, dtype, rngs)
 
     def __call__(self, observations: Float32[Array, "B R C F"], train: bool) -> NetworkOutput:
         planes = jax.nn.relu(self.stem(observations, train))
         for block in range(self.depth):
             planes = getattr(self, f"block_{block}")(planes, train)
-        squares = self.policy_conv(planes, train)
-        board = global_pool(jax.nn.relu(self.value_conv(planes, train)))
-        board = jax.nn.relu(self.value_hidden(board))
-        auxiliary = {
-            "soft_policy_logits": self.soft_policy(squares, observations),
-            "opponent_policy_logits": self.opponent_policy(squares, observations),
-            "plies_left_logits": self.plies_left(board),
-            "short_term_values": jnp.tanh(self.short_term(board)),
-            "value_error": jax.nn.softplus(self.value_error(board)[:, 0]),
-        }
-        prior_logits = self.policy(squares, observations)
-        outcome_logits = self.outcome(board)
-        loss, _, win = jax.nn.softmax(outcome_logits).T
-        return NetworkOutput(prior_logits, win - loss, {"outcome_logits": outcome_logits, **auxiliary})
+        return self.heads(planes, observations, train)

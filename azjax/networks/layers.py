@@ -79,9 +79,21 @@ class NormedConv(nnx.Module):
 def global_pool(planes: Float[Array, "B R C F"]) -> Float[Array, "B 2*F"]:
     """Mean and maximum of each channel over the board (Wu 2019, section 3.3)."""
     squares = planes.reshape(len(planes), -1, planes.shape[-1])
-    # The gradient of `max` compares with the maximum again: 0 / 0 if its argument is recomputed and rounds otherwise.
-    is_top = jnp.arange(squares.shape[1])[None, :, None] == jnp.argmax(squares, axis=1, keepdims=True)
-    return jnp.concatenate([squares.mean(axis=1), jnp.sum(jnp.where(is_top, squares, 0), axis=1)], axis=-1)
+    return jnp.concatenate([squares.mean(axis=1), _maximum(squares)], axis=-1)
+
+
+@jax.custom_jvp
+def _maximum(squares: Float[Array, "B S F"]) -> Float[Array, "B F"]:
+    """The maximum over the squares, whose gradient goes to the first square that has it."""
+    return jnp.max(squares, axis=1)
+
+
+@_maximum.defjvp
+def _maximum_jvp(squares: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # The derived gradient compares with the maximum again: 0 / 0 if the squares are recomputed and round otherwise.
+    is_top = jnp.arange(squares[0].shape[1])[None, :, None] == jnp.argmax(squares[0], axis=1, keepdims=True)
+    first, tangent = (jnp.sum(jnp.where(is_top, each, 0), axis=1) for each in (squares[0], tangents[0]))
+    return first, tangent
 
 
 class GlobalPoolingConv(nnx.Module):

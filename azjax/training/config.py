@@ -147,7 +147,7 @@ class Config:
     Attributes:
       seed: of all random numbers, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
-      network: `mlp`, `resnet`, `se_resnet` or `board`, or a registered one; in Python also an object (see
+      network: `mlp`, `resnet`, `se_resnet`, `board` or `axial`, or a registered one; in Python also an object (see
         `azjax.networks.Network`), for which the next three settings have no meaning.
       width: units (mlp) or channels (the others).
       depth: hidden layers (mlp) or residual blocks (the others).

@@ -1,4 +1,4 @@
-"""Where the logits of `board` come from, what it says beside policy and value, and boards of other sizes."""
+"""The outputs of `board` and `axial`, where their logits come from, and other sizes of boards."""
 
 import dataclasses
 import random
@@ -11,8 +11,8 @@ from flax import nnx
 
 from azjax.games import ActionGroup, LaidOutGame
 from azjax.games.registry import make
-from azjax.networks import BoardNet, make_network
-from azjax.networks.board import LogitsByPlace, action_layout
+from azjax.networks import AxialNet, BoardNet, make_network
+from azjax.networks.board_heads import LogitsByPlace, action_layout
 
 GAMES = {
     "connect2": make("connect2"),
@@ -42,16 +42,17 @@ def _observations(game, batch=4):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_outputs_have_their_shapes_and_ranges_on_every_board(name):
+@pytest.mark.parametrize("kind", ["board", "axial"])
+def test_the_outputs_have_their_shapes_and_ranges_on_every_board(kind, name):
     game = GAMES[name]
-    network = make_network("board", game, width=8, depth=1)
+    network = make_network(kind, game, width=8, depth=1)
     variables = network.init(jax.random.key(0), game)
     # So large that the results saturate.
-    output, _ = _apply(network)(variables, 1e4 * _observations(game))
+    output, _ = _apply(network)(variables, 1e4 * _observations(game, 16))
     policies = dict.fromkeys(("soft_policy_logits", "opponent_policy_logits"), (game.num_actions,))
-    wanted = {output: ((4, *shape), jnp.float32) for output, shape in (SHAPES | policies).items()}
+    wanted = {output: ((16, *shape), jnp.float32) for output, shape in (SHAPES | policies).items()}
     assert {output: (leaf.shape, leaf.dtype) for output, leaf in output.auxiliary.items()} == wanted
-    assert output.prior_logits.shape == (4, game.num_actions)
+    assert output.prior_logits.shape == (16, game.num_actions)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(output))
     for values in (output.value, output.auxiliary["short_term_values"]):
         assert 0.5 < np.abs(values).max() <= 1
@@ -237,9 +238,10 @@ def test_every_third_block_pools():
     assert blocks == [2, 5]
 
 
-def test_training_moves_all_batch_statistics_and_a_loss_of_all_outputs_every_parameter():
+@pytest.mark.parametrize("network", [BoardNet(8, 3), AxialNet(8, 2)], ids=lambda network: type(network).__name__)
+def test_training_moves_all_batch_statistics_and_a_loss_of_all_outputs_every_parameter(network):
     game = Shape((6, 6, 2), 37)
-    network = BoardNet(8, 3).for_game(game)
+    network = network.for_game(game)
     variables = network.init(jax.random.key(0), game)
     observations = _observations(game, 16)
 
@@ -289,7 +291,7 @@ def test_a_search_does_not_compute_the_outputs_that_it_does_not_read():
 
 
 def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
-    with pytest.raises(ValueError, match=r"board needs observations .* got shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"BoardNet\(.* needs observations .* got shape \(4,\)"):
         make_network("board", Shape((4,), 2), width=8, depth=1)
     with pytest.raises(ValueError, match="board needs a width of at least 2, got 1"):
         make_network("board", GAMES["tictactoe"], width=1, depth=1)

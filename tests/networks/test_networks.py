@@ -7,10 +7,21 @@ from flax import nnx
 from azjax import networks
 from azjax.core.errors import InputError
 from azjax.games.registry import make
-from azjax.networks import BoardNet, Mlp, Network, NetworkOutput, NnxNetwork, Resnet, SeResnet, make_network, summarize
+from azjax.networks import (
+    AxialNet,
+    BoardNet,
+    Mlp,
+    Network,
+    NetworkOutput,
+    NnxNetwork,
+    Resnet,
+    SeResnet,
+    make_network,
+    summarize,
+)
 
 GAME = make("tictactoe")
-NETWORKS = [each.for_game(GAME) for each in (Mlp(16, 2), Resnet(8, 1), SeResnet(8, 1), BoardNet(8, 1))]
+NETWORKS = [each.for_game(GAME) for each in (Mlp(16, 2), Resnet(8, 1), SeResnet(8, 1), BoardNet(8, 1), AxialNet(8, 1))]
 
 
 @pytest.fixture(params=NETWORKS, ids=lambda network: type(network).__name__, scope="module")
@@ -39,7 +50,7 @@ def test_apply_returns_logits_by_action_and_a_value_within_one(network, evaluate
     assert output.prior_logits.shape == (6, 9)
     assert output.value.shape == (6,)
     assert bool(jnp.all(jnp.abs(output.value) <= 1))
-    assert bool(output.auxiliary) == isinstance(network, BoardNet)
+    assert bool(output.auxiliary) == isinstance(network, BoardNet | AxialNet)
 
 
 def test_the_same_key_gives_the_same_variables_and_another_key_others(network, variables):
@@ -113,7 +124,7 @@ def test_the_summary_counts_the_parameters_of_an_mlp():
 
 
 def test_an_unknown_network_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: board, mlp, resnet, se_resnet"):
+    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: axial, board, mlp, resnet, se_resnet"):
         make_network("cnn", GAME, width=8, depth=1)
 
 
