@@ -18,9 +18,10 @@ test: lint docs  ## lint, types, the site, the default tests and the notebooks
 	$(BIN)/pytest -n 2
 	$(BIN)/pytest -n 2 --nbmake notebooks
 
-# Programs that run for minutes are compiled in full, unlike those of the default tests; see tests/conftest.py.
+# Those in tests/slow run programs for minutes, which are compiled in full; see tests/conftest.py.
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	XLA_FLAGS= $(BIN)/pytest -m slow -n 2
+	$(BIN)/pytest -m slow -n 2 --ignore tests/slow
+	XLA_FLAGS= $(BIN)/pytest -m slow -n 2 tests/slow
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check

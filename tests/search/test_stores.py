@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax.core.pytree import replace_fields
 from azjax.search import AlphaZero, GumbelAlphaZero, SearchHyper, Uct, advance, evaluators
 from azjax.search.rules import rule_of
 from azjax.search.search import new_tree
@@ -60,9 +61,11 @@ def assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol=0.0)
         # A policy of its own for each store, since equal ones share a compilation.
         own = dataclasses.replace(policy, max_nodes=150 + max_dense_slots // 1000)
         monkeypatch.setattr(sys.modules[new_tree.__module__], "MAX_DENSE_SLOTS", max_dense_slots)
-        first = own(params, jax.random.key(1), states, hyper=HYPER, explore=True)
+        # Both searches continue a tree, so that they share a compilation.
+        tree = own.empty_tree(params, states, HYPER)
+        first = own(params, jax.random.key(1), states, hyper=HYPER, explore=True, tree=tree)
         following = jax.vmap(policy.game.step)(states, first.action)
-        tree = advance(first.tree, first.action)
+        tree = replace_fields(advance(first.tree, first.action), histories=None)
         return first, own(params, jax.random.key(2), following, hyper=HYPER, explore=True, tree=tree)
 
     dense, blocked = searched(10_000), searched(0)
