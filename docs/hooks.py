@@ -131,14 +131,23 @@ def games() -> str:
 
 def self_play() -> str:
     """The table of positions per second of the learning loop."""
-    heads = ("network", "azjax", "pgx + mctx", "ratio", "share of the network alone in ours")
+    rivals = "pgx + mctx", "pgx + mctx, convolutions of Flax"
+    heads = ("network", "azjax", *(head for rival in rivals for head in (rival, "ratio")), "share of the network alone")
     return table(
         heads,
         (
             [
                 f"{row['network']} {row['depth']} x {row['width']}",
-                *(f"{rate:,.0f}" for rate in row["positions_per_second"].values()),
-                f"{row['ratio']:.2f}",
+                f"{row['positions_per_second']['azjax']:,.0f}",
+                *(
+                    cell
+                    for rival in rivals
+                    for cell in (
+                        (f"{row['positions_per_second'][rival]:,.0f}", f"{row['ratio'][rival]:.2f}")
+                        if rival in row["ratio"]
+                        else ("", "")
+                    )
+                ),
                 f"{row['network_share']['azjax']:.2f}",
             ]
             for row in rows_of("self_play_speed")

@@ -4,15 +4,17 @@ The game is Connect Four with the Gumbel policy, 32 simulations and 256 games si
 learning once. The rival follows pgx's public AlphaZero example
 (https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): jitted self-play with pgx's rules and mctx's
 `gumbel_muzero_policy` from the start of new games, value targets for finished games, a shuffle on the host, and jitted
-optimizer steps. Both sides use azjax's networks, the same sizes and Adam. The rate of the network alone, at the same
-batch, gives its share of the time.
+optimizer steps. Both sides use azjax's networks, the same sizes and Adam; with residual networks the rival runs twice,
+with azjax's convolutions and with those of Flax. The rate of the network alone, at the same batch, gives its share of
+the time.
 
     python experiments/self_play_speed.py
 
-It takes about 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 8 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 
+import dataclasses
 import functools
 import statistics
 import time
@@ -26,14 +28,18 @@ import mctx
 import optax
 import pgx
 import tyro
+from flax import nnx
 from pgx.experimental import auto_reset
 from rich.console import Console
 from study import RESULTS, write_results
 
 import azjax
+from azjax.networks import Resnet
 from azjax.training import Config, Hyper, init, make_iteration
 
 NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
+RIVAL = "pgx + mctx"
+RIVAL_WITH_FLAX = "pgx + mctx, convolutions of Flax"
 
 
 def main(
@@ -69,7 +75,9 @@ def main(
             batch_size=batch_size,
             hyper=Hyper(l2=0.0),
         )
-        sides = {"azjax": azjax_loop(config), "pgx + mctx": pgx_loop(config)}
+        sides = {"azjax": azjax_loop(config), RIVAL: pgx_loop(config)}
+        if network == "resnet":
+            sides[RIVAL_WITH_FLAX] = pgx_loop(config.replace(network=FlaxResnet(width, depth)))
         for run in sides.values():
             run()  # compiles
         seconds: dict[str, list[float]] = {name: [] for name in sides}
@@ -85,7 +93,7 @@ def main(
             "width": width,
             "depth": depth,
             "positions_per_second": {name: round(rate, 1) for name, rate in rates.items()},
-            "ratio": round(rates["azjax"] / rates["pgx + mctx"], 2),
+            "ratio": {name: round(rates["azjax"] / rates[name], 2) for name in list(sides)[1:]},
             "network_positions_per_second": round(alone),
             "network_share": {name: round(rate * (num_simulations + 1) / alone, 3) for name, rate in rates.items()},
         }
@@ -94,6 +102,18 @@ def main(
     settings = {"num_simulations": num_simulations, "num_games": num_games, "plies": plies, "batch_size": batch_size}
     write_results(output, "self_play_speed.py", {"game": "connect_four", **settings}, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlaxResnet(Resnet):
+    """The same network with the convolutions of Flax, which are XLA's."""
+
+    def module(self, rngs: nnx.Rngs) -> nnx.Module:
+        module = super().module(rngs)
+        for _, layer in nnx.iter_graph(module):
+            if isinstance(layer, nnx.Conv):
+                layer.conv_general_dilated = jax.lax.conv_general_dilated
+        return module
 
 
 def azjax_loop(config: Config) -> Callable[[], Any]:

@@ -61,18 +61,23 @@ GAMES: dict[str, dict[str, Any]] = {
     "brandub": {"name": "brandub"},
 }
 BOARD = {"network": "board", "width": 64, "depth": 4}
+AXIAL = {"network": "axial", "width": 32, "depth": 4}
+ALL_LOSSES = {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")}
 PUCT = {"policy": "alphazero", "num_simulations": 32}
 BASE = "base"
 VARIANTS: dict[str, dict[str, Any]] = {
     BASE: {},
     "board": BOARD,
     "board, outcome": BOARD | {"auxiliary_losses": ("outcome",)},
-    "board, all losses": BOARD
-    | {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")},
+    "board, all losses": BOARD | ALL_LOSSES,
+    "axial": AXIAL,
+    "axial, outcome": AXIAL | {"auxiliary_losses": ("outcome",)},
+    "axial, all losses": AXIAL | ALL_LOSSES,
     "board, PUCT": BOARD | PUCT,
     "board, PUCT, uncertainty weighting": BOARD
     | PUCT
     | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
+    "0 to 32 random plies": {"random_start_plies": 32},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},

@@ -13,6 +13,7 @@ from azjax import packaged
 from azjax.evaluation import MatchResult, mistakes, random_player, solve
 from azjax.evaluation.exact import random_table
 from azjax.games.registry import make
+from azjax.networks import Resnet
 from azjax.training import preset
 
 
@@ -262,12 +263,23 @@ def test_the_ablation_runs_through_at_tiny_sizes(ablation, tmp_path, monkeypatch
 @pytest.mark.slow
 def test_the_speed_of_self_play_is_measured_at_tiny_sizes(tmp_path, monkeypatch):
     study = load_study("self_play_speed")
-    monkeypatch.setattr(study, "NETWORKS", (("mlp", 8, 1),))
+    monkeypatch.setattr(study, "NETWORKS", (("mlp", 8, 1), ("resnet", 4, 1)))
     output = tmp_path / "speed.json"
     study.main(num_simulations=2, num_games=64, plies=2, batch_size=64, rounds=1, output=output)
-    (row,) = json.loads(output.read_text())["rows"]
-    assert row["ratio"] > 0
-    assert set(row["positions_per_second"]) == {"azjax", "pgx + mctx"}
+    mlp, resnet = json.loads(output.read_text())["rows"]
+    assert set(mlp["positions_per_second"]) == {"azjax", study.RIVAL}
+    assert set(resnet["positions_per_second"]) == {"azjax", study.RIVAL, study.RIVAL_WITH_FLAX}
+    assert all(ratio > 0 for row in (mlp, resnet) for ratio in row["ratio"].values())
+
+
+def test_the_residual_network_with_convolutions_of_flax_is_the_same_function():
+    game, variants = make("connect_four"), (Resnet(8, 1), load_study("self_play_speed").FlaxResnet(8, 1))
+    ours, plain = (network.for_game(game) for network in variants)
+    variables = ours.init(jax.random.key(0), game)
+    observations = jax.random.normal(jax.random.key(1), (4, *game.observation_shape))
+    outputs = [network.apply(variables, observations, train=False)[0] for network in (ours, plain)]
+    np.testing.assert_allclose(outputs[0].prior_logits, outputs[1].prior_logits, atol=1e-5)
+    np.testing.assert_allclose(outputs[0].value, outputs[1].value, atol=1e-5)
 
 
 def test_a_baseline_of_pgx_that_is_missing_is_left_out_with_a_line(tmp_path, capsys):
