@@ -1,6 +1,5 @@
 """Populations: their members are ordinary runs."""
 
-import dataclasses
 import functools
 import json
 import shutil
@@ -14,6 +13,7 @@ import pytest
 from killing import assert_equal_runs
 from small_run import SMALL, with_changes
 
+from azjax.core.pytree import replace_fields
 from azjax.games.registry import make
 from azjax.parallel.sharding import devices_for_members, make_member_mesh
 from azjax.runs import Checkpoints, load_run, members_of, train, train_population
@@ -167,8 +167,8 @@ def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatc
         if config.surprise_weighting:  # sums of logarithms, which XLA rounds by how it vectorizes a loop
             surprises = stacked.replay.steps.surprise, together.replay.steps.surprise
             np.testing.assert_allclose(*surprises, atol=1e-6)
-            rows = dataclasses.replace(together.replay.steps, surprise=surprises[0])
-            together = dataclasses.replace(together, replay=dataclasses.replace(together.replay, steps=rows))
+            steps = replace_fields(together.replay.steps, surprise=surprises[0])
+            together = replace_fields(together, replay=replace_fields(together.replay, steps=steps))
         assert_equal_states(stacked, together)
     else:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), stacked.variables, together.variables)

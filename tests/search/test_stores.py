@@ -80,16 +80,16 @@ def assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol=0.0)
 
 
 def cases():
-    """Every policy and rule on a game of each kind, a few of them in CI; and on every game."""
+    """Every policy and rule on a game of each kind, a few of them in CI; and on every game, where evaluators alternate."""
     in_ci = {("puct", 1), ("gumbel", 1), ("uct", 0)}
-    for name in NAMES:
+    for turn, name in enumerate(NAMES):
         for kind, game in enumerate(TABLE_GAMES):
             marks = [] if (name, kind) in in_ci else [pytest.mark.slow]
             yield pytest.param(name, game, evaluators.table(node_of), id=f"{name}-{game.slots} slots", marks=marks)
-        for game in GAMES:
-            for evaluator in (evaluators.random, evaluators.uniform):
-                label = f"{name}-{game.name}-{evaluator.__name__}"
-                yield pytest.param(name, game, evaluator(game), id=label, marks=pytest.mark.slow)
+        for number, game in enumerate(GAMES):
+            evaluator = (evaluators.random, evaluators.uniform)[(turn + number) % 2]
+            label = f"{name}-{game.name}-{evaluator.__name__}"
+            yield pytest.param(name, game, evaluator(game), id=label, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("name", "game", "evaluator"), list(cases()))
