@@ -7,6 +7,7 @@ show without a script.
 import html
 import json
 import re
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,21 @@ def holding_back() -> str:
     )
 
 
+def scaling() -> str:
+    """The table of mistakes of the last checkpoints, means over the seeds."""
+    rows = rows_of("scaling")
+    last = max(row["iteration"] for row in rows)
+    shares: dict[int, dict[int, list[float]]] = {}
+    for row in rows:
+        if row["iteration"] == last:
+            shares.setdefault(row["width"], {}).setdefault(row["num_simulations"], []).append(row["mistakes"])
+    counts = sorted(shares[min(shares)])
+    return table(
+        ("width", "network alone", *(f"{count} simulations" for count in counts if count)),
+        ([f"{width}", *(f"{statistics.mean(of[count]):.1%}" for count in counts)] for width, of in shares.items()),
+    )
+
+
 def notebooks() -> str:
     """The table of results of the original notebooks and of the studies that replace them."""
     uct, connect2, santorini, brandub = map(result_of, ("tictactoe_uct", "connect2", "santorini_small", "brandub_game"))
@@ -304,6 +320,7 @@ TABLES: dict[str, Callable[[], str]] = {
         populations,
         best_of_sweep,
         holding_back,
+        scaling,
         notebooks,
         cards,
     )

@@ -12,7 +12,8 @@ learn Connect Four on 5 columns and 4 rows from self-play alone, and their check
 
     python experiments/scaling.py [--seeds 0 1 2]
 
-The same command continues a study that was stopped. Writes experiments/results/scaling.json and docs/scaling.png.
+It takes about 20 minutes on 2 CPU cores. The same command continues a study that was stopped. Writes
+experiments/results/scaling.json and docs/scaling.png.
 """
 
 import json

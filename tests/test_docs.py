@@ -374,6 +374,24 @@ def test_connect_four_is_learned_as_the_committed_file_says():
         assert f"| {name} | {' | '.join(shares)} |" in page("agents")
 
 
+def test_the_worth_of_training_is_what_the_committed_file_says():
+    found, text = result_of("scaling")["exponents"], " ".join(page("what_holds_learning_back").split())
+    training, play, worth = (
+        [found[name]["mean"], *found[name]["interval"]]
+        for name in (
+            "exponent of training",
+            "exponent of evaluations at play",
+            "doublings at play worth a doubling of training",
+        )
+    )
+    for told in (
+        "the power of -{:.2f} (95% interval over the seeds: {:.2f} to {:.2f})".format(*training),
+        "the power of -{:.2f} ({:.2f} to {:.2f})".format(*play),
+        "worth {:.2f} doublings at play ({:.2f} to {:.2f})".format(*worth),
+    ):
+        assert told in text
+
+
 def test_what_holds_learning_back_is_what_the_committed_file_says():
     found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
     rows = {row["name"]: row for row in found["rows"]}
