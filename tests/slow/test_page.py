@@ -124,6 +124,7 @@ def test_moves_are_taken_back_and_gone_through(page):
     assert page.evaluate("shown.moves") == [first, second]
     page.fill("#move", "nonsense")
     page.keyboard.press("Enter")
+    page.wait_for_function("document.getElementById('message').textContent !== ''")
     assert "nonsense is not a legal move here" in page.inner_text("#message")
 
 
