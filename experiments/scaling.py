@@ -12,7 +12,7 @@ learn Connect Four on 5 columns and 4 rows from self-play alone, and their check
 
     python experiments/scaling.py [--seeds 0 1 2]
 
-It takes about 20 minutes on 2 CPU cores. The same command continues a study that was stopped. Writes
+It took 24 minutes on 2 CPU cores, beside other work. The same command continues a study that was stopped. Writes
 experiments/results/scaling.json and docs/scaling.png.
 """
 

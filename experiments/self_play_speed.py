@@ -10,7 +10,7 @@ the time.
 
     python experiments/self_play_speed.py
 
-It takes about 8 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 

@@ -1,8 +1,7 @@
-"""A residual network of dense layers along the lines of the board, for CPUs.
+"""A residual network of dense layers along the lines of the board.
 
 A layer reads all squares of a row, or of a column, at once, and is the same for each row, or column. So two layers see
-the whole board, and each is one large matrix product, which CPUs compute faster than a convolution: along 7 squares of
-32 channels it takes 224 x 224 weights. Networks of images mix along rows and columns likewise (Hou et al. 2021, "Vision
+the whole board, and each is one matrix product: along 7 squares of 32 channels it has 224 x 224 weights. Networks of images mix along rows and columns likewise (Hou et al. 2021, "Vision
 Permutator"; Tang et al. 2021, "Sparse MLP for Image Recognition").
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels.

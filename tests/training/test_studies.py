@@ -81,7 +81,6 @@ def test_shares_are_told_with_wilsons_interval():
     ("name", "parts"),
     [
         ("ablation", ("rows",)),
-        ("scaling", ("rows",)),
         ("connect_four", ("rivals", "rows")),
         ("holding_back", ("rows", "base", "agent")),
         ("search_scaling", ("throughput",)),
