@@ -1,8 +1,9 @@
 """A residual network of dense layers along the lines of the board.
 
 A layer reads all squares of a row, or of a column, at once, and is the same for each row, or column. So two layers see
-the whole board, and each is one matrix product: along 7 squares of 32 channels it has 224 x 224 weights. Networks of images mix along rows and columns likewise (Hou et al. 2021, "Vision
-Permutator"; Tang et al. 2021, "Sparse MLP for Image Recognition").
+the whole board, and each is one matrix product: along 7 squares of 32 channels it has 224 x 224 weights. Networks for
+images mix along rows and columns likewise (Hou et al. 2021, "Vision Permutator"; Tang et al. 2021, "Sparse MLP for
+Image Recognition").
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels.
 """
