@@ -68,7 +68,7 @@ def make_network(
       precision: what the hidden layers compute in, `float32` or `bfloat16`. Variables and results are float32.
 
     Raises:
-      InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet`, `board` or `axial`.
+      InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet` or `board`.
     """
     check_settings(name, width=width, depth=depth, precision=precision)
     if isinstance(name, str):

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float32
 
-from azjax.core.errors import InputError
 from azjax.networks.board_heads import BoardHeads, LaidOutNetwork
 from azjax.networks.layers import Dtype, compute_dtype, linear
 from azjax.networks.network import NetworkOutput
@@ -26,18 +25,11 @@ class AxialNet(LaidOutNetwork):
     """`depth` residual blocks of a layer along columns and one along rows, of `width` channels on each square.
 
     `BoardHeads` lists the outputs; its layers have twice as many channels.
-
-    Raises:
-      InputError: a width below 2.
     """
 
     width: int = 32
     depth: int = 4
     precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        if self.width < 2:
-            raise InputError(f"axial needs a width of at least 2, got {self.width}")
 
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
         return _AxialModule(self, rngs)
