@@ -62,6 +62,7 @@ GAMES: dict[str, dict[str, Any]] = {
 }
 BOARD = {"network": "board", "width": 64, "depth": 4}
 AXIAL = {"network": "axial", "width": 32, "depth": 4}
+EQUIVARIANT = {"network": "equivariant_mlp", "symmetries": False}
 ALL_LOSSES = {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")}
 PUCT = {"policy": "alphazero", "num_simulations": 32}
 BASE = "base"
@@ -73,6 +74,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "axial": AXIAL,
     "axial, outcome": AXIAL | {"auxiliary_losses": ("outcome",)},
     "axial, all losses": AXIAL | ALL_LOSSES,
+    "equivariant": EQUIVARIANT,
+    "equivariant, 0 to 32 random plies": EQUIVARIANT | {"random_start_plies": 32},
     "board, PUCT": BOARD | PUCT,
     "board, PUCT, uncertainty weighting": BOARD
     | PUCT

@@ -9,6 +9,7 @@ from azjax.core.registry import Registry
 from azjax.networks.axial import AxialNet
 from azjax.networks.board import BoardNet
 from azjax.networks.check import check_network
+from azjax.networks.equivariant_mlp import EquivariantMlp
 from azjax.networks.layers import compute_dtype
 from azjax.networks.mlp import Mlp
 from azjax.networks.network import GameShape, Network, NetworkOutput, NnxNetwork, Variables, summarize
@@ -18,6 +19,7 @@ from azjax.networks.se_resnet import SeResnet
 __all__ = [
     "AxialNet",
     "BoardNet",
+    "EquivariantMlp",
     "Mlp",
     "Network",
     "NetworkOutput",
@@ -49,7 +51,14 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
     return NETWORKS.register(name)
 
 
-_OURS = {"mlp": Mlp, "resnet": Resnet, "se_resnet": SeResnet, "board": BoardNet, "axial": AxialNet}
+_OURS: dict[str, Callable[..., Network]] = {
+    "mlp": Mlp,
+    "equivariant_mlp": EquivariantMlp,
+    "resnet": Resnet,
+    "se_resnet": SeResnet,
+    "board": BoardNet,
+    "axial": AxialNet,
+}
 for _name, _network in _OURS.items():
     register(_name)(_network)
 
@@ -60,8 +69,8 @@ def make_network(
     """The network for `game`.
 
     Args:
-      name: `mlp`, `resnet`, `se_resnet`, `board`, `axial`, a registered name, or the network itself, which needs no
-        settings.
+      name: `mlp`, `equivariant_mlp`, `resnet`, `se_resnet`, `board`, `axial`, a registered name, or the network itself,
+        which needs no settings.
       game: gives the shape of an observation and the number of actions.
       width: units of a layer, or channels.
       depth: layers, or residual blocks.

@@ -147,10 +147,10 @@ class Config:
     Attributes:
       seed: of all random numbers, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
-      network: `mlp`, `resnet`, `se_resnet`, `board` or `axial`, or a registered one; in Python also an object (see
-        `azjax.networks.Network`), for which the next three settings have no meaning.
-      width: units (mlp) or channels (the others).
-      depth: hidden layers (mlp) or residual blocks (the others).
+      network: `mlp`, `equivariant_mlp`, `resnet`, `se_resnet`, `board` or `axial`, or a registered one; in Python also
+        an object (see `azjax.networks.Network`), for which the next three settings have no meaning.
+      width: units (the perceptrons) or channels (the others).
+      depth: hidden layers (the perceptrons) or residual blocks (the others).
       precision: what the network computes in, `float32` or `bfloat16`; its weights are float32. `auto` is the faster
         one on the machine where the run begins, measured then and saved with the run; without a run it is `float32`.
       policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.

@@ -124,7 +124,9 @@ def test_the_summary_counts_the_parameters_of_an_mlp():
 
 
 def test_an_unknown_network_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"unknown network 'cnn'; available: axial, board, mlp, resnet, se_resnet"):
+    with pytest.raises(
+        ValueError, match=r"unknown network 'cnn'; available: axial, board, equivariant_mlp, mlp, resnet, se_resnet"
+    ):
         make_network("cnn", GAME, width=8, depth=1)
 
 

@@ -9,7 +9,14 @@ import pytest
 from azjax.games.registry import make
 from azjax.networks import Resnet, SeResnet, make_network
 
-SIZES = {"mlp": (16, 2), "resnet": (8, 1), "se_resnet": (8, 1), "board": (8, 1), "axial": (8, 1)}
+SIZES = {
+    "mlp": (16, 2),
+    "equivariant_mlp": (16, 2),
+    "resnet": (8, 1),
+    "se_resnet": (8, 1),
+    "board": (8, 1),
+    "axial": (8, 1),
+}
 
 
 def _make(name, precision, game):

@@ -15,7 +15,7 @@ from azjax.training import Config, Hyper, preset
         ({"iterations": -1}, "iterations must be at least 1, got -1"),
         ({"random_start_plies": -1}, "random_start_plies must be at least 0, got -1"),
         ({"replay_size": 8, "batch_size": 9}, "replay_size must be at least batch_size = 9, got 8"),
-        ({"network": "cnn"}, "unknown network 'cnn'; available: axial, board, mlp, resnet"),
+        ({"network": "cnn"}, "unknown network 'cnn'; available: axial, board, equivariant_mlp, mlp"),
         ({"width": 0}, "network width must be at least 1, got 0"),
         ({"hyper": Hyper(learning_rate=0.0)}, "learning_rate must be above 0, got 0"),
         ({"hyper": Hyper(learning_rate=float("nan"))}, "learning_rate must be a number of at least 0, got nan"),

@@ -1,0 +1,102 @@
+"""The symmetries of a game's board as tables, for networks that are built for them.
+
+Axis letters: `A` actions, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float32, Int, Int32, Key, UInt32
+
+from azjax.core.errors import InputError
+from azjax.games.game import Game, S
+from azjax.games.protocols import next_game, without_history
+
+_PLIES, _GAMES = 16, 32
+
+Table: TypeAlias = tuple[tuple[int, ...], ...]
+"""A table of whole numbers that can be hashed."""
+
+
+class BoardSymmetries(NamedTuple):
+    """A group of symmetries, the identity first.
+
+    Attributes:
+      squares: [S, Q]; symmetry s moves what is on square q to `squares[s][q]`. Squares are numbered row-major.
+      actions: [S, A]; it makes `actions[s][a]` of action a.
+    """
+
+    squares: Table
+    actions: Table
+
+
+@functools.lru_cache(maxsize=16)
+def board_symmetries(game: Game[S]) -> BoardSymmetries:
+    """The symmetries of `game`, found from the observations of 512 positions of random play.
+
+    Raises:
+      InputError: the observations are no boards, a symmetry is no turn or reflection of the board, or an action goes
+        elsewhere in another position, as in Santorini with two workers, which are numbered by their squares.
+    """
+    if len(game.observation_shape) != 3:
+        raise InputError(f"{game.name} has observations of shape {game.observation_shape}, not (rows, columns, planes)")
+    # Tables are made on the host, also when this is called under a trace.
+    with jax.ensure_compile_time_eval():
+        bits = jax.random.bits(jax.random.key(0), (_PLIES, _GAMES))
+        observed, turned, actions = jax.device_get(jax.jit(functools.partial(_play_and_turn, game))(bits))
+    if (actions != actions[0]).any():
+        raise InputError(f"{game.name}: where its symmetries move an action depends on the position")
+    rows, columns, _ = game.observation_shape
+    squares = []
+    for symmetry in range(actions.shape[1]):
+        images = turned[:, symmetry].reshape(len(turned), rows * columns, -1)
+        for target in _turns_of_board(rows, columns):
+            if np.array_equal(images[:, target], observed.reshape(images.shape)):
+                squares.append(tuple(target.tolist()))
+                break
+        else:
+            raise InputError(f"{game.name}: its symmetry {symmetry} is no turn or reflection of the observed board")
+    found = BoardSymmetries(tuple(squares), tuple(map(tuple, actions[0].tolist())))
+    elements = list(zip(*found, strict=True))
+    products = {
+        tuple(tuple(second[index] for index in first) for first, second in zip(*pair, strict=True))
+        for pair in itertools.product(elements, repeat=2)
+    }
+    if len(set(elements)) < len(elements) or products != set(elements):
+        raise InputError(f"{game.name}: its symmetries are no group")
+    return found
+
+
+def _play_and_turn(
+    game: Game[S], bits: UInt32[Array, "T G"]
+) -> tuple[Float32[Array, "N R C P"], Float32[Array, "N S R C P"], Int32[Array, "N S A"]]:
+    """Observations of positions of random play, those of their images, and where actions go."""
+    keys = jax.random.split(jax.random.key(0), bits.shape[1])
+
+    def turn(state: S, key: Key[Array, ""]) -> tuple[Array, Array, Array]:
+        alone = without_history(game, next_game(game, key, state))
+        images, actions = game.symmetries(alone)
+        return game.observe(alone), jax.vmap(game.observe)(images), actions
+
+    def play(states: S, bits: UInt32[Array, "G"]) -> tuple[S, tuple[Array, Array, Array]]:
+        states = jax.vmap(functools.partial(next_game, game))(keys, states)
+        following = jax.vmap(game.step)(states, jax.vmap(game.sample_legal_action)(states, bits))
+        return following, jax.vmap(turn)(following, keys)
+
+    _, found = jax.lax.scan(play, jax.vmap(game.init)(keys), bits)
+    observed, turned, actions = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in found)
+    return observed, turned, jnp.asarray(actions)
+
+
+def _turns_of_board(rows: int, columns: int) -> Iterator[Int[np.ndarray, "Q"]]:
+    """Where each square goes in each turn and reflection that keeps the board's shape, the identity first."""
+    numbers = np.arange(rows * columns).reshape(rows, columns)
+    for board in (numbers, numbers.T) if rows == columns else (numbers,):
+        for down in (1, -1):
+            for right in (1, -1):
+                yield board[::down, ::right].reshape(-1)
