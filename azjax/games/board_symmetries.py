@@ -1,6 +1,7 @@
 """The symmetries of a game's board as tables, for networks that are built for them.
 
-Axis letters: `A` actions, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries.
+Axis letters: `A` actions, `G` games, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries, `T`
+plies.
 """
 
 import functools
@@ -41,7 +42,8 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
 
     Raises:
       InputError: the observations are no boards, a symmetry is no turn or reflection of the board, or an action goes
-        elsewhere in another position, as in Santorini with two workers, which are numbered by their squares.
+        elsewhere in another position, as in Santorini with two workers, which are numbered by their squares; or the
+        symmetries are no group.
     """
     if len(game.observation_shape) != 3:
         raise InputError(f"{game.name} has observations of shape {game.observation_shape}, not (rows, columns, planes)")

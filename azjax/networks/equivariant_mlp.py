@@ -1,7 +1,7 @@
 """A perceptron that turns with the board: its policy of a turned position is the turned policy, its value is the same.
 
 A layer has a view of the board for each symmetry of the game: turning the position exchanges the views. So the views
-share their weights, and a layer of `width` units costs as much as a dense one and has S times fewer weights (Cohen and
+share their weights, and a layer of `width` units has the products of a dense one and S times fewer weights (Cohen and
 Welling 2016, "Group Equivariant Convolutional Networks"; Ravanbakhsh et al. 2017, "Equivariance Through
 Parameter-Sharing"). What the network learns of one position it knows of all S images of it.
 

@@ -1,10 +1,38 @@
 """The tables of symmetries, and the games that have none."""
 
+import dataclasses
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax.games.board_symmetries import board_symmetries
 from azjax.games.registry import make
+
+TIC_TAC_TOE = type(make("tictactoe"))
+
+
+class QuarterTurn(TIC_TAC_TOE):
+    """Tic-tac-toe with the identity and one quarter turn alone."""
+
+    def symmetries(self, state):
+        states, permutation = super().symmetries(state)
+        squares = np.array(board_symmetries(make("tictactoe")).squares)
+        quarter = next(number for number, turn in enumerate(squares) if (turn[turn] != np.arange(9)).any())
+        chosen = np.array([0, quarter])
+        return jax.tree.map(lambda leaf: leaf[chosen], states), permutation[chosen]
+
+
+class NumberedSquares(TIC_TAC_TOE):
+    """Tic-tac-toe whose observations number the squares, whatever symmetry they are under."""
+
+    def observe(self, state):
+        return super().observe(state) + jnp.arange(9.0).reshape(3, 3, 1)
+
+
+class FlatObservations(TIC_TAC_TOE):
+    observation_shape = (18,)
 
 
 def test_connect_four_is_reflected_left_to_right():
@@ -36,3 +64,16 @@ def test_santorini_moves_squares_and_directions_alike():
 def test_numbered_workers_are_refused():
     with pytest.raises(ValueError, match="where its symmetries move an action depends on the position"):
         board_symmetries(make("santorini", size=3, workers=2))
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (QuarterTurn, "its symmetries are no group"),
+        (NumberedSquares, "its symmetry 1 is no turn or reflection of the observed board"),
+        (FlatObservations, r"has observations of shape \(18,\), not \(rows, columns, planes\)"),
+    ],
+)
+def test_symmetries_that_are_none_of_a_board_are_refused(game, message):
+    with pytest.raises(ValueError, match=message):
+        board_symmetries(game(**dataclasses.asdict(make("tictactoe"))))
