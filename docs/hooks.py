@@ -207,6 +207,27 @@ def holding_back() -> str:
     )
 
 
+def what_learns() -> str:
+    """The table of the variants of Santorini 3x3."""
+    heads = ("", "minutes", "iterations", "wins kept", "long wins", "signs", "wins, search", "long wins", "signs")
+    shares = [
+        f"{kind}, {player}" for player in ("alone", "search") for kind in ("wins_kept", "long_wins_kept", "signs_right")
+    ]
+    return table(
+        heads,
+        (
+            [
+                row["variant"],
+                f"{row['minutes']:g}",
+                f"{row['iterations']:,}",
+                *(f"{row[share]:.1%}" for share in shares),
+            ]
+            for row in rows_of("what_learns")
+            if row["game"] == "santorini_3x3"
+        ),
+    )
+
+
 def scaling() -> str:
     """The table of mistakes of the last checkpoints, means over the seeds."""
     rows = rows_of("scaling")
@@ -320,6 +341,7 @@ TABLES: dict[str, Callable[[], str]] = {
         populations,
         best_of_sweep,
         holding_back,
+        what_learns,
         scaling,
         notebooks,
         cards,
