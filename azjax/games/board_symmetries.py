@@ -30,10 +30,13 @@ class BoardSymmetries(NamedTuple):
     Attributes:
       squares: [S, Q]; symmetry s moves what is on square q to `squares[s][q]`. Squares are numbered row-major.
       actions: [S, A]; it makes `actions[s][a]` of action a.
+      matrices: [S, 4]; it moves what is r rows below and c columns right of the middle of the board to the rows and
+        columns of the product of this matrix, row-major, and (r, c).
     """
 
     squares: Table
     actions: Table
+    matrices: Table
 
 
 @functools.lru_cache(maxsize=16)
@@ -54,17 +57,18 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
     if (actions != actions[0]).any():
         raise InputError(f"{game.name}: where its symmetries move an action depends on the position")
     rows, columns, _ = game.observation_shape
-    squares = []
+    turns = []
     for symmetry in range(actions.shape[1]):
         images = turned[:, symmetry].reshape(len(turned), rows * columns, -1)
-        for target in _turns_of_board(rows, columns):
+        for target, matrix in _turns_of_board(rows, columns):
             if np.array_equal(images[:, target], observed.reshape(images.shape)):
-                squares.append(tuple(target.tolist()))
+                turns.append((tuple(target.tolist()), matrix))
                 break
         else:
             raise InputError(f"{game.name}: its symmetry {symmetry} is no turn or reflection of the observed board")
-    found = BoardSymmetries(tuple(squares), tuple(map(tuple, actions[0].tolist())))
-    elements = list(zip(*found, strict=True))
+    squares, matrices = zip(*turns, strict=True)
+    found = BoardSymmetries(squares, tuple(map(tuple, actions[0].tolist())), matrices)
+    elements = list(zip(found.squares, found.actions, strict=True))
     products = {
         tuple(tuple(second[index] for index in first) for first, second in zip(*pair, strict=True))
         for pair in itertools.product(elements, repeat=2)
@@ -95,10 +99,11 @@ def _play_and_turn(
     return observed, turned, jnp.asarray(actions)
 
 
-def _turns_of_board(rows: int, columns: int) -> Iterator[Int[np.ndarray, "Q"]]:
-    """Where each square goes in each turn and reflection that keeps the board's shape, the identity first."""
+def _turns_of_board(rows: int, columns: int) -> Iterator[tuple[Int[np.ndarray, "Q"], tuple[int, ...]]]:
+    """Where each square goes in each turn and reflection that keeps the board's shape, and its matrix; identity first."""
     numbers = np.arange(rows * columns).reshape(rows, columns)
-    for board in (numbers, numbers.T) if rows == columns else (numbers,):
-        for down in (1, -1):
-            for right in (1, -1):
-                yield board[::down, ::right].reshape(-1)
+    for down, right in itertools.product((1, -1), repeat=2):
+        yield numbers[::down, ::right].reshape(-1), (down, 0, 0, right)
+    if rows == columns:
+        for down, right in itertools.product((1, -1), repeat=2):
+            yield numbers.T[::down, ::right].reshape(-1), (0, right, down, 0)

@@ -131,6 +131,7 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
 )
 _HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
+_OPTIMIZERS = ("adam", "muon")
 
 AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "value_error", "soft_policy", "opponent_policy")
 """The names of `azjax.training.auxiliary_losses`."""
@@ -190,6 +191,7 @@ class Config:
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `value_error`,
         `soft_policy` and `opponent_policy`, for networks with these outputs, such as `board`; see
         `azjax.training.auxiliary_losses`.
+      optimizer: `adam` or `muon`; see `azjax.training.learner.optimizer`.
       updates_per_iteration: optimizer steps in an iteration.
       warmup_updates: optimizer steps in which the learning rate rises from 0.
       decay_updates: optimizer steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
@@ -242,6 +244,7 @@ class Config:
     merge_equal_positions: bool = False
     symmetries: bool = True
     auxiliary_losses: tuple[str, ...] = ()
+    optimizer: str = "adam"
     updates_per_iteration: int = 16
     warmup_updates: int = 0
     decay_updates: int = 0
@@ -285,6 +288,8 @@ class Config:
                 raise InputError(f"{name} must be a number above 0, got {getattr(self, name)}")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
+        if self.optimizer not in _OPTIMIZERS:
+            raise InputError(f"unknown optimizer {self.optimizer!r}; available: {', '.join(_OPTIMIZERS)}")
         for name in self.auxiliary_losses:
             if name not in AUXILIARY_LOSSES:
                 raise InputError(f"unknown auxiliary loss {name!r}; available: {', '.join(AUXILIARY_LOSSES)}")

@@ -5,8 +5,9 @@ import functools
 import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
 from jax.sharding import Mesh
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree, UInt32
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
@@ -55,12 +56,29 @@ class Learner:
 
 
 def optimizer(config: Config, hyper: Hyper) -> optax.GradientTransformation:
-    """Adam after a limit on the gradient's norm. Its state has the same shape for all `hyper`."""
-    return optax.chain(
-        optax.clip_by_global_norm(hyper.max_gradient_norm),
-        optax.scale_by_adam(),
-        optax.scale_by_learning_rate(functools.partial(learning_rate, config, hyper)),
-    )
+    """The optimizer after a limit on the gradient's norm. Its state has the same shape for all `hyper`.
+
+    `muon` makes the updates of a matrix orthogonal (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural
+    networks"), with a root of their mean square of 0.2, as Adam's have (Liu et al. 2025, "Muon is Scalable for LLM
+    Training", section 2.2), so that both take the same learning rates. Adam learns what is no matrix.
+    """
+    rate = functools.partial(learning_rate, config, hyper)
+    limit = optax.clip_by_global_norm(hyper.max_gradient_norm)
+    if config.optimizer == "muon":
+        return optax.chain(
+            limit, optax.contrib.muon(rate, consistent_rms=0.2, muon_weight_dimension_numbers=_matrices)
+        )
+    return optax.chain(limit, optax.scale_by_adam(), optax.scale_by_learning_rate(rate))
+
+
+def _matrices(params: PyTree) -> PyTree:
+    """How each parameter of two axes or more is a matrix: its last axis is that of the outputs. None for the others."""
+
+    def matrix(leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
+        last = leaf.ndim - 1
+        return optax.contrib.MuonDimensionNumbers(tuple(range(last)), last) if last > 0 else None
+
+    return jax.tree.map(matrix, params)
 
 
 def learning_rate(config: Config, hyper: Hyper, count: Int32[Array, ""]) -> Float32[Array, ""]:

@@ -36,14 +36,26 @@ class FlatObservations(TIC_TAC_TOE):
 
 
 def test_connect_four_is_reflected_left_to_right():
-    squares, actions = board_symmetries(make("connect_four"))
+    squares, actions, _ = board_symmetries(make("connect_four"))
     assert actions == ((0, 1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1, 0))
     assert squares[0] == tuple(range(42))
     assert squares[1] == tuple(np.arange(42).reshape(6, 7)[:, ::-1].reshape(-1).tolist())
 
 
+def test_the_matrix_of_a_symmetry_moves_squares_as_it_does():
+    for name in ("tictactoe", "connect_four", "connect2", "brandub"):
+        game = make(name)
+        rows, columns, _ = game.observation_shape
+        found = board_symmetries(game)
+        middle = np.array([rows - 1, columns - 1]) / 2
+        for squares, matrix in zip(found.squares, found.matrices, strict=True):
+            for square, target in enumerate(squares):
+                moved = np.reshape(matrix, (2, 2)) @ (divmod(square, columns) - middle) + middle
+                assert divmod(target, columns) == tuple(moved), (name, matrix, square)
+
+
 def test_an_action_of_tictactoe_is_a_square_and_goes_where_it_goes():
-    squares, actions = board_symmetries(make("tictactoe"))
+    squares, actions, _ = board_symmetries(make("tictactoe"))
     assert squares == actions
     assert len(set(squares)) == 8
     assert {turned[4] for turned in squares} == {4}
@@ -52,7 +64,7 @@ def test_an_action_of_tictactoe_is_a_square_and_goes_where_it_goes():
 
 def test_santorini_moves_squares_and_directions_alike():
     # Direction 0 leads up and left, 7 down and right: from the middle they reach the corners.
-    squares, actions = board_symmetries(make("santorini"))
+    squares, actions, _ = board_symmetries(make("santorini"))
     reached = (0, 1, 2, 3, 5, 6, 7, 8)
     for turned, moved in zip(squares, actions, strict=True):
         for move in range(8):

@@ -1,11 +1,16 @@
 """The laws of `equivariant_mlp`, its number of weights, and the games that it refuses."""
 
+import dataclasses
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.games.board_symmetries import board_symmetries
 from azjax.games.registry import make
 from azjax.networks import EquivariantMlp, make_network
+from azjax.networks.equivariant_mlp import _Group
 
 GAMES = {
     "tictactoe": make("tictactoe"),
@@ -14,6 +19,19 @@ GAMES = {
     "santorini 3x3": make("santorini"),
     "brandub": make("brandub"),
 }
+
+
+class Turns(type(GAMES["tictactoe"])):
+    """Tic-tac-toe with its four turns alone."""
+
+    def symmetries(self, state):
+        states, permutation = super().symmetries(state)
+        turns = [
+            number
+            for number, matrix in enumerate(board_symmetries(GAMES["tictactoe"]).matrices)
+            if np.linalg.det(np.reshape(matrix, (2, 2))) > 0
+        ]
+        return jax.tree.map(lambda leaf: leaf[np.array(turns)], states), permutation[np.array(turns)]
 
 
 def _positions(game, plies=6, games=16):
@@ -52,10 +70,30 @@ def test_the_policy_turns_with_the_position_and_the_value_stays(name):
 def test_a_layer_has_as_many_weights_less_as_there_are_symmetries():
     game = GAMES["santorini 3x3"]
     params = EquivariantMlp(64, 2).init(jax.random.key(0), game)["params"]
-    assert params["hidden_0"]["kernel"].shape == (9, 7, 8)  # squares, planes, features of a view
-    assert params["hidden_1"]["kernel"].shape == (8, 8, 8)  # views, features, features
+    assert params["stem"].shape == (9, 7, 8)  # squares, planes, features of a view
+    # Four representations of one dimension and one of two: 8 * 8 * 8 weights instead of 64 * 64.
+    kernels = {name: leaf.shape for name, leaf in params["block_0"]["first"].items() if name != "bias"}
+    assert kernels == {f"kernel_{number}": (8, 8) for number in range(4)} | {"kernel_4": (16, 16)}
     assert params["policy"].shape == (8, 64)
     assert params["value"]["kernel"].shape == (8, 1)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_transform_has_an_inverse_and_keeps_lengths(name):
+    group = _Group(board_symmetries(GAMES[name]))
+    views = list(jax.random.normal(jax.random.key(0), (group.size, 3, 5)))
+    coefficients = group.transform(views)
+    assert sum(dimension**2 for dimension in group.dimensions) == group.size
+    np.testing.assert_allclose(group.inverse(coefficients), views, rtol=0, atol=1e-6)
+    length = sum(float(jnp.sum(each**2)) for each in coefficients)
+    assert length == pytest.approx(float(jnp.sum(jnp.array(views) ** 2)), rel=1e-6)
+    scaled = jnp.array(group.inverse(group.normalized(coefficients)))
+    np.testing.assert_allclose((scaled**2).mean(axis=(0, 2)), np.ones(3), rtol=1e-4)
+
+
+def test_turns_without_reflections_are_refused():
+    with pytest.raises(ValueError, match="the symmetries of tictactoe must be reflections or include them"):
+        EquivariantMlp(32, 1).for_game(Turns(**dataclasses.asdict(GAMES["tictactoe"])))
 
 
 @pytest.mark.parametrize(
