@@ -54,6 +54,19 @@ def _large(iterations: int, **changes: Any) -> Config:
     ).replace(**changes)
 
 
+# With these Santorini 3x3 learns in two minutes what takes the preset with `mlp` and Adam more than five.
+_EQUIVARIANT: dict[str, Any] = {
+    "network": "equivariant_mlp",
+    "width": 1024,
+    "depth": 2,
+    "symmetries": False,
+    "optimizer": "muon",
+    "learning_rate": 4e-3,
+    "value_scale": 0.5,
+    "rescale_values": False,
+}
+
+
 def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
     """Games of pgx, of which no exact values are known: the ladder tells the strength."""
     return _large(
@@ -116,7 +129,11 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("pgx:hex", {}, _pgx(900)),
     ("pgx:othello", {}, _pgx(1600)),
     ("santorini", {"size": 2, "workers": 1}, _SMALL.replace(iterations=200, merge_equal_positions=True)),
-    ("santorini", {"size": 3, "workers": 1}, _large(7000, random_start_plies=16)),
+    (
+        "santorini",
+        {"size": 3, "workers": 1},
+        _large(4000, **_EQUIVARIANT, random_start_plies=32),
+    ),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
 ]
 

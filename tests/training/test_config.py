@@ -25,6 +25,7 @@ from azjax.training import Config, Hyper, preset
         ({"hyper": Hyper(ema_decay=1.0)}, "ema_decay must be below 1, got 1.0"),
         ({"hyper": Hyper(root_value_fraction=1.5)}, r"root_value_fraction must be 0\.\.1, got 1.5"),
         ({"hyper": Hyper(max_gradient_norm=0.0)}, "max_gradient_norm must be above 0, got 0"),
+        ({"optimizer": "sgd"}, "unknown optimizer 'sgd'; available: adam, muon"),
         ({"policy": "muzero"}, "unknown policy 'muzero'; available: alphazero, gumbel"),
         ({"selection": "puctt"}, r"unknown rule of selection 'puctt' \(did you mean puct\?\); available: puct, regul"),
         ({"policy": "gumbel", "selection": "variance_scaled"}, "selection variance_scaled needs the policy alphazero"),
