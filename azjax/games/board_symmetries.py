@@ -1,6 +1,6 @@
 """The symmetries of a game's board as tables, for networks that are built for them.
 
-Axis letters: `A` actions, `G` games, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries, `T`
+Axis letters: `A` actions, `B` batch, `G` games, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries, `T`
 plies.
 """
 
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float32, Int, Int32, Key, UInt32
 
 from azjax.core.errors import InputError
 from azjax.games.game import Game, S
-from azjax.games.protocols import next_game, without_history
+from azjax.games.protocols import ActionGroup, LaidOutGame, actions_in_groups, next_game, without_history
 
 _PLIES, _GAMES = 16, 32
 
@@ -27,16 +27,46 @@ Table: TypeAlias = tuple[tuple[int, ...], ...]
 class BoardSymmetries(NamedTuple):
     """A group of symmetries, the identity first.
 
+    A cell is what a symmetry moves to the same place in every position: an action, or, where actions belong to numbered
+    pieces, also a square and an action of the piece that stands there (see `cells_of_actions`).
+
     Attributes:
       squares: [S, Q]; symmetry s moves what is on square q to `squares[s][q]`. Squares are numbered row-major.
-      actions: [S, A]; it makes `actions[s][a]` of action a.
+      cells: [S, N]; it makes `cells[s][c]` of cell c.
       matrices: [S, 4]; it moves what is r rows below and c columns right of the middle of the board to the rows and
         columns of the product of this matrix, row-major, and (r, c).
+
+      layout: the groups of actions, if some belong to pieces; empty if the cells are the actions.
     """
 
     squares: Table
-    actions: Table
+    cells: Table
     matrices: Table
+    layout: tuple[ActionGroup, ...]
+
+
+def cells_of_actions(
+    layout: tuple[ActionGroup, ...], observations: Float32[Array, "B R C P"]
+) -> Int32[Array, "B A"]:
+    """The cell of each action in B positions, by the groups of `layout`; -1 for the actions of a piece that is not there.
+
+    A group of pieces has a cell for each square and plane, another group one for each action.
+    """
+    batch, rows, columns, _ = observations.shape
+    cells, begin = [], 0
+    for group in layout:
+        count = group.num_actions(rows, columns)
+        numbers = jnp.broadcast_to(jnp.arange(count), (batch, count))
+        if group.place == "piece":
+            count = rows * columns * group.planes
+            is_piece = observations[..., group.piece_plane].reshape(batch, 1, -1) > 0
+            chosen = is_piece & (jnp.cumsum(is_piece, axis=2) == jnp.arange(1, group.num_pieces + 1)[None, :, None])
+            first = jnp.argmax(chosen, axis=2)[..., None] * group.planes
+            numbers = jnp.where(chosen.any(axis=2)[..., None], first + jnp.arange(group.planes)[None, None], -1 - begin)
+            numbers = numbers.reshape(batch, -1)
+        cells.append(begin + numbers)
+        begin += count
+    return jnp.concatenate(cells, axis=1)[:, np.argsort(actions_in_groups(layout, rows, columns))]
 
 
 @functools.lru_cache(maxsize=16)
@@ -44,9 +74,8 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
     """The symmetries of `game`, found from the observations of 512 positions of random play.
 
     Raises:
-      InputError: the observations are no boards, a symmetry is no turn or reflection of the board, or an action goes
-        elsewhere in another position, as in Santorini with two workers, which are numbered by their squares; or the
-        symmetries are no group.
+      InputError: the observations are no boards, a symmetry is no turn or reflection of the board, an action goes
+        elsewhere in another position and does not belong to a piece, or the symmetries are no group.
     """
     if len(game.observation_shape) != 3:
         raise InputError(f"{game.name} has observations of shape {game.observation_shape}, not (rows, columns, planes)")
@@ -54,8 +83,11 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
     with jax.ensure_compile_time_eval():
         bits = jax.random.bits(jax.random.key(0), (_PLIES, _GAMES))
         observed, turned, actions = jax.device_get(jax.jit(functools.partial(_play_and_turn, game))(bits))
-    if (actions != actions[0]).any():
-        raise InputError(f"{game.name}: where its symmetries move an action depends on the position")
+    layout: tuple[ActionGroup, ...] = ()
+    cells = actions[0]
+    if (actions != cells).any():
+        layout = game.action_layout if isinstance(game, LaidOutGame) else ()
+        cells = _cells(game, layout, observed, turned, actions)
     rows, columns, _ = game.observation_shape
     turns = []
     for symmetry in range(actions.shape[1]):
@@ -67,8 +99,8 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
         else:
             raise InputError(f"{game.name}: its symmetry {symmetry} is no turn or reflection of the observed board")
     squares, matrices = zip(*turns, strict=True)
-    found = BoardSymmetries(squares, tuple(map(tuple, actions[0].tolist())), matrices)
-    elements = list(zip(found.squares, found.actions, strict=True))
+    found = BoardSymmetries(squares, tuple(map(tuple, cells.tolist())), matrices, layout)
+    elements = list(zip(found.squares, found.cells, strict=True))
     products = {
         tuple(tuple(second[index] for index in first) for first, second in zip(*pair, strict=True))
         for pair in itertools.product(elements, repeat=2)
@@ -76,6 +108,31 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
     if len(set(elements)) < len(elements) or products != set(elements):
         raise InputError(f"{game.name}: its symmetries are no group")
     return found
+
+
+def _cells(
+    game: Game[S],
+    layout: tuple[ActionGroup, ...],
+    observed: Float32[np.ndarray, "N R C P"],
+    turned: Float32[np.ndarray, "N S R C P"],
+    actions: Int32[np.ndarray, "N S A"],
+) -> Int[np.ndarray, "S cells"]:
+    """Where symmetries move the cells of a game whose actions belong to pieces."""
+    if not any(group.place == "piece" for group in layout):
+        raise InputError(f"{game.name}: where its symmetries move an action depends on the position")
+    with jax.ensure_compile_time_eval():
+        before = jax.device_get(cells_of_actions(layout, jnp.asarray(observed)))
+        after = jax.device_get(cells_of_actions(layout, jnp.asarray(turned.reshape(-1, *turned.shape[2:]))))
+    after = np.take_along_axis(after.reshape(actions.shape), actions, axis=2)
+    present = before >= 0
+    table = np.full((actions.shape[1], before.max() + 1), -1)
+    for moved, images in zip(table, after.swapaxes(0, 1), strict=True):
+        moved[before[present]] = images[present]
+        if (moved[before] != images)[present].any():
+            raise InputError(f"{game.name}: where its symmetries move the actions of a square depends on the position")
+    if (table < 0).any():
+        raise InputError(f"{game.name}: no piece came to some squares in {len(before)} positions of random play")
+    return table
 
 
 def _play_and_turn(

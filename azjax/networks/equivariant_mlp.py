@@ -11,8 +11,8 @@ dense layer. The weights are those of the products. A residual block reads its f
 et al. 2016, "Identity Mappings in Deep Residual Networks"; Zhang and Sennrich 2019, "Root Mean Square Layer
 Normalization").
 
-Axis letters: `B` batch, `S` symmetries and views, `D` dimension of a representation, `F` features of a view, `I` and `O`
-those in and out, `Q` squares, `A` actions.
+Axis letters: `B` batch, `S` symmetries and views, `D` dimension of a representation, `F` features of a view, `O`
+orbits, `N` squares or cells.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Float32, Int
 
 from azjax.core.errors import InputError
-from azjax.games.board_symmetries import BoardSymmetries, board_symmetries
+from azjax.games.board_symmetries import BoardSymmetries, board_symmetries, cells_of_actions
 from azjax.games.game import Game
 from azjax.networks.layers import compute_dtype, linear
 from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
@@ -54,7 +54,7 @@ class EquivariantMlp(NnxNetwork):
     width: int = 512
     depth: int = 2
     precision: str = "float32"
-    symmetries: BoardSymmetries = dataclasses.field(default=BoardSymmetries((), (), ()), repr=False, kw_only=True)
+    symmetries: BoardSymmetries = dataclasses.field(default=BoardSymmetries((), (), (), ()), repr=False, kw_only=True)
 
     def for_game(self, game: GameShape) -> "EquivariantMlp":
         """As `NnxNetwork.for_game`.
@@ -82,18 +82,19 @@ class _Group:
     """The Fourier transform of views over the group of symmetries, and back. It keeps the sum of squares."""
 
     def __init__(self, symmetries: BoardSymmetries):
-        scaled = [each * math.sqrt(each.shape[1] / len(each)) for each in _representations(symmetries)]
-        self.representations = tuple(tuple(map(tuple, each.reshape(len(each), -1).tolist())) for each in scaled)
-        self.dimensions = tuple(each.shape[1] for each in scaled)
         self.size = len(symmetries.squares)
+        self.representations = _representations(symmetries)
+        self.dimensions = [each.shape[1] for each in self.representations]
+        # One row for each entry of each representation, one column for each view.
+        scaled = [each * math.sqrt(each.shape[1] / self.size) for each in self.representations]
+        self.weights = np.concatenate([each.reshape(self.size, -1).T for each in scaled])
 
     def transform(self, views: _Views) -> _Coefficients:
-        coefficients = []
-        for dimension, elements in zip(self.dimensions, self.representations, strict=True):
-            entries = [_combined(weights, views) for weights in zip(*elements, strict=True)]
-            rows = [jnp.concatenate(entries[row : row + dimension], 1) for row in range(0, len(entries), dimension)]
-            coefficients.append(jnp.concatenate(rows, 0))
-        return coefficients
+        entries = iter(_combined(weights, views) for weights in self.weights)
+        return [
+            jnp.concatenate([jnp.concatenate(list(itertools.islice(entries, size)), 1) for _ in range(size)], 0)
+            for size in self.dimensions
+        ]
 
     def inverse(self, coefficients: _Coefficients) -> _Views:
         entries = [
@@ -102,8 +103,7 @@ class _Group:
             for row in jnp.split(each, dimension, 0)
             for entry in jnp.split(row, dimension, 1)
         ]
-        weights = [list(itertools.chain(*each)) for each in zip(*self.representations, strict=True)]
-        return [_combined(of_view, entries) for of_view in weights]
+        return [_combined(weights, entries) for weights in self.weights.T]
 
     def normalized(self, coefficients: _Coefficients) -> _Coefficients:
         """Scaled, so that the features of a position have a mean square of 1."""
@@ -119,7 +119,7 @@ class _Group:
         ]
 
 
-def _combined(weights: Sequence[float], arrays: Sequence[Array]) -> Array:
+def _combined(weights: Float[np.ndarray, "n"], arrays: Sequence[Array]) -> Array:
     """The weighted sum."""
     terms = [array * np.float32(weight) for weight, array in zip(weights, arrays, strict=True) if weight]
     return sum(terms[1:], terms[0])
@@ -147,22 +147,60 @@ def _representations(symmetries: BoardSymmetries) -> list[Float[np.ndarray, "S D
     return representations if sum(each.shape[1] ** 2 for each in representations) == len(matrices) else []
 
 
-class _Layer(nnx.Module):
-    """A dense layer that commutes with the symmetries, on coefficients: a product for each representation."""
+class _Orbits:
+    """What the symmetries move to each other, of squares or of cells.
 
-    def __init__(self, group: _Group, features: int, dot: _Dot, rngs: nnx.Rngs, scale: float = 1):
-        self.dot, self.size, self.count = dot, group.size, len(group.dimensions)
+    View h sees of an orbit what symmetry h moves its representative to.
+
+    Attributes:
+      views: [S, O]; what each view sees of each orbit.
+      columns: [N]; a column of the views side by side, [S*O], that is each of the N.
+      means: for each representation [D, D, O], the mean over the symmetries that keep the representative.
+    """
+
+    def __init__(self, table: Int[np.ndarray, "S N"], group: _Group):
+        representatives = np.flatnonzero(table.min(axis=0) == np.arange(table.shape[1]))
+        self.views = table[:, representatives]
+        self.columns = np.array([np.argmax(self.views == number) for number in range(table.shape[1])])
+        keep = (self.views == representatives).astype(float)
+        self.means = [np.einsum("sij,so->ijo", each, keep / keep.sum(axis=0)) for each in group.representations]
+
+
+class _Layer(nnx.Module):
+    """A dense layer that commutes with the symmetries, on coefficients: a product for each representation.
+
+    With `orbits` the features out are those of their views: views that see the same square or cell give it the same.
+    """
+
+    def __init__(
+        self,
+        group: _Group,
+        features_in: int,
+        features_out: int,
+        dot: _Dot,
+        rngs: nnx.Rngs,
+        scale: float = 1,
+        orbits: _Orbits | None = None,
+    ):
+        self.group, self.dot, self.orbits = group, dot, orbits
         init = nnx.initializers.variance_scaling(scale**2, "fan_in", "truncated_normal")
         for number, dimension in enumerate(group.dimensions):
-            shape = dimension * features, dimension * features
+            shape = dimension * features_in, dimension * features_out
             setattr(self, f"kernel_{number}", nnx.Param(init(rngs.params(), shape)))
-        self.bias = nnx.Param(jnp.zeros(features))
+        self.bias = nnx.Param(jnp.zeros(features_out))
 
     def __call__(self, coefficients: _Coefficients) -> _Coefficients:
-        kernels = [getattr(self, f"kernel_{number}")[...] for number in range(self.count)]
-        trivial, *others = [self.dot(each, kernel) for each, kernel in zip(coefficients, kernels, strict=True)]
-        # A bias that all views have.
-        return [trivial + math.sqrt(self.size) * self.bias[...][None], *others]
+        products = [self.dot(each, self._kernel(number)) for number, each in enumerate(coefficients)]
+        # A bias that all views have is one of the trivial representation, the first.
+        return [products[0] + math.sqrt(self.group.size) * self.bias[...][None], *products[1:]]
+
+    def _kernel(self, number: int) -> Float32[Array, "_ _"]:
+        kernel: Array = getattr(self, f"kernel_{number}")[...]
+        if self.orbits is None:
+            return kernel
+        means = self.orbits.means[number].astype(np.float32)
+        of_orbits = kernel.reshape(len(kernel), *means.shape[1:])
+        return jnp.einsum("imo,mjo->ijo", of_orbits, means).reshape(kernel.shape)
 
 
 class _Block(nnx.Module):
@@ -170,8 +208,8 @@ class _Block(nnx.Module):
 
     def __init__(self, group: _Group, features: int, dot: _Dot, rngs: nnx.Rngs):
         self.group = group
-        self.first = _Layer(group, features, dot, rngs)
-        self.second = _Layer(group, features, dot, rngs, scale=_LAST_SCALE)
+        self.first = _Layer(group, features, features, dot, rngs)
+        self.second = _Layer(group, features, features, dot, rngs, scale=_LAST_SCALE)
 
     def __call__(self, coefficients: _Coefficients) -> _Coefficients:
         views = self.group.inverse(self.first(self.group.normalized(coefficients)))
@@ -181,38 +219,38 @@ class _Block(nnx.Module):
 
 class _EquivariantModule(nnx.Module):
     def __init__(self, config: EquivariantMlp, rngs: nnx.Rngs):
-        squares, actions = np.array(config.symmetries.squares), np.array(config.symmetries.actions)
-        _, inverses = _group(squares)
-        self.depth, self.group = config.depth, _Group(config.symmetries)
-        # View h reads square q where view 0 reads the square that symmetry h moves to q; so it does with actions.
-        self.squares = tuple(map(tuple, squares[inverses].tolist()))
-        self.actions = tuple(map(tuple, actions[inverses].tolist()))
-        self.dot = mixed_product if compute_dtype(config.precision) == jnp.bfloat16 else jnp.matmul
-        features, num_squares = config.width // len(squares), squares.shape[1]
-        shape = num_squares * config.observation_shape[-1], features
-        init = nnx.initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
-        self.stem = nnx.Param(init(rngs.params(), shape).reshape(num_squares, -1, features))
-        self.stem_bias = nnx.Param(jnp.zeros(features))
+        self.depth, self.layout = config.depth, config.symmetries.layout
+        self.group = group = _Group(config.symmetries)
+        self.squares, self.cells = (
+            _Orbits(np.array(table), group) for table in (config.symmetries.squares, config.symmetries.cells)
+        )
+        dot = mixed_product if compute_dtype(config.precision) == jnp.bfloat16 else jnp.matmul
+        features = config.width // group.size
+        planes = self.squares.views.shape[1] * config.observation_shape[-1]
+        self.stem = _Layer(group, planes, features, dot, rngs)
         for block in range(config.depth):
-            setattr(self, f"block_{block}", _Block(self.group, features, self.dot, rngs))
-        init = nnx.initializers.variance_scaling(_LAST_SCALE**2 / len(squares), "fan_in", "truncated_normal")
-        self.policy = nnx.Param(init(rngs.params(), (features, config.num_actions)))
-        self.policy_bias = nnx.Param(jnp.zeros(config.num_actions))
+            setattr(self, f"block_{block}", _Block(group, features, dot, rngs))
+        self.policy = _Layer(
+            group, features, self.cells.views.shape[1], dot, rngs, scale=_LAST_SCALE, orbits=self.cells
+        )
         self.value = linear(features, 1, jnp.float32, rngs, scale=_LAST_SCALE)
 
-    def __call__(self, observations: Float32[Array, "B *observation"], train: bool) -> NetworkOutput:
+    def __call__(self, observations: Float32[Array, "B R C planes"], train: bool) -> NetworkOutput:
         del train
-        stem = self.stem[...]
-        kernel = jnp.concatenate([stem[np.array(each)].reshape(-1, stem.shape[2]) for each in self.squares], axis=1)
-        bias = jnp.tile(self.stem_bias[...], self.group.size)
-        features = jax.nn.relu(self.dot(observations.reshape(len(observations), -1), kernel) + bias[None])
-        coefficients = self.group.transform(jnp.split(features, self.group.size, axis=1))
+        batch, *_, planes = observations.shape
+        squares = observations.reshape(batch, -1, planes)
+        coefficients = self.stem(
+            self.group.transform([squares[:, view].reshape(batch, -1) for view in self.squares.views])
+        )
         for block in range(self.depth):
             coefficients = getattr(self, f"block_{block}")(coefficients)
         views = [jax.nn.relu(view) for view in self.group.inverse(self.group.normalized(coefficients))]
-        kernel = jnp.concatenate([self.policy[...][:, np.array(each)] for each in self.actions], axis=0)
-        bias = self.policy_bias[...][np.array(self.actions)].mean(axis=0)
-        logits = self.dot(jnp.concatenate(views, axis=1), kernel) + bias[None]
+        cells = jnp.concatenate(self.group.inverse(self.policy(self.group.transform(views))), axis=1)
+        if self.layout:
+            columns = jnp.asarray(self.cells.columns)[cells_of_actions(self.layout, observations)]
+            logits = jnp.take_along_axis(cells, columns, axis=1)
+        else:
+            logits = cells[:, self.cells.columns]
         mean = sum(views[1:], views[0]) / len(views)
         return NetworkOutput(logits, jnp.tanh(self.value(mean)[:, 0]))
 
