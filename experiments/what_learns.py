@@ -60,9 +60,11 @@ GAMES: dict[str, dict[str, Any]] = {
     "santorini_5x5": {"name": "santorini", "size": 5, "workers": 2},
     "brandub": {"name": "brandub"},
 }
-BOARD = {"network": "board", "width": 64, "depth": 4}
-AXIAL = {"network": "axial", "width": 32, "depth": 4}
-EQUIVARIANT = {"network": "equivariant_mlp", "symmetries": False}
+BOARD = {"network": "board", "width": 64, "depth": 4, "symmetries": True}
+AXIAL = {"network": "axial", "width": 32, "depth": 4, "symmetries": True}
+MLP = {"network": "mlp", "width": 512, "depth": 4, "symmetries": True}
+ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
+STRETCHED = {"value_scale": 0.1, "rescale_values": True}
 ALL_LOSSES = {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")}
 PUCT = {"policy": "alphazero", "num_simulations": 32}
 BASE = "base"
@@ -74,19 +76,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "axial": AXIAL,
     "axial, outcome": AXIAL | {"auxiliary_losses": ("outcome",)},
     "axial, all losses": AXIAL | ALL_LOSSES,
-    "equivariant": EQUIVARIANT,
-    "equivariant, 0 to 32 random plies": EQUIVARIANT | {"random_start_plies": 32},
+    "mlp": MLP,
+    "Adam": ADAM,
+    "mlp, Adam": MLP | ADAM,
+    "mlp, Adam, stretched values, fewer random plies": MLP | ADAM | STRETCHED | {"random_start_plies": 16},
+    "half the width": {"width": 512},
     "board, PUCT": BOARD | PUCT,
     "board, PUCT, uncertainty weighting": BOARD
     | PUCT
     | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
-    "0 to 32 random plies": {"random_start_plies": 32},
+    "0 to 16 random plies": {"random_start_plies": 16},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
     "surprise weighting": {"surprise_weighting": True},
     "equal positions merged": {"merge_equal_positions": True},
-    "values as they are": {"value_scale": 0.5, "rescale_values": False},
+    "stretched values": STRETCHED,
     "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},

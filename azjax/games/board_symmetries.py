@@ -1,7 +1,7 @@
 """The symmetries of a game's board as tables, for networks that are built for them.
 
-Axis letters: `A` actions, `B` batch, `G` games, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S` symmetries, `T`
-plies.
+Axis letters: `A` actions, `B` batch, `G` games, `N` positions, `R` rows, `C` columns, `P` planes, `Q` squares, `S`
+symmetries, `T` plies.
 """
 
 import functools
@@ -45,10 +45,8 @@ class BoardSymmetries(NamedTuple):
     layout: tuple[ActionGroup, ...]
 
 
-def cells_of_actions(
-    layout: tuple[ActionGroup, ...], observations: Float32[Array, "B R C P"]
-) -> Int32[Array, "B A"]:
-    """The cell of each action in B positions, by the groups of `layout`; -1 for the actions of a piece that is not there.
+def cells_of_actions(layout: tuple[ActionGroup, ...], observations: Float32[Array, "B R C P"]) -> Int32[Array, "B A"]:
+    """The cell of each action in B positions, by the groups of `layout`; -1 for those of a piece that is not there.
 
     A group of pieces has a cell for each square and plane, another group one for each action.
     """
@@ -157,7 +155,7 @@ def _play_and_turn(
 
 
 def _turns_of_board(rows: int, columns: int) -> Iterator[tuple[Int[np.ndarray, "Q"], tuple[int, ...]]]:
-    """Where each square goes in each turn and reflection that keeps the board's shape, and its matrix; identity first."""
+    """Each turn and reflection that keeps the board's shape, identity first: where squares go, and its matrix."""
     numbers = np.arange(rows * columns).reshape(rows, columns)
     for down, right in itertools.product((1, -1), repeat=2):
         yield numbers[::down, ::right].reshape(-1), (down, 0, 0, right)

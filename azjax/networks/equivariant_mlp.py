@@ -1,4 +1,4 @@
-"""A residual perceptron that turns with the board: the policy of a turned position is the turned policy, the value stays.
+"""A residual perceptron that turns with the board: its policy of a turned position is the turned policy.
 
 A layer has a view of the board for each symmetry of the game: turning the position exchanges the views. So the views
 share their weights, S times fewer than those of a dense layer of the same width (Cohen and Welling 2016, "Group

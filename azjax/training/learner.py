@@ -60,15 +60,13 @@ def optimizer(config: Config, hyper: Hyper) -> optax.GradientTransformation:
 
     `muon` makes the updates of a matrix orthogonal (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural
     networks"), with a root of their mean square of 0.2, as Adam's have (Liu et al. 2025, "Muon is Scalable for LLM
-    Training", section 2.2), so that both take the same learning rates. What is no matrix is left to Adam with Nesterov's
-    momentum.
+    Training", section 2.2), so that both take the same learning rates. What is no matrix is left to Adam with
+    Nesterov's momentum.
     """
     rate = functools.partial(learning_rate, config, hyper)
     limit = optax.clip_by_global_norm(hyper.max_gradient_norm)
     if config.optimizer == "muon":
-        return optax.chain(
-            limit, optax.contrib.muon(rate, consistent_rms=0.2, muon_weight_dimension_numbers=_matrices)
-        )
+        return optax.chain(limit, optax.contrib.muon(rate, consistent_rms=0.2, muon_weight_dimension_numbers=_matrices))
     return optax.chain(limit, optax.scale_by_adam(), optax.scale_by_learning_rate(rate))
 
 
