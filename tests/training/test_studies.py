@@ -13,7 +13,7 @@ from azjax import packaged
 from azjax.evaluation import MatchResult, mistakes, random_player, solve
 from azjax.evaluation.exact import random_table
 from azjax.games.registry import make
-from azjax.networks import Resnet
+from azjax.networks import NetworkOutput, Resnet
 from azjax.training import preset
 
 
@@ -359,6 +359,52 @@ def test_what_learns_at_tiny_sizes_goes_on_where_it_stopped(tmp_path):
     assert rows[3]["iterations"] == pytest.approx(2 * rows[0]["iterations"], abs=1)
     assert all(0 <= row["score"] <= 1 for row in rows)
     assert (tmp_path / "plot.png").exists()
+
+
+def test_the_truth_about_positions_is_that_of_the_solution():
+    study, game = load_study("networks"), make("santorini", size=2, workers=1)
+    solution = solve(game)
+    drawn = study.draw_positions(solution, 10**6)
+    assert len(drawn.values) == solution.num_unfinished
+    assert len({position.tobytes() for position in drawn.observations}) == solution.num_unfinished
+    assert (drawn.best <= drawn.legal).all()
+    assert drawn.best.any(axis=1).all()
+    # The mistakes of random moves are counted in another way by `mistakes`.
+    given_away = (1 - drawn.best.sum(axis=1) / drawn.legal.sum(axis=1)).sum()
+    assert given_away == pytest.approx(mistakes(solution, random_table).count, rel=1e-5)
+
+
+def test_mistakes_are_legal_moves_that_give_away_value_and_signs_are_those_of_the_values():
+    study = load_study("networks")
+    logits = np.array([[3.0, 2, 1], [1, 2, 3], [0, 5, 1], [9, 0, 1]])
+    values = np.array([0.5, -0.5, 0.5, 0.5])
+
+    class Network:
+        def apply(self, variables, observations, train):
+            return NetworkOutput(observations @ logits, observations @ values), {}
+
+    positions = study.Positions(
+        observations=np.eye(4, dtype=np.float32),
+        best=np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]], bool),
+        legal=np.array([[1, 1, 1], [1, 1, 1], [1, 0, 1], [0, 1, 1]], bool),
+        values=np.array([1.0, 1, 1, 1], np.float32),
+    )
+    # Only the second gives value away: the highest logits of the last two are illegal.
+    assert study.measure(Network(), {}, positions) == {"mistakes": 0.25, "signs_right": 0.75}
+
+
+@pytest.mark.slow
+def test_networks_learn_the_truth_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("networks")
+    monkeypatch.setattr(study, "NETWORKS", {"equivariant_mlp": {"network": "equivariant_mlp", "width": 32, "depth": 1}})
+    output, plot = tmp_path / "networks.json", tmp_path / "plot.png"
+    study.main(seconds=1, size=2, positions=3000, held_out=500, points=2, output=output, plot=plot)
+    rows = json.loads(output.read_text())["rows"]
+    assert [(row["optimizer"], row["network"]) for row in rows] == [
+        (rule, "equivariant_mlp") for rule in ("adam", "adam", "muon", "muon")
+    ]
+    assert all(row["mistakes"] < 0.1 for row in rows[1::2])
+    assert plot.exists()
 
 
 @pytest.fixture(scope="module")
