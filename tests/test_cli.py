@@ -2,10 +2,12 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import small_run
@@ -255,6 +257,14 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     assert re.search(r"random +\+0 ", of_ratings)
     assert all(player in of_ratings for player in players)
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_many_forfeits_are_warned_of(capsys):
+    program = shlex.join([sys.executable, str(Path(__file__).with_name("scripted_engine.py")), "line", "illegal", "1"])
+    main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "warning: 2 of the 2 games of" in text
+    assert "were forfeited, so that the score says little about strength" in text
 
 
 def test_a_sequential_test_ends_a_match(capsys):

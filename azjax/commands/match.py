@@ -14,6 +14,8 @@ from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import draw_ratings, match_table, ratings_table
 
+_MANY_FORFEITS = 0.02  # of the games
+
 
 @dataclasses.dataclass(frozen=True)
 class MatchOptions:
@@ -74,6 +76,12 @@ def match_command(arguments: list[str]) -> None:
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     console.print(match_table(game, matches))
+    for match in matches:
+        if match.num_forfeits > _MANY_FORFEITS * match.games:
+            say(
+                f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
+                "were forfeited, so that the score says little about strength"
+            )
     if len(players) > 2:
         ratings = rate(pairings_of(matches), anchor=options.anchor, seed=options.seed)
         console.print(ratings_table(game, ratings))

@@ -110,7 +110,9 @@ class OpenTafl(EngineProtocol):
         self.engine.send(f"rules {BRANDUB_RULES}")
         if start is not None:
             self.engine.send(f"position {position_record(start)}")
-        self.engine.send(f"side {SIDES[seat]}")
+            # A record does not say whose turn it is. `side` is the side to move, not that of the program: it would play
+            # the first moves of the defenders on a board of its own.
+            self.engine.send(f"side {SIDES['ad'.index(start.rpartition(' ')[2])]}")
         self.engine.send("start")
 
     def play(self, move: str, mover: int, state: State) -> None:

@@ -118,6 +118,17 @@ class MatchResult:
         return self.moving_first + self.moving_second
 
     @property
+    def num_forfeits(self) -> int:
+        """Games that an external player forfeited."""
+        return sum(forfeit is not None for forfeit in self.forfeits)
+
+    @property
+    def played_out(self) -> Record:
+        """The games that nobody forfeited."""
+        forfeits = self.forfeits or [None] * len(self.rewards)
+        return _record(reward for reward, forfeit in zip(self.rewards, forfeits, strict=True) if forfeit is None)
+
+    @property
     def games(self) -> int:
         return self.total.games
 

@@ -69,18 +69,24 @@ def match_table(game: AnyGame, matches: Sequence[MatchResult]) -> Table:
     """The results of each match from the view of its first player, in total and by who moves first."""
     table = _table(f"{game.name}: matches", [])
     table.add_column("")
-    for name in ("score", "95%", "won", "drawn", "lost"):
+    with_forfeits = any(match.num_forfeits for match in matches)
+    for name in ("score", "95%", "won", "drawn", "lost", *["forfeited"] * with_forfeits):
         table.add_column(name, justify="right", no_wrap=True)
     for match in matches:
-        records = {
-            f"{match.first} against {match.second}": match.total,
-            "  moving first": match.moving_first,
-            "  moving second": match.moving_second,
-        }
-        for label, record in records.items():
+        forfeits = [forfeit is not None for forfeit in match.forfeits]
+        records = [
+            (f"{match.first} against {match.second}", match.total, sum(forfeits)),
+            ("  moving first", match.moving_first, sum(forfeits[::2])),
+            ("  moving second", match.moving_second, sum(forfeits[1::2])),
+        ]
+        if 0 < sum(forfeits) < match.games:
+            records.append(("  not forfeited", match.played_out, 0))
+        for label, record, forfeited in records:
             low, high = record.interval
-            counts = (f"{count:,}" for count in (record.wins, record.draws, record.losses))
-            table.add_row(label, f"{record.score:.1%}", f"{100 * low:.1f} to {100 * high:.1f}", *counts)
+            counts = [f"{count:,}" for count in (record.wins, record.draws, record.losses, forfeited)]
+            table.add_row(
+                label, f"{record.score:.1%}", f"{100 * low:.1f} to {100 * high:.1f}", *counts[: 3 + with_forfeits]
+            )
         low, high = np.quantile(match.plies, (0.05, 0.95))
         table.add_row(f"  plies {match.mean_length:.1f} ({low:.0f} to {high:.0f})")
         # Two deterministic players repeat one game, so that the intervals say less than they seem to.

@@ -87,15 +87,26 @@ def test_opentafls_protocol_plays_brandub(tmp_path):
     # In the second game the opponent moved first, and the program moves a piece of the opponent.
     rules, *first = log.read_text().splitlines()
     assert rules == "rules dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
-    assert first[:3] == ["side attackers", "start", "play attackers"]
-    assert first[3:6] == [rules, "side defenders", "start"]
+    assert first[:2] == ["start", "play attackers"]
+    assert first[2:4] == [rules, "start"]
     states, _ = records_of(brandub, result)[1].replay()
     move = records_of(brandub, result)[1].moves[0]
     # Records begin with the first rank, which our text ends with.
     rows = brandub.to_text(states[1]).split()[0].split("/")
-    assert first[6] == f"opponent-move {move} /{'/'.join(rows[::-1])}/"
-    assert first[7] == "play defenders"
+    assert first[4] == f"opponent-move {move} /{'/'.join(rows[::-1])}/"
+    assert first[5] == "play defenders"
     assert result.forfeits[1] == "illegal move: 'e7-d7'"
+
+
+def test_opentafl_is_told_the_side_to_move_of_a_position_and_never_its_own(tmp_path, positions_of):
+    log, brandub = tmp_path / "log.txt", make("brandub", max_plies=2)
+    starts = positions_of(brandub, "3t3/3t3/3T3/ttTKT1t/3T2t/3t3/3t3 d")
+    play_match(brandub, player("opentafl", str(log)), random_player(brandub), 2, jax.random.key(0), start_states=starts)
+    lines = [line for line in log.read_text().splitlines() if not line.startswith(("rules", "opponent-move"))]
+    position = "position /3t3/3t3/3T2t/ttTKT1t/3T3/3t3/3t3/"
+    # The program plays the attackers in the first game, which the defenders begin.
+    assert lines[:4] == [position, "side defenders", "start", "play attackers"]
+    assert lines[4:8] == [position, "side defenders", "start", "play defenders"]
 
 
 @pytest.mark.parametrize("protocol", ["gtp", "line"])

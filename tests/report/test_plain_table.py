@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import re
 
 import jax
 import pytest
@@ -42,6 +43,25 @@ def test_names_in_tables_of_matches_are_printed_as_given(players):
     assert f"{NAMES[1]} against {NAMES[2]}" in text
     ratings = printed(ratings_table(GAME, rate(pairings_of(matches))))
     assert all(name in ratings for name in NAMES)
+
+
+def test_forfeits_have_a_column_and_the_score_is_told_without_them(players):
+    match = play_round_robin(GAME, players[:2], 4, jax.random.key(0))[0]
+    forfeits = (None, "illegal move: 'z9'", None, "illegal move: 'z9'")
+    match = dataclasses.replace(match, rewards=(1.0, 1.0, 0.0, 1.0), forfeits=forfeits)
+    lines = printed(match_table(GAME, [match])).splitlines()
+    assert any(re.search(r"lost +forfeited", line) for line in lines)
+    # The first two games were won, the third drawn and the fourth won; the second and the fourth were forfeited.
+    for start, figures in {
+        NAMES[0]: "87.5% .* 3 1 0 2",
+        "moving first": "75.0% .* 1 1 0 0",
+        "moving second": "100.0% .* 2 0 0 2",
+        "not forfeited": "75.0% .* 1 1 0 0",
+        "forfeited, 2 times: illegal move: 'z9'": "",
+    }.items():
+        assert any(re.search(re.escape(start) + ".*" + figures, " ".join(line.split())) for line in lines), start
+    plain = printed(match_table(GAME, [dataclasses.replace(match, forfeits=(None,) * 4)]))
+    assert "forfeited" not in plain
 
 
 def test_names_in_what_is_told_meanwhile_are_printed_as_given(monkeypatch):
