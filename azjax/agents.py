@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import PyTree
 
@@ -91,6 +91,7 @@ def load_player(
     level: str = "hard",
     solver: bool = False,
     reuse_tree: bool = False,
+    leaves_per_step: int = 1,
     policy: str | None = None,
 ) -> Player:
     """Makes a player.
@@ -106,6 +107,7 @@ def load_player(
       level: of a trained agent: `easy` draws from the network's policy, `medium` plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
       reuse_tree: the search keeps the tree below the moves that are played (a trained agent's at level `hard`).
+      leaves_per_step: of a trained agent's search at level `hard`, see `azjax.search.SearchPolicy`.
       policy: of a trained agent at level `hard`: `alphazero`, `gumbel` or `uct`; that of its training if None.
 
     Raises:
@@ -115,8 +117,9 @@ def load_player(
     """
     if policy is not None:
         check_kind(policy)
-        if not is_trained(split_level(spec)[0]):
-            raise InputError(f"policy is for trained agents; {spec} is none")
+    for option, is_given in {"policy": policy is not None, "leaves_per_step": leaves_per_step != 1}.items():
+        if is_given and not is_trained(split_level(spec)[0]):
+            raise InputError(f"{option} is for trained agents; {spec} is none")
     spec, suffix = split_level(spec)
     if suffix in LEVELS:
         level = suffix
@@ -129,7 +132,7 @@ def load_player(
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
-        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, policy)
+        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy)
         strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
         return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
@@ -198,7 +201,9 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     return SearchSpec(policy, agent.variables, agent.hyper)
 
 
-def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1) -> Contestant:
+def load_opponent(
+    spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1, **search: Any
+) -> Contestant:
     """Makes a player for matches, named by its spec.
 
     Args:
@@ -207,6 +212,7 @@ def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10
       game: the game to play; trained agents and solutions have their own.
       seconds: for each answer of a program.
       processes: of a program, for games side by side.
+      **search: options of `load_player` for the search of a trained agent; other players ignore them.
 
     Raises:
       InputError: as `load_player`, or an option out of range.
@@ -220,7 +226,9 @@ def load_opponent(spec: str, game: AnyGame | None = None, *, seconds: float = 10
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
         return OpenSpielPlayer(spec, algorithm, int(number))
-    return dataclasses.replace(load_player(spec, game), name=spec)
+    return dataclasses.replace(
+        load_player(spec, game, **(search if is_trained(split_level(spec)[0]) else {})), name=spec
+    )
 
 
 def _is_run(spec: str) -> bool:
@@ -236,6 +244,7 @@ def _trained(
     level: str,
     solver: bool,
     reuse_tree: bool,
+    leaves_per_step: int,
     policy: str | None,
 ) -> Player:
     agent = load_trained(spec)
@@ -244,8 +253,9 @@ def _trained(
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
+        options: dict[str, Any] = {"selection": selection, "solver": solver, "leaves_per_step": leaves_per_step}
         return policy_player(
-            make_policy(kind, agent.game, agent.evaluator, num_simulations, selection=selection, solver=solver),
+            make_policy(kind, agent.game, agent.evaluator, num_simulations, **options),
             agent.variables,
             hyper=agent.hyper,
             reuse_tree=reuse_tree,

@@ -228,6 +228,18 @@ def what_learns() -> str:
     )
 
 
+def networks() -> str:
+    """The table of what networks learn from exact targets, the last measurement of each."""
+    last = {(row["network"], row["optimizer"]): row for row in rows_of("networks")}
+    return table(
+        ("network", "optimizer", "steps", "mistakes", "signs right"),
+        (
+            [*names, f"{row['steps']:,}", f"{row['mistakes']:.2%}", f"{row['signs_right']:.1%}"]
+            for names, row in last.items()
+        ),
+    )
+
+
 def scaling() -> str:
     """The table of mistakes of the last checkpoints, means over the seeds."""
     rows = rows_of("scaling")
@@ -342,6 +354,7 @@ TABLES: dict[str, Callable[[], str]] = {
         best_of_sweep,
         holding_back,
         what_learns,
+        networks,
         scaling,
         notebooks,
         cards,

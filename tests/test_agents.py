@@ -4,7 +4,7 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import every_checkpoint, game_of, is_trained, load_player, load_trained, split_level
+from azjax.agents import every_checkpoint, game_of, is_trained, load_opponent, load_player, load_trained, split_level
 from azjax.core.errors import RunError
 from azjax.evaluation import choose, policy_player, start_memory
 from azjax.games.registry import make
@@ -82,6 +82,20 @@ def test_searches_take_the_options_solver_and_reuse_tree(run):
 def test_options_of_a_search_are_refused_for_players_without_one(spec, option):
     with pytest.raises(ValueError, match=f"solver and reuse_tree are for players that search; {spec} does not"):
         load_player(spec, GAME, **{option: True})
+
+
+def test_the_search_options_of_a_match_are_those_of_its_trained_agents(run):
+    options = {"solver": True, "reuse_tree": True, "policy": "gumbel", "leaves_per_step": 4}
+    player = load_opponent(f"{run}:16", **options)
+    assert player.name == f"{run}:16"
+    search = player.policy.policy
+    assert type(search).__name__ == "GumbelAlphaZero"
+    assert (search.num_simulations, search.leaves_per_step, search.solver) == (16, 4, True)
+    starts = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
+    assert start_memory(player, starts) is not None
+    assert load_opponent("random", GAME, **options).name == "random"
+    with pytest.raises(ValueError, match="leaves_per_step must divide num_simulations = 18, got 4"):
+        load_opponent(f"{run}:18", leaves_per_step=4)
 
 
 def test_uct_keeps_its_tree_too():

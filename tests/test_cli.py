@@ -284,6 +284,11 @@ def test_a_sequential_test_ends_a_match(capsys):
         (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),
         (["tictactoe", "random", "--records", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
         (["random", "uct:10"], "a player by name needs a game too"),
+        (
+            ["random", "uct:10", "--game", "connect2", "--solver", "--leaves-per-step", "2"],
+            "solver, leaves_per_step: for trained agents, and none of the players is one",
+        ),
+        (["connect2", "random", "--policy", "minimax"], "unknown policy 'minimax'; available: alphazero, gumbel, uct"),
     ],
 )
 def test_an_impossible_match_is_refused(capsys, arguments, message):

@@ -2,10 +2,11 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import jax
 
-from azjax.agents import load_opponent
+from azjax.agents import is_trained, load_opponent, split_level
 from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
@@ -13,8 +14,10 @@ from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of,
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import draw_ratings, match_table, ratings_table
+from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
+_SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +29,10 @@ class MatchOptions:
       opening_plies: random moves at the start of a game. The two games of a pair start with the same ones.
       sprt: two differences in Elo, such as 0 50. A match stops when one of them is decided (see
         `azjax.evaluation.SequentialTest`).
+      policy: the search of trained agents: `alphazero`, `gumbel` or `uct`. Default: that of their training.
+      solver: the searches of trained agents prove wins, losses and draws.
+      reuse_tree: the searches of trained agents continue in the tree below the moves played.
+      leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations.
       anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
       seconds: time for each answer of a program such as gtp:COMMAND.
       processes: processes of a program, each of which plays a game.
@@ -37,6 +44,10 @@ class MatchOptions:
     games: int = 1000
     opening_plies: int = 0
     sprt: tuple[float, float] | None = None
+    policy: str | None = None
+    solver: bool = False
+    reuse_tree: bool = False
+    leaves_per_step: int = 1
     anchor: str | None = None
     seconds: float = 10.0
     processes: int = 1
@@ -47,6 +58,8 @@ class MatchOptions:
     def __post_init__(self) -> None:
         check_games(self.games)
         check_seed(self.seed)
+        if self.policy is not None:
+            check_kind(self.policy)
         _ = self.sequential_test
 
     @property
@@ -63,7 +76,13 @@ def match_command(arguments: list[str]) -> None:
     for path in (options.records, options.plot):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
-    players = [load_opponent(spec, game, seconds=options.seconds, processes=options.processes) for spec in specs]
+    search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
+    given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
+    if given and not any(is_trained(split_level(spec)[0]) for spec in specs):
+        raise InputError(f"{', '.join(given)}: for trained agents, and none of the players is one")
+    players = [
+        load_opponent(spec, game, seconds=options.seconds, processes=options.processes, **search) for spec in specs
+    ]
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)
         matches = play_round_robin(
