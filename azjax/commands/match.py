@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from azjax.agents import is_trained, load_opponent, split_level
+from azjax.agents import is_trained, load_opponent, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
@@ -27,6 +27,8 @@ class MatchOptions:
     Attributes:
       games: games of each pair of players, an even number.
       opening_plies: random moves at the start of a game. The two games of a pair start with the same ones.
+      judge: a player such as brandub:400 or optimal. Openings are drawn again unless its value is -balance..balance.
+      balance: see `judge`; 0..1.
       sprt: two differences in Elo, such as 0 50. A match stops when one of them is decided (see
         `azjax.evaluation.SequentialTest`).
       policy: the search of trained agents: `alphazero`, `gumbel` or `uct`. Default: that of their training.
@@ -43,6 +45,8 @@ class MatchOptions:
 
     games: int = 1000
     opening_plies: int = 0
+    judge: str | None = None
+    balance: float = 0.3
     sprt: tuple[float, float] | None = None
     policy: str | None = None
     solver: bool = False
@@ -83,6 +87,7 @@ def match_command(arguments: list[str]) -> None:
     players = [
         load_opponent(spec, game, seconds=options.seconds, processes=options.processes, **search) for spec in specs
     ]
+    judge = None if options.judge is None else load_player(options.judge, game)
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)
         matches = play_round_robin(
@@ -91,10 +96,16 @@ def match_command(arguments: list[str]) -> None:
             options.games,
             jax.random.key(options.seed),
             opening_plies=options.opening_plies,
+            judge=judge,
+            balance=options.balance,
             sequential_test=options.sequential_test,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     console.print(match_table(game, matches))
+    if options.judge is not None:
+        say(
+            f"openings of {options.opening_plies} random plies with a value of {options.judge} of at most {options.balance:g}"
+        )
     for match in matches:
         if match.num_forfeits > _MANY_FORFEITS * match.games:
             say(

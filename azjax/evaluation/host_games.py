@@ -4,12 +4,12 @@ Axis letters: `G` games side by side.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Int, Int32, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, Int32, Key, PRNGKeyArray
 from jaxtyping import ArrayLike as Numbers
 
 from azjax.core.errors import InputError
@@ -86,35 +86,47 @@ def text_game(game: AnyGame) -> TextGame[Any]:
     return game
 
 
-def random_openings(game: Game[S], plies: int, key: PRNGKeyArray, states: S) -> tuple[S, Int32[np.ndarray, "G plies"]]:
-    """Plays random moves from every state. Openings that end a game are drawn again.
+def random_openings(
+    game: Game[S],
+    plies: int,
+    key: PRNGKeyArray,
+    states: S,
+    is_fair: Callable[[PRNGKeyArray, S], Bool[np.ndarray, "G"]] | None = None,
+) -> tuple[S, Int32[np.ndarray, "G plies"]]:
+    """Plays random moves from every state. Openings that end a game, or are not fair, are drawn again.
 
     Args:
       game: the game.
       plies: length of each opening; may be 0.
       key: consumed.
       states: NumPy leaves [G, ...].
+      is_fair: says of the states after openings which of them are kept; all by default.
 
     Returns:
       The states after the openings, and the actions.
 
     Raises:
-      InputError: all attempts to play so many plies from some state ended the game.
+      InputError: all attempts to play so many plies from some state ended the game, or were not fair.
     """
     missing = np.arange(len(states.terminated))
     result, actions = jax.tree.map(np.copy, states), np.zeros((len(missing), plies), np.int32)
     if not plies:
         return result, actions
     for attempt in range(_ATTEMPTS):
-        following, moves = _random_moves(game, plies, jax.random.fold_in(key, attempt), states)
-        good = missing[~np.asarray(following.terminated)[missing]]
+        attempt_key = jax.random.fold_in(key, attempt)
+        following, moves = _random_moves(game, plies, attempt_key, states)
+        kept = ~np.asarray(following.terminated)
+        if is_fair is not None:
+            kept &= is_fair(jax.random.fold_in(attempt_key, 0), following)
+        good = missing[kept[missing]]
         for leaf, new in zip(jax.tree.leaves(result), jax.tree.leaves(following), strict=True):
             leaf[good] = np.asarray(new)[good]
         actions[good] = np.asarray(moves)[good]
         missing = np.setdiff1d(missing, good)
         if not len(missing):
             return result, actions
-    raise InputError(f"{game.name}: {plies} random plies ended a game {_ATTEMPTS} times in a row")
+    problem = "ended a game" if is_fair is None else "ended a game or were not balanced"
+    raise InputError(f"{game.name}: {plies} random plies {problem} {_ATTEMPTS} times in a row")
 
 
 @functools.partial(jax.jit, static_argnums=0)

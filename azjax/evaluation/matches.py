@@ -7,6 +7,7 @@ between two policies. Axis letters: `G` games played side by side.
 import collections
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from azjax.core.pytree import select_rows
 from azjax.evaluation.external import ExternalPlayer, ExternalSeats
 from azjax.evaluation.host_games import host_step, random_openings, starts_of
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
-from azjax.evaluation.players import Player, Policy, draw
+from azjax.evaluation.players import Player, Policy, choose, draw
 from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
 from azjax.games.game import AnyGame, State
@@ -165,6 +166,8 @@ def play_match(
     batch_size: int = 256,
     start_states: State | None = None,
     opening_plies: int = 0,
+    judge: Player | None = None,
+    balance: float = 0.3,
     sequential_test: SequentialTest | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MatchResult:
@@ -181,12 +184,15 @@ def play_match(
       batch_size: games played side by side, at most.
       start_states: unfinished positions to start from in turn, every leaf [n, ...]; the game's own start by default.
       opening_plies: random moves at the beginning of every game, drawn again where they end the game.
+      judge: openings are drawn again, too, unless its value of the position after them is -`balance`..`balance`.
+      balance: the largest value, 0..1, with which the judge takes neither side to be ahead.
       sequential_test: stops the match after the batch that decides it.
       progress: called with (finished games, num_games) after each batch.
 
     Raises:
-      InputError: num_games, batch_size or opening_plies out of range, a finished start, only openings that end the
-        game, or an external player that cannot play the game. Its fault within a game is a loss of that game.
+      InputError: num_games, batch_size, opening_plies or balance out of range, a finished start, a judge that has no
+        values or no openings to judge, only openings that end the game or are not balanced, or an external player that
+        cannot play the game. Its fault within a game is a loss of that game.
       RuntimeError: a game does not end within `max_plies`.
     """
     if num_games < 2 or num_games % 2:
@@ -195,6 +201,10 @@ def play_match(
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     if opening_plies < 0:
         raise InputError(f"opening_plies must be at least 0, got {opening_plies}")
+    if judge is not None and not opening_plies:
+        raise InputError("a judge needs openings: opening_plies must be at least 1, got 0")
+    if not 0 <= balance <= 1:
+        raise InputError(f"balance must be 0..1, got {balance}")
     start_key, play_key = jax.random.split(key)
     if start_states is None:
         starts = starts_of(game, num_games // 2, start_key)
@@ -203,7 +213,8 @@ def play_match(
     else:
         starts = jax.tree.map(np.asarray, start_states)
     begun = _take(starts, np.arange(num_games // 2) % len(starts.terminated))
-    states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun)
+    is_fair = None if judge is None else functools.partial(_is_balanced, judge, balance)
+    states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun, is_fair)
     players = (first, second)
     batch_size = min(batch_size, *(side.processes for side in players if isinstance(side, ExternalPlayer)), num_games)
 
@@ -329,6 +340,15 @@ def make_device_match(
         return (1 + jnp.mean(jnp.clip(points, -1, 1))) / 2
 
     return match
+
+
+def _is_balanced(judge: Player, balance: float, key: PRNGKeyArray, states: State) -> Bool[np.ndarray, "G"]:
+    """Where the judge takes neither side to be ahead."""
+    values = np.asarray(choose(judge, key, states).value)
+    if np.isnan(values[~np.asarray(states.terminated)]).all():
+        raise InputError(f"{judge.name} cannot judge openings: it has no values")
+    balanced: np.ndarray = np.abs(values) <= balance
+    return balanced
 
 
 def _seats_of(player: Contestant, game: AnyGame) -> Seats:

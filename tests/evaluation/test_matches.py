@@ -9,10 +9,12 @@ import pytest
 import azjax.games
 from azjax.core.errors import InputError
 from azjax.evaluation.exact import versus
+from azjax.evaluation.host_games import host_step
 from azjax.evaluation.matches import Record, play_match, play_round_robin
 from azjax.evaluation.player_tables import optimal_table, random_table
-from azjax.evaluation.players import Player, act
+from azjax.evaluation.players import Player, act, choose
 from azjax.evaluation.sequential import SequentialTest
+from azjax.evaluation.solver import solve
 from azjax.evaluation.standard_players import optimal_player, random_player, search_player
 from azjax.packaged import load_agent
 from azjax.search import evaluators
@@ -137,6 +139,29 @@ def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=9)
     with pytest.raises(ValueError, match="opening_plies must be at least 0, got -1"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=-1)
+
+
+def test_openings_are_drawn_again_until_the_judge_finds_them_balanced():
+    player, solution = random_player(TICTACTOE), solve(TICTACTOE)
+    judge = optimal_player(solution)
+    for balance, values in ((0.3, {0}), (1.0, {-1, 0, 1})):
+        result = play_match(TICTACTOE, player, player, 100, key(), opening_plies=4, judge=judge, balance=balance)
+        states = jax.tree.map(lambda leaf: np.repeat(leaf, 2, axis=0), result.starts)
+        for ply in range(4):
+            states = host_step(TICTACTOE, states, np.array([actions[ply] for actions in result.actions]))
+        assert set(np.sign(choose(judge, key(), states).value).tolist()) == values
+    with pytest.raises(ValueError, match="a judge needs openings: opening_plies must be at least 1, got 0"):
+        play_match(TICTACTOE, player, player, 2, key(), judge=judge)
+    with pytest.raises(ValueError, match=r"balance must be 0\.\.1, got 1.5"):
+        play_match(TICTACTOE, player, player, 2, key(), opening_plies=1, balance=1.5)
+    with pytest.raises(ValueError, match="random cannot judge openings: it has no values"):
+        play_match(TICTACTOE, player, player, 2, key(), opening_plies=1, judge=player)
+
+    def certain(params, key, states):
+        return player.policy(params, key, states)._replace(value=jnp.ones(len(states.terminated)))
+
+    with pytest.raises(ValueError, match="1 random plies ended a game or were not balanced 100 times in a row"):
+        play_match(TICTACTOE, player, player, 2, key(), opening_plies=1, judge=Player("certain", certain))
 
 
 def test_games_side_by_side_are_those_played_one_at_a_time():
