@@ -104,7 +104,7 @@ def match_command(arguments: list[str]) -> None:
     console.print(match_table(game, matches))
     if options.judge is not None:
         say(
-            f"openings of {options.opening_plies} random plies with a value of {options.judge} of at most {options.balance:g}"
+            f"openings: {options.opening_plies} random plies, {options.balance:g} or less for a side by {options.judge}"
         )
     for match in matches:
         if match.num_forfeits > _MANY_FORFEITS * match.games:
