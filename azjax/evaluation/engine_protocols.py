@@ -1,12 +1,19 @@
-"""The three protocols of external programs. Moves are in the notation of the game.
+"""The protocols of external programs. Moves are in the notation of the game.
 
 - `gtp`: the Go Text Protocol (Farnebäck 2002, version 2): `clear_board`, `play b MOVE`, `genmove w`, `quit`. Black is
   player 0.
 - `opentafl`: the OpenTafl Engine Protocol, for Brandub.
+- `santorini`: that of santorini-ai (https://github.com/JPricey/santorini-ai, uci/README.md), for Santorini on 5x5 with
+  two workers. The program is sent a position, writes ever better next positions, and is told to stop after `seconds`.
 - `line`: the protocol of docs/line_protocol.md, for every game.
 """
 
 import abc
+import json
+import time
+from typing import Any
+
+import jax
 
 from azjax.core.errors import InputError
 from azjax.evaluation.engine_process import EngineError, EngineProcess
@@ -15,6 +22,9 @@ from azjax.games.game import AnyGame, State
 from azjax.games.registry import options_of
 
 SIDES = ("attackers", "defenders")
+_SECONDS_TO_STOP = 1.0
+_MAX_ANSWERS = 10_000
+_SANTORINI_SQUARES = 25
 # Our default rules as a rules record in OpenTafl's notation.
 BRANDUB_RULES = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
 
@@ -149,10 +159,100 @@ class Line(EngineProtocol):
                 raise EngineError(f"refusal of {line!r}: {reply.removeprefix('error').strip()}")
 
 
-ENGINE_PROTOCOLS: dict[str, type[EngineProtocol]] = {"gtp": Gtp, "opentafl": OpenTafl, "line": Line}
+class SantoriniAi(EngineProtocol):
+    """The protocol of santorini-ai, in which a position is heights, side to move, and the workers of both sides."""
+
+    def greet(self, seconds: float) -> None:
+        wanted = {"size": 5, "workers": 2, "placement": False}
+        options = options_of(self.game) if self.game.name == "santorini" else {}
+        if {name: options.get(name) for name in wanted} != wanted:
+            raise InputError(f"the protocol is for santorini with size 5, workers 2 and no placement, got {self.game}")
+        self.engine.send("ping")
+        answer = self.engine.answer(seconds)
+        while answer.line().strip() != "pong":
+            pass
+
+    def new_game(self, start: str | None, seat: int) -> None:
+        self._position = text_game(self.game).to_text(self.game.init(jax.random.key(0))) if start is None else start
+
+    def play(self, move: str, mover: int, state: State) -> None:
+        self._position = text_game(self.game).to_text(state)
+
+    def choose(self, seat: int) -> str:
+        began = time.monotonic()
+        self.engine.send(f"set_position {_santorini_record(self._position)}")
+        found = self._last_position(began + self.seconds)
+        if found is None or not found["is_final"]:
+            self.engine.send("stop")
+            found = self._last_position(time.monotonic() + _SECONDS_TO_STOP) or found
+        if found is None:
+            raise EngineError(f"silence: no move within {self.seconds:g} s")
+        return _santorini_move(self._position, str(found["next_state"]))
+
+    def _last_position(self, deadline: float) -> dict[str, Any] | None:
+        """The last answer for the position before the deadline, or the first one that is final."""
+        found = None
+        for _ in range(_MAX_ANSWERS):
+            line = self.engine.line(deadline)
+            if line is None:
+                return found
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(message, dict) or message.get("type") != "best_move" or "next_state" not in message:
+                continue
+            # An answer for the position before may come late.
+            if str(message.get("start_state")).partition("/")[0] != self._position[:_SANTORINI_SQUARES]:
+                continue
+            found = {**message, "is_final": message.get("trigger") in ("end_of_line", "stop_flag")}
+            if found["is_final"]:
+                return found
+        raise EngineError(f"flood: {_MAX_ANSWERS:,} lines without an answer")
+
+
+ENGINE_PROTOCOLS: dict[str, type[EngineProtocol]] = {
+    "gtp": Gtp,
+    "opentafl": OpenTafl,
+    "santorini": SantoriniAi,
+    "line": Line,
+}
 
 
 def position_record(text: str) -> str:
     """A position of Brandub in OpenTafl's notation: from the first rank up, a slash at either end, no side to move."""
     rows = text.partition(" ")[0].split("/")
     return f"/{'/'.join(reversed(rows))}/"
+
+
+def _santorini_record(text: str) -> str:
+    """A position of Santorini in the notation of santorini-ai."""
+    heights, digits = text[:_SANTORINI_SQUARES], text[_SANTORINI_SQUARES:]
+    names = [f"{'ABCDE'[int(column)]}{5 - int(row)}" for row, column in zip(digits[::2], digits[1::2], strict=True)]
+    own, other = (f"mortal:{','.join(pair)}" for pair in (names[:2], names[2:]))
+    player = sum(map(int, heights)) % 2  # every ply builds a block
+    return f"{heights}/{player + 1}/{'/'.join((own, other) if player == 0 else (other, own))}"
+
+
+def _santorini_move(text: str, record: str) -> str:
+    """The move that leads from a position to the record of the next; the record itself if no single move does."""
+    before = _santorini_record(text)
+    player = int(before.partition("/")[2][0])
+    (heights, workers), (new_heights, new_workers) = (_heights_and_workers(each, player) for each in (before, record))
+    left, reached = workers - new_workers, new_workers - workers
+    built = [square for square, (old, new) in enumerate(zip(heights, new_heights, strict=False)) if old != new]
+    if (len(left), len(reached)) != (1, 1) or len(built) > 1:
+        return record
+    # A winning step has no build there; here it has any: on the square that was left.
+    (start,), (target,) = left, reached
+    square = f"{'abcde'[built[0] % 5]}{5 - built[0] // 5}" if built else start
+    return f"{start}-{target}^{square}"
+
+
+def _heights_and_workers(record: str, player: int) -> tuple[str, set[str]]:
+    """The heights, and the squares of the workers of a player, 1 or 2, in our notation; nothing of another text."""
+    heights, *rest = record.split("/")
+    if len(rest) != 3:
+        return "", set()
+    squares = rest[player].partition(":")[2].strip("#-").lower()
+    return heights, set(squares.split(","))

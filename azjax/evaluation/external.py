@@ -29,9 +29,9 @@ class ExternalPlayer:
 
     Attributes:
       name: for display.
-      protocol: `gtp`, `opentafl` or `line`, see `azjax.evaluation.engine_protocols`.
+      protocol: `gtp`, `opentafl`, `santorini` or `line`, see `azjax.evaluation.engine_protocols`.
       command: starts the program.
-      seconds: for each answer.
+      seconds: for each answer; with `santorini` it thinks so long.
       processes: games that are played side by side, each by a process of its own.
     """
 

@@ -1,6 +1,8 @@
 """Matches against another process that plays well, is slow or silent, crashes, plays illegally or floods."""
 
+import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -12,6 +14,8 @@ import pytest
 from azjax.core.errors import InputError
 from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
+from azjax.evaluation.engine_protocols import _santorini_move as santorini_move
+from azjax.evaluation.engine_protocols import _santorini_record as santorini_record
 from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
@@ -107,6 +111,44 @@ def test_opentafl_is_told_the_side_to_move_of_a_position_and_never_its_own(tmp_p
     # The program plays the attackers in the first game, which the defenders begin.
     assert lines[:4] == [position, "side defenders", "start", "play attackers"]
     assert lines[4:8] == [position, "side defenders", "start", "play defenders"]
+
+
+def test_santorini_ais_protocol_plays_positions(tmp_path, positions_of):
+    game = make("santorini", size=5, workers=2)
+    # Player 0 wins from a5 to b5, player 1 from e5 to d5; e1 has the sixth block.
+    start = "23032" + "0" * 19 + "2" + "0040" + "0434"
+    position = "2303200000000000000000002/1/mortal:A5,A1/mortal:E5,E2"
+    answers, log = tmp_path / "answers.json", tmp_path / "log.txt"
+    answers.write_text(json.dumps({position: "2303200000000000000000002/2/mortal#:B5,A1/mortal:E5,E2"}))
+    program = Path(__file__).parents[1] / "santorini_engine.py"
+    command = shlex.join([sys.executable, str(program), str(answers), str(log)])
+    player = ExternalPlayer("program", "santorini", command, seconds=0.2)
+    result = play_match(game, player, random_player(game), 2, jax.random.key(1), start_states=positions_of(game, start))
+    assert log.read_text().splitlines()[:3] == ["ping", f"set_position {position}", "stop"]
+    assert result.rewards[0] == 1
+    assert records_of(game, result)[0].moves == ("a5-b5^a5",)
+    # In the second game it moves after the opponent, in a position that it has no answer for.
+    second = log.read_text().splitlines()[3]
+    assert re.fullmatch(r"set_position [0-4]{25}/2/mortal:[A-E][1-5],[A-E][1-5]/mortal:E5,E2", second)
+    assert result.forfeits == (None, "silence: no move within 0.2 s")
+
+
+def test_the_moves_of_santorini_ai_are_read_from_its_next_positions():
+    start = "0" * 25 + "1133" + "1331"
+    before = "0" * 25 + "/1/mortal:B4,D2/mortal:D4,B2"
+    assert santorini_record(start) == before
+    following = "0" * 6 + "1" + "0" * 18 + "/2/mortal:C3,D2/mortal:B2,D4"
+    assert santorini_move(start, following) == "b4-c3^b4"
+    for illegal in ("0" * 25 + "/2/mortal:C3,C2/mortal:B2,D4", "nothing", "1" * 25 + "/2/mortal:C3,D2/mortal:B2,D4"):
+        assert santorini_move(start, illegal) == illegal
+
+
+def test_santorini_ais_protocol_is_for_its_board_alone():
+    player = ExternalPlayer("program", "santorini", "cat")
+    for options in ({"size": 3}, {"size": 5, "workers": 2, "placement": True}):
+        game = make("santorini", **options)
+        with pytest.raises(InputError, match="for santorini with size 5, workers 2 and no placement, got Santorini"):
+            play_match(game, player, random_player(game), 2, jax.random.key(0))
 
 
 @pytest.mark.parametrize("protocol", ["gtp", "line"])
