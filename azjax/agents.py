@@ -13,6 +13,7 @@ from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
+from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
 from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
@@ -202,7 +203,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
 
 
 def load_opponent(
-    spec: str, game: AnyGame | None = None, *, seconds: float = 10.0, processes: int = 1, **search: Any
+    spec: str, game: AnyGame | None = None, *, seconds: float | None = None, processes: int = 1, **search: Any
 ) -> Contestant:
     """Makes a player for matches, named by its spec.
 
@@ -210,25 +211,31 @@ def load_opponent(
       spec: as for `load_player`; or an external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
         `line:COMMAND`; or a bot of OpenSpiel: `openspiel:mcts:1000`, `openspiel:minimax:6`.
       game: the game to play; trained agents and solutions have their own.
-      seconds: for each answer of a program.
+      seconds: for each move: of a program, 10 by default, and of a trained agent at level `hard` without a number of
+        simulations, which then searches for so long.
       processes: of a program, for games side by side.
       **search: options of `load_player` for the search of a trained agent; other players ignore them.
 
     Raises:
-      InputError: as `load_player`, or an option out of range.
+      InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
       RunError: as `load_player`.
     """
     kind, colon, command = spec.partition(":")
     if colon and kind in ENGINE_PROTOCOLS:
-        return ExternalPlayer(spec, kind, command, seconds, processes)
+        return ExternalPlayer(spec, kind, command, 10.0 if seconds is None else seconds, processes)
     if kind == "openspiel":
         algorithm, _, number = command.partition(":")
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
         return OpenSpielPlayer(spec, algorithm, int(number))
-    return dataclasses.replace(
-        load_player(spec, game, **(search if is_trained(split_level(spec)[0]) else {})), name=spec
-    )
+    if not is_trained(split_level(spec)[0]):
+        return dataclasses.replace(load_player(spec, game), name=spec)
+    if seconds is None or split_level(spec)[1] not in ("", "hard"):
+        return dataclasses.replace(load_player(spec, game, **search), name=spec)
+    if search.get("reuse_tree") or search.get("policy") == "gumbel":
+        raise InputError(f"{spec}: a search for a time begins anew, by alphazero or uct; got {search}")
+    player = load_player(spec, game, **{**search, "policy": search.get("policy") or "alphazero"})
+    return TimedPlayer(spec, player, seconds)
 
 
 def _is_run(spec: str) -> bool:

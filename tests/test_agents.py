@@ -6,7 +6,7 @@ from small_run import SMALL
 import azjax
 from azjax.agents import every_checkpoint, game_of, is_trained, load_opponent, load_player, load_trained, split_level
 from azjax.core.errors import RunError
-from azjax.evaluation import choose, policy_player, start_memory
+from azjax.evaluation import choose, play_match, policy_player, start_memory
 from azjax.games.registry import make
 from azjax.runs import train
 from azjax.search import SearchHyper, evaluators, make_policy
@@ -96,6 +96,22 @@ def test_the_search_options_of_a_match_are_those_of_its_trained_agents(run):
     assert load_opponent("random", GAME, **options).name == "random"
     with pytest.raises(ValueError, match="leaves_per_step must divide num_simulations = 18, got 4"):
         load_opponent(f"{run}:18", leaves_per_step=4)
+
+
+def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run):
+    timed = load_opponent(run, seconds=0.01)
+    match = play_match(GAME, timed, load_opponent("random", GAME, seconds=0.01), 4, jax.random.key(0))
+    assert (match.first, match.second) == (run, "random")
+    # Its moves in games 0 and 2, which it begins, and 1 and 3.
+    moves = sum((len(actions) + 1 - number % 2) // 2 for number, actions in enumerate(match.actions))
+    assert [len(seconds) for seconds in match.move_seconds] == [moves, 0]
+    assert load_opponent(f"{run}:16", seconds=0.01).policy.policy.num_simulations == 16
+    assert load_opponent(f"{run}:easy", seconds=0.01).policy.temperature == 1
+    for options in ({"reuse_tree": True}, {"policy": "gumbel"}):
+        with pytest.raises(ValueError, match="a search for a time begins anew, by alphazero or uct"):
+            load_opponent(run, seconds=0.01, **options)
+    with pytest.raises(ValueError, match="seconds must be more than 0, got -1"):
+        load_opponent(run, seconds=-1)
 
 
 def test_uct_keeps_its_tree_too():

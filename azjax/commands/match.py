@@ -36,7 +36,8 @@ class MatchOptions:
       reuse_tree: the searches of trained agents continue in the tree below the moves played.
       leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations.
       anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
-      seconds: time for each answer of a program such as gtp:COMMAND.
+      seconds: for each move, of a program such as gtp:COMMAND (10 by default) and of trained agents without a number of
+        simulations, which then search for so long, one position after another.
       processes: processes of a program, each of which plays a game.
       seed: seed of all random numbers.
       records: save the games to this file (.jsonl).
@@ -53,7 +54,7 @@ class MatchOptions:
     reuse_tree: bool = False
     leaves_per_step: int = 1
     anchor: str | None = None
-    seconds: float = 10.0
+    seconds: float | None = None
     processes: int = 1
     seed: int = 0
     records: Path | None = None

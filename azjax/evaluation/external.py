@@ -7,6 +7,7 @@ the game, is an error, and no game is played.
 
 import concurrent.futures
 import dataclasses
+import time
 from collections.abc import Sequence
 
 import jax
@@ -90,6 +91,7 @@ class ExternalSeats(Seats):
     """A program's seats in games that are played side by side. `close` ends all processes."""
 
     def __init__(self, player: ExternalPlayer, game: AnyGame) -> None:
+        super().__init__()
         self._player, self._game = player, game
         self._games = [_Game() for _ in range(player.processes)]
         self._games[0].talk = player.start(game)  # so that an error comes before the first game
@@ -129,7 +131,9 @@ class ExternalSeats(Seats):
                 move, mover = action_to_text(game, seat.state, action), int(seat.state.current_player)
                 seat.state = host_step(game, seat.state, action)
                 seat.talk.play(move, mover, seat.state)
+            began = time.perf_counter()
             move = seat.talk.choose(seat.seat)
+            self.seconds.append(time.perf_counter() - began)
             try:
                 action = action_from_text(game, seat.state, move)
             except ValueError:

@@ -26,10 +26,11 @@ from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, Policy, choose, draw
 from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
+from azjax.evaluation.timed import TimedPlayer, TimedSeats
 from azjax.games.game import AnyGame, State
 
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
-Contestant = Player | ExternalPlayer | OpenSpielPlayer
+Contestant = Player | TimedPlayer | ExternalPlayer | OpenSpielPlayer
 """A player that can take part in a match."""
 
 _Games = tuple[State, Float32[Array, "G 2"], Int32[Array, "G"]]  # states, sums of rewards, plies
@@ -83,6 +84,7 @@ class MatchResult:
       starts: NumPy leaves [n, ...]; games 2i and 2i + 1 begin at start i modulo n.
       accepted: the Elo difference that a sequential test accepted; None without a test, or if it stayed undecided.
       forfeits: by game, why an external player forfeited it; None where the rules ended it.
+      move_seconds: of the first and of the second player, those of each move; empty for players without a clock.
     """
 
     first: str
@@ -92,6 +94,7 @@ class MatchResult:
     starts: State = dataclasses.field(compare=False, repr=False)
     accepted: float | None = None
     forfeits: tuple[str | None, ...] = ()
+    move_seconds: tuple[tuple[float, ...], tuple[float, ...]] = dataclasses.field(default=((), ()), compare=False)
 
     @property
     def plies(self) -> tuple[int, ...]:
@@ -246,7 +249,10 @@ def play_match(
                 accepted = sequential_test.accepted(rewards[: len(rewards) // 2 * 2])
                 if accepted is not None:
                     break
-    return MatchResult(first.name, second.name, tuple(rewards), tuple(actions), starts, accepted, tuple(forfeits))
+    seconds = tuple(sides[0].seconds), tuple(sides[1].seconds)
+    return MatchResult(
+        first.name, second.name, tuple(rewards), tuple(actions), starts, accepted, tuple(forfeits), seconds
+    )
 
 
 def play_round_robin(
@@ -354,6 +360,8 @@ def _is_balanced(judge: Player, balance: float, key: PRNGKeyArray, states: State
 def _seats_of(player: Contestant, game: AnyGame) -> Seats:
     if isinstance(player, ExternalPlayer):
         return ExternalSeats(player, game)
+    if isinstance(player, TimedPlayer):
+        return TimedSeats(player)
     return OpenSpielSeats(player, game) if isinstance(player, OpenSpielPlayer) else PolicySeats(player)
 
 

@@ -58,6 +58,7 @@ class OpenSpielSeats(Seats):
         Raises:
           InputError: OpenSpiel is not installed, or does not have the game.
         """
+        super().__init__()
         name = _name(game)
         if name is None:
             choices = ", ".join(["mnk", *NAMES_IN_OPENSPIEL])

@@ -33,7 +33,14 @@ Rows: TypeAlias = Int[np.ndarray, "n"]
 
 
 class Seats(abc.ABC):
-    """The seats of one player, in one batch of games after another."""
+    """The seats of one player, in one batch of games after another.
+
+    Attributes:
+      seconds: of each move, of players that move one at a time and by the clock.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
 
     @abc.abstractmethod
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
@@ -60,6 +67,7 @@ class PolicySeats(Seats):
     """The seats of a policy, which keeps its memory of all games on the device."""
 
     def __init__(self, player: Player) -> None:
+        super().__init__()
         self._player = player
         self._memory: PyTree = None
 

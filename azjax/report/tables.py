@@ -94,6 +94,9 @@ def match_table(game: AnyGame, matches: Sequence[MatchResult]) -> Table:
         table.add_row(f"  different games {different:,}")
         for reason, count in collections.Counter(filter(None, match.forfeits)).most_common():
             table.add_row(f"  forfeited, {count:,} times: {reason}")
+        for name, seconds in zip((match.first, match.second), match.move_seconds, strict=True):
+            if seconds:
+                table.add_row(f"  {name}: {np.mean(seconds):.2g} s a move, at most {max(seconds):.2g} s")
         if match.accepted is not None:
             table.add_row(f"  stopped early, {match.accepted:+g} Elo accepted")
         table.add_section()
