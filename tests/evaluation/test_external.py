@@ -206,7 +206,7 @@ def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"protocol": "uci"}, "unknown protocol 'uci'; available: gtp, opentafl, line"),
+        ({"protocol": "uci"}, "unknown protocol 'uci'; available: gtp, opentafl, santorini, line"),
         ({"seconds": 0.0}, "seconds must be more than 0, got 0.0"),
         ({"processes": 0}, "processes must be at least 1, got 0"),
     ],
