@@ -136,7 +136,9 @@ def _representations(symmetries: BoardSymmetries) -> list[Float[np.ndarray, "S D
     rows_stay = np.where(matrices[:, 0, 0] != 0, 1.0, -1.0)
     candidates = [np.ones(len(matrices)), determinants, rows_stay, determinants * rows_stay]
     candidates += [matrices[:, 0, 0], matrices[:, 1, 1], matrices[:, 0].sum(axis=1), matrices[:, :, 0].sum(axis=1)]
-    products, _ = _group(np.array(symmetries.squares))
+    number = {squares: index for index, squares in enumerate(symmetries.squares)}
+    # The symmetry that is one after another.
+    products = np.array([[number[tuple(first[square] for square in second)] for second in number] for first in number])
     found: dict[tuple[float, ...], None] = {}
     for character in candidates:
         if np.array_equal(character[products], np.multiply.outer(character, character)):
@@ -253,10 +255,3 @@ class _EquivariantModule(nnx.Module):
             logits = cells[:, self.cells.columns]
         mean = sum(views[1:], views[0]) / len(views)
         return NetworkOutput(logits, jnp.tanh(self.value(mean)[:, 0]))
-
-
-def _group(squares: Int[np.ndarray, "S Q"]) -> tuple[Int[np.ndarray, "S S"], Int[np.ndarray, "S"]]:
-    """The symmetry that is g after h, [g, h], and the inverse of each."""
-    number = {tuple(each): index for index, each in enumerate(squares.tolist())}
-    products = np.array([[number[tuple(first[second])] for second in squares] for first in squares])
-    return products, np.argwhere(products == 0)[:, 1]
