@@ -85,6 +85,10 @@ def _transpose(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     return [graph.add("Transpose", inputs, perm=list(equation.params["permutation"]))]
 
 
+def _tile(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Tile", [inputs[0], np.array(equation.params["reps"], np.int64)])]
+
+
 def _concatenate(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     return [graph.add("Concat", inputs, axis=equation.params["dimension"])]
 
@@ -115,6 +119,35 @@ def _reverse(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     axes = np.array(equation.params["dimensions"], np.int64)
     last, first, back = np.full_like(axes, -1), np.full_like(axes, np.iinfo(np.int64).min), np.full_like(axes, -1)
     return [graph.add("Slice", [inputs[0], last, first, axes, back])]
+
+
+def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    """Entries of one axis at known numbers, as `x[:, [3, 1]]` takes them."""
+    operand, numbers = inputs
+    dimensions, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    shape = equation.invars[0].aval.shape
+    (axis, *others), rank = dimensions.start_index_map or (0,), len(shape)
+    whole = [size == full for number, (size, full) in enumerate(zip(sizes, shape, strict=True)) if number != axis]
+    kept = [number for number in range(rank) if number not in dimensions.collapsed_slice_dims]
+    simple = not others and all(whole) and sizes[axis] == 1 and not dimensions.operand_batching_dims
+    if isinstance(numbers, str) or not simple or set(dimensions.collapsed_slice_dims) - {axis}:
+        raise InputError("the network cannot be written as ONNX: it gathers at computed numbers, or from several axes")
+    taken = graph.add("Gather", [operand, np.clip(numbers[..., 0], 0, shape[axis] - 1).astype(np.int64)], axis=axis)
+    # ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
+    count = numbers.ndim - 1
+    own = list(range(axis, axis + count))
+    rest = [number if number < axis else number + count - 1 for number in range(rank) if number != axis]
+    after = equation.outvars[0].aval.shape
+    places = dict(zip(dimensions.offset_dims, kept, strict=True))
+    order = []
+    for place in range(len(after)):
+        if place not in places:
+            order.append(own.pop(0))
+        elif places[place] != axis:
+            order.append(rest.pop(0))
+    if order != sorted(order):
+        taken = graph.add("Transpose", [taken], perm=order)
+    return [graph.reshape(taken, after)]
 
 
 def _pad(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
@@ -248,6 +281,7 @@ PRIMITIVES: dict[str, Write] = {
     "expand_dims": _reshape,
     "expm1": _expm1,
     "floor": _elementwise("Floor"),
+    "gather": _gather,
     "ge": _elementwise("GreaterOrEqual"),
     "gt": _elementwise("Greater"),
     "integer_pow": _integer_pow,
@@ -285,6 +319,7 @@ PRIMITIVES: dict[str, Write] = {
     "stop_gradient": _identity,
     "sub": _elementwise("Sub"),
     "tanh": _elementwise("Tanh"),
+    "tile": _tile,
     "transpose": _transpose,
 }
 """By the name of the primitive."""

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int, Int32, Key, UInt32
+from jaxtyping import Array, Bool, Float32, Int, Int32, Key, UInt32
 
 from azjax.core.errors import InputError
 from azjax.games.game import Game, S
@@ -56,15 +56,40 @@ def cells_of_actions(layout: tuple[ActionGroup, ...], observations: Float32[Arra
         count = group.num_actions(rows, columns)
         numbers = jnp.broadcast_to(jnp.arange(count), (batch, count))
         if group.place == "piece":
-            count = rows * columns * group.planes
-            is_piece = observations[..., group.piece_plane].reshape(batch, 1, -1) > 0
-            chosen = is_piece & (jnp.cumsum(is_piece, axis=2) == jnp.arange(1, group.num_pieces + 1)[None, :, None])
-            first = jnp.argmax(chosen, axis=2)[..., None] * group.planes
-            numbers = jnp.where(chosen.any(axis=2)[..., None], first + jnp.arange(group.planes)[None, None], -1 - begin)
-            numbers = numbers.reshape(batch, -1)
+            squares = _squares_of_pieces(group, observations)
+            first = jnp.argmax(squares, axis=2)[..., None] * group.planes + jnp.arange(group.planes)[None, None]
+            numbers = jnp.where(squares.any(axis=2)[..., None], first, -1 - begin).reshape(batch, -1)
         cells.append(begin + numbers)
-        begin += count
+        begin += _num_cells(group, rows, columns)
     return jnp.concatenate(cells, axis=1)[:, np.argsort(actions_in_groups(layout, rows, columns))]
+
+
+def from_cells_to_actions(
+    layout: tuple[ActionGroup, ...], cells: Float32[Array, "B N"], observations: Float32[Array, "B R C P"]
+) -> Float32[Array, "B A"]:
+    """What each action's cell has, in B positions; 0 for the actions of a piece that is not there."""
+    batch, rows, columns, _ = observations.shape
+    actions, begin = [], 0
+    for group in layout:
+        end = begin + _num_cells(group, rows, columns)
+        own = cells[:, begin:end]
+        if group.place == "piece":
+            # A product, since ONNX has no gather by computed numbers here.
+            squares = _squares_of_pieces(group, observations).astype(cells.dtype)
+            own = jnp.einsum("bps,bsa->bpa", squares, own.reshape(batch, rows * columns, -1)).reshape(batch, -1)
+        actions.append(own)
+        begin = end
+    return jnp.concatenate(actions, axis=1)[:, np.argsort(actions_in_groups(layout, rows, columns))]
+
+
+def _num_cells(group: ActionGroup, rows: int, columns: int) -> int:
+    return rows * columns * group.planes if group.place == "piece" else group.num_actions(rows, columns)
+
+
+def _squares_of_pieces(group: ActionGroup, observations: Float32[Array, "B R C P"]) -> Bool[Array, "B pieces Q"]:
+    """Whether each piece stands on each square."""
+    is_piece = observations[..., group.piece_plane].reshape(len(observations), 1, -1) > 0
+    return is_piece & (jnp.cumsum(is_piece, axis=2) == jnp.arange(1, group.num_pieces + 1)[None, :, None])
 
 
 @functools.lru_cache(maxsize=16)

@@ -28,7 +28,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Float32, Int
 
 from azjax.core.errors import InputError
-from azjax.games.board_symmetries import BoardSymmetries, board_symmetries, cells_of_actions
+from azjax.games.board_symmetries import BoardSymmetries, board_symmetries, from_cells_to_actions
 from azjax.games.game import Game
 from azjax.networks.layers import compute_dtype, linear
 from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
@@ -197,7 +197,7 @@ class _Layer(nnx.Module):
         return [products[0] + math.sqrt(self.group.size) * self.bias[...][None], *products[1:]]
 
     def _kernel(self, number: int) -> Float32[Array, "_ _"]:
-        kernel: Array = getattr(self, f"kernel_{number}")[...]
+        kernel = jnp.asarray(getattr(self, f"kernel_{number}")[...])
         if self.orbits is None:
             return kernel
         means = self.orbits.means[number].astype(np.float32)
@@ -248,10 +248,8 @@ class _EquivariantModule(nnx.Module):
             coefficients = getattr(self, f"block_{block}")(coefficients)
         views = [jax.nn.relu(view) for view in self.group.inverse(self.group.normalized(coefficients))]
         cells = jnp.concatenate(self.group.inverse(self.policy(self.group.transform(views))), axis=1)
+        logits = cells[:, self.cells.columns]
         if self.layout:
-            columns = jnp.asarray(self.cells.columns)[cells_of_actions(self.layout, observations)]
-            logits = jnp.take_along_axis(cells, columns, axis=1)
-        else:
-            logits = cells[:, self.cells.columns]
+            logits = from_cells_to_actions(self.layout, logits, observations)
         mean = sum(views[1:], views[0]) / len(views)
         return NetworkOutput(logits, jnp.tanh(self.value(mean)[:, 0]))

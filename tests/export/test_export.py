@@ -128,6 +128,10 @@ def exported_networks():
         "resnet": lambda: agent_of(make_network("resnet", brandub, **SMALL), brandub),
         "board": lambda: agent_of(make_network("board", four, width=8, depth=3), four),
         "board with pieces": lambda: agent_of(make_network("board", santorini, width=8, depth=1), santorini),
+        "equivariant_mlp": lambda: agent_of(make_network("equivariant_mlp", brandub, width=16, depth=1), brandub),
+        "equivariant_mlp with pieces": lambda: agent_of(
+            make_network("equivariant_mlp", santorini, width=16, depth=1), santorini
+        ),
         "aside": lambda: agent_of(Aside(), four),
         "draw_mlp": lambda: agent_of(DrawMlp().for_game(tictactoe), tictactoe),
         "connect_four": lambda: load_agent("connect_four"),
@@ -237,6 +241,38 @@ def test_another_format_of_the_same_agent_is_added_to_the_description(tmp_path):
         export_agent(agent, "stablehlo", tmp_path / "agent.stablehlo")
     with pytest.raises(InputError, match=r"agent\.json exists already and describes something else"):
         export_agent(exported_networks()["draw_mlp"](), "stablehlo", tmp_path / "agent.other")
+
+
+def test_entries_at_known_numbers_are_taken(tmp_path):
+    onnx = pytest.importorskip("onnx")
+
+    def taken(given):
+        table = np.array([[1, 0], [2, 2]])
+        return {
+            "rows": given[:, np.array([2, 0])],
+            "last": jnp.take(given, np.array([3, 1, 1]), axis=2),
+            "table": given[:, table],
+            "cut": given[:, np.array([1])],
+            "tiled": jnp.tile(given, (1, 2, 3)),
+        }
+
+    model = to_onnx(taken, "observations", open_batch((3, 4)), PRIMITIVES)
+    onnx.save(model, tmp_path / "model.onnx")
+    given = np.random.default_rng(0).normal(size=(5, 3, 4)).astype(np.float32)
+    found = in_onnxruntime(tmp_path / "model.onnx", given)
+    for name, array in taken(jnp.asarray(given)).items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_entries_at_computed_numbers_are_refused():
+    pytest.importorskip("onnx")
+    with pytest.raises(InputError, match="it gathers at computed numbers, or from several axes"):
+        to_onnx(
+            lambda given: {"out": jnp.take_along_axis(given, jnp.argmax(given, axis=1, keepdims=True), axis=1)},
+            "given",
+            open_batch((3,)),
+            PRIMITIVES,
+        )
 
 
 def test_an_unknown_primitive_is_named():
