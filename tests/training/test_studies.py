@@ -83,6 +83,7 @@ def test_shares_are_told_with_wilsons_interval():
         ("ablation", ("rows",)),
         ("connect_four", ("rivals", "rows")),
         ("holding_back", ("rows", "base", "agent")),
+        ("networks", ("rows",)),
         ("search_scaling", ("throughput",)),
         ("santorini_3x3", ("rows",)),
         ("tactics", ("mates", "proofs")),
