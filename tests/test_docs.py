@@ -392,6 +392,20 @@ def test_the_worth_of_training_is_what_the_committed_file_says():
         assert told in text
 
 
+def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed_files_say():
+    rows = {(row["network"], row["optimizer"]): row["mistakes"] for row in result_of("networks")["rows"]}
+    found, text = result_of("santorini_3x3"), " ".join(page("what_holds_learning_back").split())
+    assert f"{rows['mlp', 'adam']:.2%}" in load_hooks().networks()
+    assert rows["equivariant_mlp 512", "adam"] < 0.7 * rows["mlp", "adam"]
+    assert rows["mlp", "muon"] > rows["mlp", "adam"]
+    share = found["all_positions"]["share"]
+    assert rows["equivariant_mlp 1024", "muon"] < share
+    assert f"network alone makes {share:.2%} mistakes" in text
+    assert f"ends at {found['rows'][-1]['signs_right']:.1%} of the signs right with 128 simulations" in text
+    wins = {round(row["seconds"] / 60): row["wins_kept"] for row in found["rows"] if row["player"] == "network + 128"}
+    assert max(wins.values()) == wins[13]
+
+
 def test_what_holds_learning_back_is_what_the_committed_file_says():
     found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
     rows = {row["name"]: row for row in found["rows"]}
