@@ -202,7 +202,7 @@ class _Layer(nnx.Module):
             return kernel
         means = self.orbits.means[number].astype(np.float32)
         of_orbits = kernel.reshape(len(kernel), *means.shape[1:])
-        return jnp.einsum("imo,mjo->ijo", of_orbits, means).reshape(kernel.shape)
+        return jnp.sum(of_orbits[:, :, None] * means[None], axis=1).reshape(kernel.shape)
 
 
 class _Block(nnx.Module):
