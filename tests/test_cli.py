@@ -383,7 +383,7 @@ def test_no_option_of_a_game_has_the_name_of_a_training_option(game, capsys):
 
 
 def test_the_options_of_a_game_choose_the_preset(capsys):
-    for size, width in ((2, 128), (3, 512), (4, 64)):
+    for size, width in ((2, 128), (3, 1024), (4, 64)):
         with pytest.raises(SystemExit) as stopped:
             main(["train", "santorini", "--size", str(size), "--help"])
         assert stopped.value.code == 0
