@@ -209,7 +209,7 @@ def load_opponent(
 
     Args:
       spec: as for `load_player`; or an external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
-        `line:COMMAND`; or a bot of OpenSpiel: `openspiel:mcts:1000`, `openspiel:minimax:6`.
+        `santorini:COMMAND`, `line:COMMAND`; or a bot of OpenSpiel: `openspiel:mcts:1000`, `openspiel:minimax:6`.
       game: the game to play; trained agents and solutions have their own.
       seconds: for each move: of a program, 10 by default, and of a trained agent at level `hard` without a number of
         simulations, which then searches for so long.

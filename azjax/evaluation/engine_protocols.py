@@ -198,7 +198,7 @@ class SantoriniAi(EngineProtocol):
                 return found
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):  # no JSON, or nested too deeply
                 continue
             if not isinstance(message, dict) or message.get("type") != "best_move" or "next_state" not in message:
                 continue

@@ -54,7 +54,7 @@ def _large(iterations: int, **changes: Any) -> Config:
     ).replace(**changes)
 
 
-# With these Santorini 3x3 learns in two minutes what took five before, with `mlp` and Adam.
+# See docs/what_holds_learning_back.md, "The network and the optimizer".
 _EQUIVARIANT: dict[str, Any] = {
     "network": "equivariant_mlp",
     "width": 1024,
