@@ -29,6 +29,7 @@ def main() -> None:
             return
         elif command == "set_position":
             before, position = position, words[0]
+            print("[" * 50_000, flush=True)  # JSON, nested too deeply
             send(before, "a late answer for the position before", "stop_flag")
             if position in answers:
                 send(position, "not yet a good one", "improvement")
