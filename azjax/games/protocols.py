@@ -131,7 +131,10 @@ class NumberedGame(Protocol[S]):
 
     @abc.abstractmethod
     def from_position_number(self, number: UInt32[Array, ""]) -> S:
-        """The unfinished position of that number, with zero rewards."""
+        """The unfinished position of that number, with zero rewards.
+
+        A number that no unfinished position has gives a terminated state.
+        """
 
 
 @runtime_checkable

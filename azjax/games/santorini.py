@@ -90,7 +90,12 @@ class Santorini(
                 for floor, level in enumerate(levels, start=1)
             ]
         blocks = sum((count_bits(level) for level in levels), jnp.int32(0))
-        return self._with_end(self._position((*levels, *sides), blocks & 1))
+        state = self._with_end(self._position((*levels, *sides), blocks & 1))
+        # Nobody shares a square, stands on a dome, or goes on from the third floor.
+        own, other = sides
+        alone = count_bits(own | other) == 2 * self.workers
+        impossible = ~alone | ((own & levels[2]) | (other & levels[3]) != 0)
+        return dataclasses.replace(state, terminated=state.terminated | impossible)
 
     def _refuse_numbers(self) -> None:
         if not self.num_position_numbers:

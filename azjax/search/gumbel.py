@@ -43,8 +43,9 @@ class GumbelAlphaZero(SearchPolicy):
     `SearchResult.action` is the winner of sequential halving: a draw from the improved policy, or without noise the
     best action found. `SearchResult.policy` is the improved policy, the softmax of logits + sigma(completed Q), where
     sigma(Q) = (maxvisit_init + most visits) * value_scale * Q, and a slot without visits has the mixed value as its Q
-    (the paper's appendix D). With a solver a proven return replaces the Q of its action. With a `tree` to continue, the
-    halving counts the visits of this search alone, and the Qs all of them.
+    (the paper's appendix D). `SearchResult.value` is the mean of completed Q under that policy. With a solver a proven
+    return replaces the Q of its action. With a `tree` to continue, the halving counts the visits of this search alone,
+    and the Qs all of them.
 
     max_num_considered_actions: actions that the root tries at most, at least 1.
     """
@@ -80,8 +81,13 @@ class GumbelAlphaZero(SearchPolicy):
             leaves_per_step=self.leaves_per_step,
         )
         tree = searched.tree
+        result = summarize(self.game, tree, rule, root.prior, noise_keys, 0.0)
+        # The mean of the visits is no estimate: the halving visits bad actions as often as good ones at first.
+        completed_q = jnp.where(searched.visits > 0, searched.q, searched.summary.mixed[:, None])
+        value = jnp.sum(searched.improved_policy * completed_q, axis=1)
         return replace_fields(
-            summarize(self.game, tree, rule, root.prior, noise_keys, 0.0),
+            result,
+            value=jnp.where(result.bounds[:, 0] == result.bounds[:, 1], result.bounds[:, 0], value),
             action=to_action(tree, searched.winner),
             policy=to_actions(self.game.num_actions, tree, searched.improved_policy),
         )
@@ -149,11 +155,18 @@ def gumbel_policy(
 
 
 class GumbelSearch(NamedTuple):
-    """The search trees, the slots of the roots that won sequential halving, and the improved policies by slot."""
+    """The search trees, and of their roots by slot: who won sequential halving, the improved policies, and the returns.
+
+    visits, q: visits and mean returns of the slots, or their true returns where those are proven.
+    summary: of the roots, by the rule's `q_transform`.
+    """
 
     tree: Tree
     winner: Int32[Array, "B"]
     improved_policy: Float32[Array, "B K"]
+    visits: Float32[Array, "B K"]
+    q: Float32[Array, "B K"]
+    summary: PyTree
 
 
 def gumbel_search(
@@ -198,7 +211,7 @@ def gumbel_search(
     winner = jnp.argmax(jnp.where(remaining & (new_visits == most_visits[None]), scores, -jnp.inf), axis=0)
     improved = jax.nn.softmax(jnp.where(remaining, logits + scaled_q, _LOWEST_SCORE), axis=0)
     improved = jnp.where(remaining, improved, 0.0)
-    return GumbelSearch(tree, winner.astype(jnp.int32), improved.T)
+    return GumbelSearch(tree, winner.astype(jnp.int32), improved.T, visits.T, q.T, summary)
 
 
 @pytree_dataclass

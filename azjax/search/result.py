@@ -17,7 +17,8 @@ class SearchResult:
 
     action: the move to play.
     policy: the training target; sums to one over the legal actions, zero after the end.
-    value: mean value of the root, in -1..1, or its true value where that is proven.
+    value: of the root, in -1..1: the mean of the simulations, or with `GumbelAlphaZero` the mean of completed Q under
+      the improved policy; the true value where it is proven.
     visits: of the root's actions; they sum to the number of simulations, plus those of an earlier `tree`, and to less
       where a solver proved the root.
     q_values: mean return of each action, 0 where it was not visited.

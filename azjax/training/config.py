@@ -178,6 +178,9 @@ class Config:
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game starts after 0 to this many random plies, drawn evenly.
       start_positions: texts of positions to start from, drawn evenly; the game's own start if empty.
+      exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers
+        (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
+        "Reinforcement Learning", section 5.3).
       restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.
@@ -237,6 +240,7 @@ class Config:
     steps_per_iteration: int = 8
     random_start_plies: int = 0
     start_positions: tuple[str, ...] = ()
+    exploring_starts: float = 0.0
     restart_candidates: int = 0
     replay_size: int = 65_536
     reanalyzed_steps: int = 0
@@ -286,6 +290,8 @@ class Config:
         for name in ("evaluation_share", "value_scale"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name} must be a number above 0, got {getattr(self, name)}")
+        if not 0 <= self.exploring_starts <= 1:
+            raise InputError(f"exploring_starts must be 0..1, got {self.exploring_starts}")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         if self.optimizer not in _OPTIMIZERS:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
@@ -18,7 +19,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, select_rows
 from azjax.evaluation.host_games import position_from_text
 from azjax.games.game import AnyGame, Game, State, random_legal_action
-from azjax.games.protocols import without_history
+from azjax.games.protocols import NumberedGame, is_numbered, without_history
 from azjax.networks import Network, Variables
 from azjax.parallel.members import MemberNetworks, over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
@@ -34,19 +35,32 @@ from azjax.training.restarts import Restarts, begin_games
 _S = TypeVar("_S", bound=State)
 
 _SMALLEST_PRIOR = 1e-9
+_EXPLORING = 0x5A3E0E17  # sets keys apart from those of other starts
 
 
 def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
     """`start(key, most_plies) -> state`: where a game of self-play begins, as the configuration says; never at an end.
 
-    It begins after up to `most_plies` random plies, int32 [], at most `config.random_start_plies`, the default.
+    It begins after up to `most_plies` random plies, int32 [], at most `config.random_start_plies`, the default, or at any
+    position with the odds `config.exploring_starts`.
 
     Raises:
-      InputError: a start position that the game refuses, or one where the game is over.
+      InputError: a start position that the game refuses, or one where the game is over; exploring starts in a game that
+        does not number its positions.
     """
     positions = _start_positions(game, config.start_positions)
+    explore = _make_exploring_start(game) if config.exploring_starts else None
 
     def start(key: PRNGKeyArray, most_plies: Int32[Array, ""] | None = None) -> _S:
+        state = begin(key, most_plies)
+        if explore is None:
+            return state
+        choice_key, number_key = jax.random.split(jax.random.fold_in(key, _EXPLORING))
+        anywhere, explored = jax.random.bernoulli(choice_key, config.exploring_starts), explore(number_key)
+        chosen: _S = jax.tree.map(lambda new, old: jnp.where(anywhere, new, old), explored, state)
+        return chosen
+
+    def begin(key: PRNGKeyArray, most_plies: Int32[Array, ""] | None = None) -> _S:
         init_key, choice_key, length_key, play_key = jax.random.split(key, 4)
         state = game.init(init_key)
         if positions is not None:
@@ -67,6 +81,24 @@ def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
         return dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
 
     return start
+
+
+def _make_exploring_start(game: Game[_S]) -> Callable[[PRNGKeyArray], _S]:
+    """`explore(key) -> state`: an unfinished position, drawn evenly from the numbers of the game's positions."""
+    if not (isinstance(game, NumberedGame) and is_numbered(game)):
+        raise InputError(f"exploring_starts: {game.name} does not number its positions by these rules")
+    most = np.uint32(min(game.num_position_numbers, 2**32 - 1))
+
+    def draw(carry: tuple[PRNGKeyArray, _S]) -> tuple[PRNGKeyArray, _S]:
+        key, number_key = jax.random.split(carry[0])
+        number = jax.random.randint(number_key, (), np.uint32(0), most, jnp.uint32)
+        return key, game.from_position_number(number)
+
+    def explore(key: PRNGKeyArray) -> _S:
+        _, state = jax.lax.while_loop(lambda carry: carry[1].terminated, draw, draw((key, game.init(key))))
+        return state
+
+    return explore
 
 
 def _start_positions(game: Game[_S], texts: tuple[str, ...]) -> _S | None:

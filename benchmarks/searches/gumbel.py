@@ -22,8 +22,8 @@ class Options:
     rescale_values: bool = True
 
 
-def completed_q(node: Node, num_actions: int, options: Options) -> np.ndarray:
-    """float32 [K]: sigma(completed Q) of the slots, up to a constant of the node."""
+def completed_q(node: Node) -> tuple[np.ndarray, np.float32]:
+    """The completed Q of the slots, float32 [K], and the mixed value."""
     value, q = F32(node.value), node.mean_returns()
     prior_tried = excess = F32(0)
     for slot in np.flatnonzero(node.visits):
@@ -32,9 +32,14 @@ def completed_q(node: Node, num_actions: int, options: Options) -> np.ndarray:
     mixed = value
     if node.visits.any():
         mixed = value + F32(node.visits.sum()) / F32(node.visits.sum() + 1) * (excess / prior_tried)
-    completed = np.where(node.visits > 0, q, mixed).astype(F32)
+    return np.where(node.visits > 0, q, mixed).astype(F32), mixed
+
+
+def scaled_q(node: Node, num_actions: int, options: Options) -> np.ndarray:
+    """float32 [K]: sigma(completed Q) of the slots, up to a constant of the node."""
+    completed, mixed = completed_q(node)
     # The mixed value is part of the range while any action, legal or not, has no visits.
-    some = [*q[node.visits > 0], *([mixed] if np.count_nonzero(node.visits) < num_actions else [])]
+    some = [*completed[node.visits > 0], *([mixed] if np.count_nonzero(node.visits) < num_actions else [])]
     spread = max(max(some) - min(some), F32(1e-8)) if options.rescale_values else F32(1)
     scale = F32(options.maxvisit_init + node.visits.max()) * F32(options.value_scale) / spread
     return (completed - min(some)) * scale
@@ -50,7 +55,7 @@ def interior_slot(node: Node, num_actions: int, options: Options) -> int:
     legal = node.actions >= 0
     with np.errstate(divide="ignore"):
         logits = np.where(legal, np.log(np.maximum(node.prior, 0)), -np.inf)
-    improved = softmax(logits + completed_q(node, num_actions, options))
+    improved = softmax(logits + scaled_q(node, num_actions, options))
     scores = improved - node.visits.astype(F32) / F32(1 + node.visits.sum())
     scores[~legal] = -np.inf
     untried = [slot for slot in np.flatnonzero(legal) if slot not in node.children]
@@ -87,10 +92,9 @@ def search(
     legal = np.flatnonzero(root.actions >= 0)
     logits = np.full(len(root.actions), -np.inf, F32)
     logits[legal] = np.log(root.prior[legal])
-    root_sum = F32(root.value)
 
     def best(slots: Any) -> int:
-        scores = noise + logits + completed_q(root, num_actions, options)
+        scores = noise + logits + scaled_q(root, num_actions, options)
         return max(slots, key=lambda slot: scores[slot])
 
     simulations = 0
@@ -100,21 +104,21 @@ def search(
         for _ in range(min(size, num_simulations - simulations)):
             slot = best(candidates)
             candidates = candidates[candidates != slot]
-            root_sum += simulate(rules, evaluate, root, slot, num_actions, options)
+            simulate(rules, evaluate, root, slot, num_actions, options)
             simulations += 1
 
     winner = best(legal[root.visits[legal] == root.visits.max()])
     visits, q_values, policy = np.zeros(num_actions, int), np.zeros(num_actions, F32), np.zeros(num_actions, F32)
     visits[root.actions[legal]] = root.visits[legal]
     q_values[root.actions[legal]] = root.mean_returns()[legal]
-    policy[root.actions[legal]] = softmax((logits + completed_q(root, num_actions, options))[legal])
-    return Result(int(root.actions[winner]), policy, root_sum / F32(num_simulations + 1), visits, q_values, root)
+    improved = softmax((logits + scaled_q(root, num_actions, options))[legal])
+    policy[root.actions[legal]] = improved
+    value = np.sum(improved * completed_q(root)[0][legal])
+    return Result(int(root.actions[winner]), policy, value, visits, q_values, root)
 
 
-def simulate(
-    rules: Rules, evaluate: Evaluate, root: Node, first_slot: int, num_actions: int, options: Options
-) -> np.float32:
-    """Runs one simulation that begins with `first_slot`. Returns its return for the root's player."""
+def simulate(rules: Rules, evaluate: Evaluate, root: Node, first_slot: int, num_actions: int, options: Options) -> None:
+    """Runs one simulation that begins with `first_slot`."""
     path: list[tuple[Node, int]] = []
     node, is_new = root, False
     while not (node.position.terminal or is_new):
@@ -131,4 +135,3 @@ def simulate(
         value = F32(child.rewards[parent.position.player]) + F32(discount) * value
         parent.visits[slot] += 1
         parent.return_sums[slot] += value
-    return value

@@ -148,7 +148,9 @@ def mctx_search(game, nodes, num_simulations):
         )
 
     output = run(game.state_at(nodes))
-    return jax.device_get((output.action, output.action_weights, output.search_tree.summary()))
+    tree = output.search_tree
+    summary, raw_value, prior_logits = tree.summary(), tree.raw_values[:, 0], tree.children_prior_logits[:, 0]
+    return jax.device_get((output.action, output.action_weights, summary, raw_value, jax.nn.softmax(prior_logits)))
 
 
 @pytest.mark.parametrize(
@@ -159,11 +161,17 @@ def mctx_search(game, nodes, num_simulations):
 def test_visits_action_and_policy_equal_those_of_mctx(game, num_simulations, num_roots):
     nodes = np.flatnonzero(~game.tables.terminal)[:num_roots]
     result = search_table_game(game, nodes, num_simulations)
-    action, policy, summary = mctx_search(game, nodes, num_simulations)
+    action, policy, summary, raw_value, prior = mctx_search(game, nodes, num_simulations)
     np.testing.assert_array_equal(result.visits, summary.visit_counts)
     np.testing.assert_array_equal(result.action, action)
     np.testing.assert_allclose(result.policy, policy, rtol=0, atol=1e-4)
-    np.testing.assert_allclose(result.value, summary.value, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(result.q_values, summary.qvalues * (summary.visit_counts > 0), rtol=0, atol=1e-5)
+    # The mixed value of the paper's appendix D.
+    tried, q = summary.visit_counts > 0, summary.qvalues
+    prior_q = np.sum(prior * q * tried, axis=1) / np.sum(prior * tried, axis=1)
+    mixed_value = (raw_value + num_simulations * prior_q) / (1 + num_simulations)
+    value = np.sum(policy * np.where(tried, q, mixed_value[:, None]), axis=1)
+    np.testing.assert_allclose(result.value, value, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("max_num_considered_actions", range(8))
@@ -222,7 +230,7 @@ def test_two_simulations_try_two_considered_actions_once_and_the_one_that_wins_i
     # Q of cells 6, 7 and 8 is the mixed value, (0 + 2 * 1/2) / 3; Q is scaled by (50 + 1) / 10.
     weights = np.exp(5.1 * np.array([-np.inf, -np.inf, 0, -np.inf, -np.inf, 1, 1 / 3, 1 / 3, 1 / 3]))
     np.testing.assert_allclose(result.policy[0], weights / weights.sum(), rtol=0, atol=1e-6)
-    assert result.value[0] == pytest.approx(1 / 3)
+    assert result.value[0] == pytest.approx((weights[5] + weights[6:].sum() / 3) / weights.sum())
 
 
 def test_half_of_the_considered_actions_share_the_second_half_of_the_simulations():
