@@ -283,6 +283,23 @@ def test_positions_are_numbered_where_32_bits_hold_them():
         Santorini(3, 2).position_number(Santorini(3, 2).init(jax.random.key(0)))
 
 
+def test_numbers_that_no_unfinished_position_has_give_a_finished_one():
+    game, rng = Santorini(2, 1), np.random.default_rng(0)
+    numbers = rng.choice(game.num_position_numbers, 300, replace=False)
+    states = jax.device_get(jax.jit(jax.vmap(game.from_position_number))(numbers.astype(np.uint32)))
+    running = []
+    for number in numbers.tolist():
+        heights, own, other = np.base_repr(number // 16, 5).zfill(4), number // 4 % 4, number % 4
+        text = heights + f"{own // 2}{own % 2}" + f"{other // 2}{other % 2}"
+        try:
+            running.append(not game.from_text(text).terminated)
+        except ValueError:  # on a dome, on the same square, or won before
+            running.append(False)
+    assert 30 < sum(running) < 150
+    assert (~states.terminated).tolist() == running
+    assert not states.rewards.any()
+
+
 # Starts and options.
 
 

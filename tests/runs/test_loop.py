@@ -50,6 +50,7 @@ OPTIONS = [
     {"solver": True, "root_value_fraction": 0.5},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
+    {"exploring_starts": 0.5, "evaluation_share": 10.0},
     {"first_simulations": 2, "doubling_iterations": 3},
     {"random_start_plies": 2, "schedule_iterations": 4.0, "final_temperature": 0.1, "final_random_start_plies": 0.0},
     {"symmetries": False, "ema_decay": 0.9},
@@ -63,6 +64,8 @@ OPTIONS = [
     {"temperature": 0.5, "temperature_plies": 2.0, "late_temperature": 0.0},
     {"dirichlet_fraction": 0.5, "dirichlet_alpha": 1.0, "c_puct": 2.0, "l2": 0.0, "learning_rate": 1e-2},
 ]
+NUMBERED = {"exploring_starts"}
+"""Options for games that number their positions."""
 SIZES = {"seed", "iterations", "width", "depth", "num_simulations", "num_games", "steps_per_iteration", "batch_size"}
 SIZES |= {"replay_size", "updates_per_iteration", "evaluate_every", "checkpoint_every", "keep_checkpoints"}
 
@@ -70,10 +73,11 @@ SIZES |= {"replay_size", "updates_per_iteration", "evaluate_every", "checkpoint_
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(options, tmp_path):
+    game = make("santorini", size=2, workers=1) if options.keys() & NUMBERED else GAME
     config = dataclasses.replace(SMALL.replace(**options), iterations=4)
-    train(GAME, config, tmp_path / "straight")
-    train(GAME, dataclasses.replace(config, iterations=3), tmp_path / "halves")
-    train(GAME, config, tmp_path / "halves", resume=True)
+    train(game, config, tmp_path / "straight")
+    train(game, dataclasses.replace(config, iterations=3), tmp_path / "halves")
+    train(game, config, tmp_path / "halves", resume=True)
     assert_equal_runs(tmp_path / "halves", tmp_path / "straight")
 
 

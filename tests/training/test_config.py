@@ -54,6 +54,7 @@ from azjax.training import Config, Hyper, preset
         ({"precision": "float16"}, "float16"),
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),
+        ({"exploring_starts": 1.5}, "exploring_starts must be 0..1, got 1.5"),
         ({"value_scale": 0.0}, "value_scale must be a number above 0, got 0.0"),
     ],
 )

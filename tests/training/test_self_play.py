@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.search import AlphaZero, evaluators
 from azjax.search.result import root_priors
 from azjax.training import init
-from azjax.training.self_play import policy_of_slots, self_play, surprise
+from azjax.training.self_play import make_start, policy_of_slots, self_play, surprise
 
 
 def _play(game, config):
@@ -106,6 +107,40 @@ def test_truncated_games_end_with_the_value_of_the_search():
     assert (steps.states.current_player[steps.truncated] == 0).all()
     np.testing.assert_array_equal(steps.reward[steps.truncated], steps.value[steps.truncated])
     assert (steps.reward[~steps.truncated] == 0).all()
+
+
+def test_exploring_starts_are_spread_evenly_over_the_unfinished_positions():
+    game = make("santorini", size=2, workers=1)
+    numbers = np.arange(game.num_position_numbers, dtype=np.uint32)
+    unfinished = np.flatnonzero(~np.asarray(jax.vmap(game.from_position_number)(numbers).terminated))
+
+    @jax.jit
+    def starts(keys):
+        return jax.vmap(game.position_number)(jax.vmap(make_start(game, SMALL.replace(exploring_starts=1.0)))(keys))
+
+    drawn, counts = np.unique(starts(jax.random.split(jax.random.key(0), 40_000)), return_counts=True)
+    assert set(drawn) <= set(unfinished)
+    assert len(drawn) == len(unfinished)
+    # Chi-squared has the mean n - 1 and the variance 2 (n - 1).
+    expected, freedom = 40_000 / len(unfinished), len(unfinished) - 1
+    assert abs(np.sum((counts - expected) ** 2) / expected - freedom) < 4 * math.sqrt(2 * freedom)
+
+
+def test_a_share_of_the_games_begins_anywhere_and_the_others_as_without():
+    game = make("santorini", size=2, workers=1)
+    keys = jax.random.split(jax.random.key(0), 1000)
+    first, mixed = (
+        jax.jit(jax.vmap(make_start(game, SMALL.replace(random_start_plies=0, exploring_starts=share))))(keys)
+        for share in (0.0, 0.3)
+    )
+    first, mixed = (np.asarray(jax.vmap(game.position_number)(states)) for states in (first, mixed))
+    assert len(set(first.tolist())) == 1
+    assert 0.25 < np.mean(mixed != first) < 0.35
+
+
+def test_games_without_numbers_have_no_exploring_starts():
+    with pytest.raises(InputError, match="exploring_starts: tictactoe does not number its positions"):
+        make_start(make("tictactoe"), SMALL.replace(exploring_starts=0.5))
 
 
 @pytest.mark.slow
