@@ -103,7 +103,8 @@ def load_player(
         (`tictactoe:easy`, `tictactoe:400`), which override the options; `random`; `optimal` (which solves the game
         first); `optimal:FILE` (which reads a solution); or a search without a network: `uct:1000`, or with equal
         priors `uniform:64`, `rollout:1000`, `random:64`.
-      game: the game to play; trained agents and solutions have their own.
+      game: the game to play; trained agents and solutions have their own. An agent also plays a game of the same name
+        and encoding by other rules.
       num_simulations: of a trained agent's search.
       level: of a trained agent: `easy` draws from the network's policy, `medium` plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
@@ -255,8 +256,10 @@ def _trained(
     policy: str | None,
 ) -> Player:
     agent = load_trained(spec)
-    if game not in (None, agent.game):
-        raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
+    if game is not None:
+        if _encoding(agent.game) != _encoding(game):
+            raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
+        agent = dataclasses.replace(agent, game=game)
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
@@ -269,6 +272,11 @@ def _trained(
             name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
+
+
+def _encoding(game: AnyGame) -> tuple[Any, ...]:
+    """What games must share so that an agent of one can play the other, by other rules."""
+    return game.name, game.observation_shape, game.num_actions
 
 
 def _split(spec: str) -> tuple[str, int | None]:

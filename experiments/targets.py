@@ -103,7 +103,6 @@ def measure(agent: Agent, solution: Solution, drawn: np.ndarray, num_simulations
     }
 
 
-
 def rounded(share: Any) -> float:
     """With four digits."""
     return round(float(share), 4)

@@ -148,7 +148,9 @@ def main(
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
     runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
-    names = [BASE, *(name for name in variants if name != BASE)]
+    # Some are no change for a game.
+    base = config_of(rules, BASE, quick)
+    names = [BASE, *(name for name in variants if config_of(rules, name, quick) != base)]
     for rung in minutes:
         for name in names:
             if find(rows, game, seed, name, rung):

@@ -259,12 +259,29 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_players_of_different_games_are_refused(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["match", "connect2", "tictactoe"])
+    assert stop.value.code == 2
+    assert "tictactoe was trained on" in (text := " ".join(capsys.readouterr().err.split()))
+    assert text.endswith("--game names the rules for all")
+
+
 def test_many_forfeits_are_warned_of(capsys):
     program = shlex.join([sys.executable, str(Path(__file__).with_name("scripted_engine.py")), "line", "illegal", "1"])
     main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])
     text = " ".join(capsys.readouterr().out.split())
     assert "warning: 2 of the 2 games of" in text
     assert "were forfeited, so that the score says little about strength" in text
+
+
+@pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
+def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys):
+    script = str(Path(__file__).with_name("scripted_engine.py"))
+    program = shlex.join([sys.executable, script, "opentafl", "illegal", "1"])
+    main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("OpenTafl draws at the third occurrence of a position, as --repetitions 3 does" in text) is told
 
 
 def test_a_sequential_test_ends_a_match(capsys):

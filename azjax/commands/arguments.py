@@ -120,7 +120,10 @@ def parse_with_players(
       arguments: the players, then the flags.
 
     Returns:
-      the options; the game, which the players know or the flag `--game` names; the players as they were typed.
+      the options; the game, which the flag `--game` names or else the players know; the players as they were typed.
+
+    Raises:
+      InputError: too few players, no game, or players of different games and no `--game`.
     """
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
     flags = arguments[len(words) :]
@@ -133,8 +136,14 @@ def parse_with_players(
     specs = words[:count]
     flags = words[len(specs) :] + flags  # tyro refuses the words that are too many
     prog = " ".join([command, *specs])
-    game = next((game for spec in specs if (game := game_of(spec)) is not None), None)
-    if game is not None:
+    games = [(spec, game) for spec in specs if (game := game_of(spec)) is not None]
+    if games and not any(flag.partition("=")[0] == "--game" for flag in flags):
+        game = games[0][1]
+        for spec, other in games[1:]:
+            if other != game:
+                raise InputError(
+                    f"{spec} was trained on {other} and cannot play {game}; --game names the rules for all"
+                )
         return parse(prog, defaults, flags), game, specs
     named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
     if named.game is None:

@@ -11,6 +11,8 @@ from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
 from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of, save_games
+from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
+from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import draw_ratings, match_table, ratings_table
@@ -88,6 +90,9 @@ def match_command(arguments: list[str]) -> None:
     players = [
         load_opponent(spec, game, seconds=options.seconds, processes=options.processes, **search) for spec in specs
     ]
+    for player in players:
+        if isinstance(player, ExternalPlayer) and (rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game)):
+            say(f"other rules: {rules}")
     judge = None if options.judge is None else load_player(options.judge, game)
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)

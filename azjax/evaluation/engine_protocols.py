@@ -19,6 +19,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.host_games import text_game
 from azjax.games.game import AnyGame, State
+from azjax.games.protocols import RepetitionGame
 from azjax.games.registry import options_of
 
 SIDES = ("attackers", "defenders")
@@ -37,6 +38,12 @@ class EngineProtocol(abc.ABC):
     def __init__(self, engine: EngineProcess, game: AnyGame, seconds: float) -> None:
         """`seconds`: for each answer."""
         self.engine, self.game, self.seconds = engine, game, seconds
+
+    @classmethod
+    def other_rules(cls, game: AnyGame) -> str:
+        """In which rules programs of this protocol differ from `game`; empty if in none that is known."""
+        del game
+        return ""
 
     @abc.abstractmethod
     def greet(self, seconds: float) -> None:
@@ -108,6 +115,12 @@ class OpenTafl(EngineProtocol):
     """The OpenTafl Engine Protocol, version of 2016; commands are not acknowledged."""
 
     farewell = "goodbye"
+
+    @classmethod
+    def other_rules(cls, game: AnyGame) -> str:
+        if isinstance(game, RepetitionGame) and game.repetitions == 3:
+            return ""
+        return "OpenTafl draws at the third occurrence of a position, as --repetitions 3 does"
 
     def greet(self, seconds: float) -> None:
         if self.game.name != "brandub":

@@ -300,7 +300,7 @@ def _check_numbers(game: Game[S], states: S, key: PRNGKeyArray) -> None:
 
 
 def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
-    """`step` with history = `step` without it, then `repeated` if the new position has occurred."""
+    """`step` with history = `step` without it, then `repeated` if the new position has occurred often enough."""
     if earlier_positions(game, state_at(states, 0)) is None:
         return
 
@@ -309,7 +309,8 @@ def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
     def step_twice(state: S, draw: Any) -> tuple[Any, ...]:
         alone, action = game.without_history(state), game.sample_legal_action(state, draw)
         following = game.step(alone, action)
-        occurred = game.earlier_positions(state).contains(game.position_key(following))
+        times = game.earlier_positions(state).times(game.position_key(following))
+        occurred = times >= game.repetitions - 1
         ended = game.repeated(following)
         following = jax.tree.map(lambda end, go_on: jnp.where(occurred, end, go_on), ended, following)
         stepped = game.without_history(game.step(state, action))
@@ -329,7 +330,7 @@ def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
     following, stepped, known, same_key, renewed, expected, is_first = jax.device_get(step_twice(states, draws))
     over = states.terminated
     same = _same_position(following, stepped) & (following.rewards == stepped.rewards).all(1)
-    law = "step with history = step without it, then repeated where the position occurred"
+    law = "step with history = step without it, then repeated where the position occurred often enough"
     hold_each(over | same, "step", law, states)
     hold_each(over | known, "earlier_positions", "earlier_positions has the position itself", states)
     hold_each(same_key, "position_key", "position_key does not depend on the history", states)

@@ -143,8 +143,12 @@ class RepetitionGame(Protocol[S]):
 
     The running game keeps its history; a search tree and the replay store positions without it.
 
-    Law: `step` with history is `step` without it, followed by `repeated` if `earlier_positions` has the new key.
+    Law: `step` with history is `step` without it, followed by `repeated` if `earlier_positions` has the new key
+    `repetitions - 1` times.
     """
+
+    repetitions: int = 2
+    """The occurrence of a position that gets another result, 2..4."""
 
     @abc.abstractmethod
     def without_history(self, state: S) -> S:
@@ -164,7 +168,7 @@ class RepetitionGame(Protocol[S]):
 
     @abc.abstractmethod
     def repeated(self, state: S) -> S:
-        """What `state` becomes if its position has occurred before."""
+        """What `state` becomes if this is occurrence number `repetitions` of its position."""
 
     @abc.abstractmethod
     def next_game(self, key: PRNGKeyArray, state: S) -> S:

@@ -148,6 +148,7 @@ def brandub(
     castle_hostile: Literal["when_empty", "never"] | None = None,
     attackers_gone: Literal["defenders_win", "ignored"] | None = None,
     repetition: Literal["draw", "never"] | None = None,
+    repetitions: int | None = None,
     no_moves: Literal["draw", "loss"] | None = None,
     max_plies: int | None = None,
 ) -> Tafl:
@@ -160,6 +161,7 @@ def brandub(
         "castle_hostile": castle_hostile,
         "attackers_gone": attackers_gone,
         "repetition": repetition,
+        "repetitions": repetitions,
         "no_moves": no_moves,
         "max_plies": max_plies,
     }

@@ -42,7 +42,8 @@ class TaflRules:
       castle_hostile: "when_empty": the empty castle closes a line as an enemy does. "never": it does not. Empty
         corners always do.
       attackers_gone: "defenders_win", or "ignored".
-      repetition: "draw": when a position (board and side to move) comes the second time in a game; or "never".
+      repetition: "draw": when a position (board and side to move) comes again in a game; or "never".
+      repetitions: the occurrence that draws, 2 to 4.
       no_moves: a side to move that has none: "draw", or "loss" for it.
       max_plies: the game is drawn after so many plies, 1 to 65535.
     """
@@ -52,6 +53,7 @@ class TaflRules:
     castle_hostile: Literal["when_empty", "never"] = "when_empty"
     attackers_gone: Literal["defenders_win", "ignored"] = "defenders_win"
     repetition: Literal["draw", "never"] = "draw"
+    repetitions: int = 2
     no_moves: Literal["draw", "loss"] = "draw"
     max_plies: int = 512
 
@@ -60,6 +62,8 @@ class TaflRules:
             value, allowed = getattr(self, field.name), get_args(field.type)
             if allowed and value not in allowed:
                 raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
+        if not (isinstance(self.repetitions, int) and 2 <= self.repetitions <= 4):
+            raise InputError(f"tafl rules: repetitions must be 2..4, got {self.repetitions!r}")
         if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
             raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
 
@@ -140,6 +144,10 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         return self.rules.max_plies
 
     @property
+    def repetitions(self) -> int:  # type: ignore[override]
+        return self.rules.repetitions
+
+    @property
     def observation_shape(self) -> tuple[int, ...]:
         return (self.size, self.size, 4 * self.history + 1)
 
@@ -184,7 +192,8 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         key = None if state.key is None else self._key(board, player)
         if past is not None and key is not None:
             # A captured piece does not return, and so no position before a capture.
-            repeats, past = past.restart(jnp.stack(key), captured).visit(jnp.stack(key), legal & ~captured)
+            past = past.restart(jnp.stack(key), captured)
+            repeats, past = past.visit(jnp.stack(key), legal & ~captured, self.repetitions)
             repeats &= legal & ~captured
 
         attackers_win = ~any_of(board.king)

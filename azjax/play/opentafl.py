@@ -28,8 +28,8 @@ _DEFAULTS = {
 _PIECES = ("corh", "cenh", "cenhe", "corp", "cenp", "cors", "cens", "corre", "cenre")
 # The name, and entries of pieces and squares that Brandub does not have.
 _IGNORED = re.compile(r"name|[ncmg]j|[ad]for(h|p|s|re)")
-# Options in which our rules differ from OpenTafl's anyway: it draws at the third repetition, we at the second.
-_FREE_OPTIONS = {"rules", "history", "repetition", "no_moves", "max_plies"}
+# Options that a record does not tell. OpenTafl draws at the third occurrence of a position.
+_FREE_OPTIONS = {"rules", "history", "repetition", "repetitions", "no_moves", "max_plies"}
 _MIN_SECONDS = 0.01
 
 

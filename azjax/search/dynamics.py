@@ -64,8 +64,8 @@ class Evaluation(NamedTuple):
     error: Float32[Array, "B"] | None = None
 
 
-Occurred: TypeAlias = Callable[[UInt32[Array, "B 2"]], Bool[Array, "B"]]
-"""`occurred(keys)`: whether the positions with these keys came before in their games."""
+Occurred: TypeAlias = Callable[[UInt32[Array, "B 2"]], Int32[Array, "B"]]
+"""`occurred(keys)`: how often the positions with these keys came before in their games."""
 
 
 @runtime_checkable
@@ -125,7 +125,7 @@ class GameDynamics:
         if occurred is not None:
             assert isinstance(self.game, RepetitionGame)
             keys = jax.vmap(self.game.position_key)(following)
-            repeated = occurred(keys)
+            repeated = occurred(keys) >= self.game.repetitions - 1
             following = select_rows(repeated, jax.vmap(self.game.repeated)(following), following)
         reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
         same_player = following.current_player == states.current_player

@@ -21,7 +21,7 @@ from azjax.search.dynamics import Dynamics, Evaluation, Root, Step
 from azjax.search.edges import NO_CHILD, NewEdge, allocate
 from azjax.search.path import Cutoff, FirstStep, Leaf, Path
 from azjax.search.priors import Untried, legal_softmax, untried_of
-from azjax.search.repetition import occurred_before
+from azjax.search.repetition import occurrences
 from azjax.search.selection import Selection, has_own_backward
 from azjax.search.solver import is_proven, prove, unproven
 from azjax.search.tree import ROOT, Tree
@@ -239,7 +239,7 @@ def step_along(
 ) -> Step:
     """Plays the actions of `slot` at the leaves."""
     index = tree.index(leaf.node)
-    occurred = None if tree.histories is None else functools.partial(occurred_before, tree, path)
+    occurred = None if tree.histories is None else functools.partial(occurrences, tree, path)
     return dynamics.step(params, key, tree.states_at(index), tree.action_at(index, slot), occurred)
 
 

@@ -137,6 +137,7 @@ class BrandubRules:
     castle_hostile: str = "when_empty"
     attackers_gone: str = "defenders_win"
     repetition: str = "draw"
+    repetitions: int = 2
     no_moves: str = "draw"
     max_plies: int = 512
 
@@ -237,7 +238,8 @@ class BrandubRules:
             return "king_escaped"
         if self.attackers_gone == "defenders_win" and ATTACKER not in board:
             return "attackers_gone"
-        if self.repetition == "draw" and (board, position.player) in position.earlier[: position.since_capture]:
+        earlier = position.earlier[: position.since_capture]
+        if self.repetition == "draw" and earlier.count((board, position.player)) >= self.repetitions - 1:
             return "repetition"
         if not moves(board, position.player):
             return "no_moves"

@@ -40,6 +40,7 @@ OTHER_VALUES = [
     {"castle_hostile": "never"},
     {"attackers_gone": "ignored"},
     {"repetition": "never"},
+    {"repetitions": 3},
     {"no_moves": "loss"},
     {"max_plies": 50},
 ]
@@ -417,6 +418,7 @@ def test_the_named_rules_are_those_of_the_table():
         castle_hostile="when_empty",
         attackers_gone="defenders_win",
         repetition="draw",
+        repetitions=2,
         no_moves="draw",
         max_plies=512,
     )
@@ -450,6 +452,8 @@ def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(op
         ({"castle_hostile": "seed000"}, ["castle_hostile", "when_empty, never", "'seed000'"]),
         ({"attackers_gone": "draw"}, ["attackers_gone", "defenders_win, ignored", "'draw'"]),
         ({"repetition": "loss"}, ["repetition", "draw, never", "'loss'"]),
+        ({"repetitions": 1}, ["repetitions", "2..4", "1"]),
+        ({"repetitions": 5}, ["repetitions", "2..4", "5"]),
         ({"no_moves": "win"}, ["no_moves", "draw, loss", "'win'"]),
         ({"max_plies": 0}, ["max_plies", "1..65535", "0"]),
         ({"max_plies": 65536}, ["max_plies", "1..65535", "65536"]),
@@ -472,6 +476,25 @@ def test_an_option_out_of_its_range_is_refused_with_the_choices(options, reasons
 def test_the_start_comes_back_at_ply_4_and_that_is_a_draw():
     assert [result_of(after(GAME, SHUFFLE[:plies])) for plies in range(1, 5)] == [None, None, None, 0]
     assert GAME.to_text(after(GAME, SHUFFLE)) == START
+
+
+@pytest.mark.parametrize("repetitions", [3, 4])
+def test_a_later_occurrence_draws_if_the_rules_say_so(repetitions):
+    game = azjax.games.make("brandub", repetitions=repetitions)
+    end = 4 * (repetitions - 1)
+    assert [result_of(after(game, (SHUFFLE * 3)[:plies])) for plies in (end - 1, end)] == [None, 0]
+    # The start is not in the table; of other positions, too, every occurrence counts.
+    moves = ["a4-a5", "e4-e5", *SHUFFLE * (repetitions - 1)]
+    assert [result_of(after(game, moves[:-1])), result_of(after(game, moves))] == [None, 0]
+
+
+def test_a_capture_forgets_the_occurrences_before_it():
+    game, text = azjax.games.make("brandub", repetitions=3), "7/7/1Tt4/7/3T3/4K1t/7 d"
+    shuffle = ["e2-e1", "g2-g3", "e1-e2", "g3-g2"]
+    state = after(game, [*shuffle, "d3-d5"], text)
+    assert result_of(state) is None
+    assert int(earlier_positions(game, state).times(game.position_key(state))) == 1
+    assert int(earlier_positions(game, after(game, shuffle, text)).times(game.position_key(after(game, [], text)))) == 2
 
 
 def test_a_later_position_may_not_come_back_either():

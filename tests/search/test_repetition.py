@@ -36,10 +36,11 @@ class RingState:
 class Ring(Game, RepetitionGame):
     """A token on a ring goes left, stays or goes right. Bringing it to the goal wins; a repetition is a draw."""
 
+    repetitions: int = 2
     name: str = "ring"
     num_actions = 3
     max_legal_actions = 3
-    max_plies = 2 * PLACES + 1
+    max_plies = 6 * PLACES + 1
     observation_shape = (PLACES,)
 
     def init(self, key):
@@ -53,7 +54,7 @@ class Ring(Game, RepetitionGame):
         player = jnp.where(legal, 1 - state.current_player, state.current_player)
         past, repeats = state.past, jnp.bool_(False)
         if past is not None:
-            repeats, past = past.visit(self._key(place, player), legal)
+            repeats, past = past.visit(self._key(place, player), legal, self.repetitions)
         won = legal & (place == GOAL)
         sign = jnp.where(jnp.arange(2) == state.current_player, 1.0, -1.0)
         ended = state.terminated | (legal & (won | repeats))
@@ -94,23 +95,26 @@ class Ring(Game, RepetitionGame):
 class PlainPosition:
     place: int
     player: int
-    visited: frozenset
+    visited: tuple
     terminal: bool = False
     rewards: tuple[float, float] = (0, 0)
 
 
+@dataclasses.dataclass(frozen=True)
 class PlainRing:
+    repetitions: int
+
     def slots(self, position):
         return [0, 1, 2]
 
     def step(self, position, action):
         place, player = (position.place + action - 1) % PLACES, 1 - position.player
-        won, repeats = place == GOAL, (place, player) in position.visited
+        won, repeats = place == GOAL, position.visited.count((place, player)) >= self.repetitions - 1
         sign = (1, -1) if position.player == 0 else (-1, 1)
         return PlainPosition(
             place,
             player,
-            position.visited | {(place, player)},
+            (*position.visited, (place, player)),
             won or repeats,
             tuple(float(s) for s in sign) if won else (0, 0),
         )
@@ -136,11 +140,19 @@ def table():
     )
 
 
-@pytest.mark.parametrize("moves", [[], [2], [1, 2, 2], [0, 0, 1], [1, 2, 1, 2]], ids=str)
-def test_visits_equal_those_of_a_plain_search_whose_positions_hold_their_history(table, moves):
-    game, rules = Ring(), PlainRing()
+@pytest.mark.parametrize(
+    ("repetitions", "moves"),
+    [
+        *((2, moves) for moves in ([], [2], [1, 2, 2], [0, 0, 1], [1, 2, 1, 2])),
+        *((3, moves) for moves in ([], [1, 1], [1, 1, 1], [0, 2, 0], [2, 0, 1])),
+        (4, [1, 1, 1, 1, 1]),
+    ],
+    ids=str,
+)
+def test_visits_equal_those_of_a_plain_search_whose_positions_hold_their_history(table, repetitions, moves):
+    game, rules = Ring(repetitions), PlainRing(repetitions)
     state = game.init(jax.random.key(0))
-    position = PlainPosition(0, 0, frozenset({(0, 0)}))
+    position = PlainPosition(0, 0, ((0, 0),))
     for move in moves:
         state, position = game.step(state, jnp.int32(move)), rules.step(position, move)
     assert not position.terminal
