@@ -93,19 +93,13 @@ def measure(agent: Agent, solution: Solution, drawn: np.ndarray, num_simulations
         errors.append((values - block.values[:, None]) ** 2)
         wrong.append(np.sign(values) != block.values[:, None])
         mistaken.append(~np.take_along_axis(kept, moves, axis=1))
-    (error, sign), mistake = (np.concatenate(parts).mean(axis=0) for parts in (errors, wrong)), np.concatenate(mistaken)
-    return {
-        "num_simulations": num_simulations,
-        "considered": considered,
-        **{f"mistakes, {name}": rounded(share) for name, share in zip(("network", "policy"), mistake.mean(axis=0))},
-        **{f"wrong signs, {name}": rounded(share) for name, share in zip(VALUES, sign)},
-        **{f"squared error, {name}": rounded(share) for name, share in zip(VALUES, error)},
-    }
-
-
-def rounded(share: Any) -> float:
-    """With four digits."""
-    return round(float(share), 4)
+    measured = {"mistakes": (("network", "policy"), mistaken), "wrong signs": (VALUES, wrong)}
+    measured |= {"squared error": (VALUES, errors)}
+    row: Row = {"num_simulations": num_simulations, "considered": considered}
+    for kind, (names, parts) in measured.items():
+        means = np.concatenate(parts).mean(axis=0)
+        row |= {f"{kind}, {name}": round(float(mean), 4) for name, mean in zip(names, means, strict=True)}
+    return row
 
 
 def kept_values(game: Game, block: Any) -> np.ndarray:
@@ -120,7 +114,9 @@ def table(rows: list[Row]) -> Table:
     """All rows."""
     shown = Table(*(name.replace("num_simulations", "simulations") for name in rows[0]))
     for row in rows:
-        shown.add_row(*(f"{value:.2%}" if isinstance(value, float) else f"{value}" for value in row.values()))
+        shares = [f"{row[name]:.2%}" for name in row if name.startswith(("mistakes", "wrong"))]
+        errors = [f"{row[name]:.3f}" for name in row if name.startswith("squared")]
+        shown.add_row(f"{row['num_simulations']}", f"{row['considered']}", *shares, *errors)
     return shown
 
 

@@ -264,7 +264,7 @@ def test_players_of_different_games_are_refused(capsys):
         main(["match", "connect2", "tictactoe"])
     assert stop.value.code == 2
     assert "tictactoe was trained on" in (text := " ".join(capsys.readouterr().err.split()))
-    assert text.endswith("--game names the rules for all")
+    assert text.endswith("name one by --game")
 
 
 def test_many_forfeits_are_warned_of(capsys):

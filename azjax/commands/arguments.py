@@ -141,9 +141,7 @@ def parse_with_players(
         game = games[0][1]
         for spec, other in games[1:]:
             if other != game:
-                raise InputError(
-                    f"{spec} was trained on {other} and cannot play {game}; --game names the rules for all"
-                )
+                raise InputError(f"{spec} was trained on {other} and cannot play {game}: name one by --game")
         return parse(prog, defaults, flags), game, specs
     named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
     if named.game is None:

@@ -1,4 +1,7 @@
-"""How often a position occurred before, on the path to it or in the game before its root. Axis letters: see `path.py`."""
+"""How often a position occurred before, on the path to it and in the game before its root.
+
+Axis letters: see `path.py`.
+"""
 
 import jax
 import jax.numpy as jnp

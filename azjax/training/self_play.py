@@ -41,8 +41,8 @@ _EXPLORING = 0x5A3E0E17  # sets keys apart from those of other starts
 def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
     """`start(key, most_plies) -> state`: where a game of self-play begins, as the configuration says; never at an end.
 
-    It begins after up to `most_plies` random plies, int32 [], at most `config.random_start_plies`, the default, or at any
-    position with the odds `config.exploring_starts`.
+    It begins after up to `most_plies` random plies, int32 [], at most `config.random_start_plies`, the default, or as
+    often as `config.exploring_starts` says at any position.
 
     Raises:
       InputError: a start position that the game refuses, or one where the game is over; exploring starts in a game that

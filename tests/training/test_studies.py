@@ -10,10 +10,11 @@ from rich.console import Console
 from studies import load_study
 
 from azjax import packaged
-from azjax.evaluation import MatchResult, mistakes, random_player, solve
+from azjax.evaluation import MatchResult, mistakes, network_player, random_player, solve, tabulate
 from azjax.evaluation.exact import random_table
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput, Resnet
+from azjax.packaged import load_agent
 from azjax.training import preset
 
 
@@ -392,6 +393,21 @@ def test_mistakes_are_legal_moves_that_give_away_value_and_signs_are_those_of_th
     )
     # Only the second gives value away: the highest logits of the last two are illegal.
     assert study.measure(Network(), {}, positions) == {"mistakes": 0.25, "signs_right": 0.75}
+
+
+def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
+    study, agent = load_study("targets"), load_agent("santorini_2x2")
+    solution = solve(agent.game)
+    drawn = study.draw(solution, 10**6)
+    assert len(drawn) == solution.num_unfinished
+    row = study.measure(agent, solution, drawn, 64, 16)
+    network = network_player(agent.game, agent.network, agent.variables, temperature=0.0)
+    assert row["mistakes, network"] == pytest.approx(
+        mistakes(solution, tabulate(network, solution, jax.random.key(0))).share, abs=1e-4
+    )
+    # A search sees more than its network, and the value of the best actions is nearer to the truth than the mean.
+    assert row["mistakes, policy"] <= row["mistakes, network"]
+    assert row["squared error, value"] < row["squared error, network"] < row["squared error, mean of the simulations"]
 
 
 @pytest.mark.slow
