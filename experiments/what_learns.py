@@ -46,6 +46,7 @@ from study import (
 import azjax
 from azjax.evaluation import network_player, play_match, search_player
 from azjax.games.game import AnyGame
+from azjax.games.protocols import is_numbered
 from azjax.networks import Variables
 from azjax.packaged import load_agent
 from azjax.runs import load_run, load_variables
@@ -86,14 +87,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     | PUCT
     | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     "0 to 16 random plies": {"random_start_plies": 16},
-    "no exploring starts": {"exploring_starts": 0.0},
-    "whole games": {"truncate_at_ply": 0},
-    "no exploring starts, whole games": {"exploring_starts": 0.0, "truncate_at_ply": 0},
-    "mostly the games' results": {"root_value_fraction": 0.25},
-    "16 actions at the root": {"max_num_considered_actions": 16},
+    "exploring starts": {"exploring_starts": 0.5, "exploring_plies": 3},
+    "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
+    "mostly the search's values": {"root_value_fraction": 0.75},
+    "8 actions at the root": {"max_num_considered_actions": 8},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
-    "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0, "exploring_starts": 0.0},
+    "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
     "surprise weighting": {"surprise_weighting": True},
     "equal positions merged": {"merge_equal_positions": True},
     "stretched values": STRETCHED,
@@ -148,9 +148,7 @@ def main(
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
     runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
-    # Some are no change for a game.
-    base = config_of(rules, BASE, quick)
-    names = [BASE, *(name for name in variants if config_of(rules, name, quick) != base)]
+    names = [BASE, *(name for name in variants if differs(rules, name))]
     for rung in minutes:
         for name in names:
             if find(rows, game, seed, name, rung):
@@ -178,6 +176,12 @@ def config_of(game: AnyGame, name: str, quick: bool) -> Config:
     base = azjax.preset(game).replace(decay_updates=0, evaluate_every=0, ladder_every=0, keep_checkpoints=1)
     base = base.replace(**VARIANTS[name])
     return base.replace(**QUICK) if quick else base
+
+
+def differs(game: AnyGame, name: str) -> bool:
+    """Whether the game can have the variant, and it changes something there."""
+    config = config_of(game, name, quick=False)
+    return config != config_of(game, BASE, quick=False) and (is_numbered(game) or not config.exploring_starts)
 
 
 def go_on(rows: list[Row]) -> list[str]:

@@ -112,6 +112,7 @@ _MINIMUM = {
     "first_simulations": 0,
     "truncate_at_ply": 0,
     "random_start_plies": 0,
+    "exploring_plies": 0,
     "restart_candidates": 0,
     "reanalyzed_steps": 0,
     "evaluate_every": 0,
@@ -181,6 +182,8 @@ class Config:
       exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers
         (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
         "Reinforcement Learning", section 5.3).
+      exploring_plies: these games are truncated after so many plies, so that most of their positions are near the
+        starts; 0 for as others.
       restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.
@@ -241,6 +244,7 @@ class Config:
     random_start_plies: int = 0
     start_positions: tuple[str, ...] = ()
     exploring_starts: float = 0.0
+    exploring_plies: int = 0
     restart_candidates: int = 0
     replay_size: int = 65_536
     reanalyzed_steps: int = 0
@@ -292,6 +296,8 @@ class Config:
                 raise InputError(f"{name} must be a number above 0, got {getattr(self, name)}")
         if not 0 <= self.exploring_starts <= 1:
             raise InputError(f"exploring_starts must be 0..1, got {self.exploring_starts}")
+        if self.exploring_plies and not self.exploring_starts:
+            raise InputError(f"exploring_plies = {self.exploring_plies} needs exploring_starts above 0")
         if self.policy not in _POLICIES:
             raise InputError(f"unknown policy {self.policy!r}; available: {', '.join(_POLICIES)}")
         if self.optimizer not in _OPTIMIZERS:

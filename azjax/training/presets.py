@@ -132,15 +132,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     (
         "santorini",
         {"size": 3, "workers": 1},
-        # See docs/what_holds_learning_back.md, "Which positions".
-        _large(
-            3600,
-            **_EQUIVARIANT,
-            max_num_considered_actions=8,
-            exploring_starts=0.75,
-            random_start_plies=32,
-            truncate_at_ply=4,
-        ).replace(root_value_fraction=0.75),
+        _large(4000, **_EQUIVARIANT, random_start_plies=32),
     ),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
 ]

@@ -35,7 +35,9 @@ from azjax.training.restarts import Restarts, begin_games
 _S = TypeVar("_S", bound=State)
 
 _SMALLEST_PRIOR = 1e-9
-_EXPLORING = 0x5A3E0E17  # sets keys apart from those of other starts
+# These set keys apart from those of other starts.
+_EXPLORING = 0x5A3E0E17
+_CHOICE = 0x0C401CE5
 
 
 def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
@@ -55,9 +57,8 @@ def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
         state = begin(key, most_plies)
         if explore is None:
             return state
-        choice_key, number_key = jax.random.split(jax.random.fold_in(key, _EXPLORING))
-        anywhere, explored = jax.random.bernoulli(choice_key, config.exploring_starts), explore(number_key)
-        chosen: _S = jax.tree.map(lambda new, old: jnp.where(anywhere, new, old), explored, state)
+        explored = explore(jax.random.fold_in(key, _EXPLORING))
+        chosen: _S = jax.tree.map(lambda new, old: jnp.where(_explores(config, key), new, old), explored, state)
         return chosen
 
     def begin(key: PRNGKeyArray, most_plies: Int32[Array, ""] | None = None) -> _S:
@@ -81,6 +82,11 @@ def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
         return dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
 
     return start
+
+
+def _explores(config: Config, key: PRNGKeyArray) -> Bool[Array, ""]:
+    """Whether the game that starts with this key begins at any position."""
+    return jax.random.bernoulli(jax.random.fold_in(key, _CHOICE), config.exploring_starts)
 
 
 def _make_exploring_start(game: Game[_S]) -> Callable[[PRNGKeyArray], _S]:
@@ -122,16 +128,28 @@ class Games:
     Attributes:
       states: every leaf [G, ...].
       plies: how many were played in each game since it began.
+      limit: the plies after which it is truncated; None where it is the same for all.
     """
 
     states: State
     plies: Int32[Array, "G"]
+    limit: Int32[Array, "G"] | None = None
 
 
 def new_games(game: AnyGame, config: Config, key: PRNGKeyArray) -> Games:
     """Games at their starts."""
-    states = jax.vmap(make_start(game, config))(jax.random.split(key, config.num_games))
-    return Games(states, jnp.zeros(config.num_games, jnp.int32))
+    keys = jax.random.split(key, config.num_games)
+    states = jax.vmap(make_start(game, config))(keys)
+    return Games(states, jnp.zeros(config.num_games, jnp.int32), _limits(game, config, keys))
+
+
+def _limits(game: AnyGame, config: Config, keys: Key[Array, "G"]) -> Int32[Array, "G"] | None:
+    """The plies after which the games that start with these keys are truncated."""
+    if not config.exploring_plies:
+        return None
+    longest = config.longest_game(game)
+    explore = jax.vmap(functools.partial(_explores, config))(keys)
+    return jnp.where(explore, min(config.exploring_plies, longest), longest)
 
 
 class SearchedPly(NamedTuple):
@@ -310,7 +328,7 @@ def _play(
         following = jax.vmap(game.step)(games.states, result.action)
         first_player = games.states.current_player == 0
         plies = games.plies + 1
-        ended = following.terminated | (plies >= longest)
+        ended = following.terminated | (plies >= (longest if games.limit is None else games.limit))
         truncated = ended & ~following.terminated
         first_value = jnp.where(first_player, result.value, -result.value)
         steps = Steps(
@@ -324,10 +342,12 @@ def _play(
             learned=jnp.broadcast_to(result.full, ended.shape),
             surprise=result.surprise,
         )
-        starts = jax.vmap(start)(start_keys, most_plies)
+        starts, limits = jax.vmap(start)(start_keys, most_plies), _limits(game, config, start_keys)
         if restart is not None:
             starts = select_rows(restart.chosen, begin_games(game, restart.states), starts)
-        games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies))
+            limits = None if limits is None else jnp.where(restart.chosen, longest, limits)
+        limits = None if limits is None else jnp.where(ended, limits, games.limit)
+        games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies), limits)
         return (games, result.tree), steps
 
     tree = None

@@ -50,7 +50,7 @@ OPTIONS = [
     {"solver": True, "root_value_fraction": 0.5},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
-    {"exploring_starts": 0.5, "evaluation_share": 10.0},
+    {"exploring_starts": 0.5, "exploring_plies": 2, "evaluation_share": 10.0},
     {"first_simulations": 2, "doubling_iterations": 3},
     {"random_start_plies": 2, "schedule_iterations": 4.0, "final_temperature": 0.1, "final_random_start_plies": 0.0},
     {"symmetries": False, "ema_decay": 0.9},

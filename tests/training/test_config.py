@@ -55,6 +55,7 @@ from azjax.training import Config, Hyper, preset
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),
         ({"exploring_starts": 1.5}, "exploring_starts must be 0..1, got 1.5"),
+        ({"exploring_plies": 2}, "exploring_plies = 2 needs exploring_starts above 0"),
         ({"value_scale": 0.0}, "value_scale must be a number above 0, got 0.0"),
     ],
 )

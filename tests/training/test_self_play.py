@@ -138,6 +138,20 @@ def test_a_share_of_the_games_begins_anywhere_and_the_others_as_without():
     assert 0.25 < np.mean(mixed != first) < 0.35
 
 
+def test_exploring_games_alone_are_truncated_early():
+    game = make("santorini", size=2, workers=1)
+    changes = {"exploring_starts": 0.5, "exploring_plies": 1, "steps_per_iteration": 64, "replay_size": 512}
+    steps = _play(game, SMALL.replace(**changes))
+    numbers = np.asarray(jax.vmap(jax.vmap(game.position_number))(steps.states))
+    usual = numbers == int(game.position_number(game.init(jax.random.key(0))))
+    begins = np.concatenate([np.ones((1, 4), bool), steps.ended[:-1]])
+    assert (begins & ~usual).sum() > 5
+    assert steps.ended[begins & ~usual].all()
+    assert (begins & usual).sum() > 3
+    assert steps.truncated[begins & ~usual].any()
+    assert not steps.truncated[~(begins & ~usual)].any()
+
+
 def test_games_without_numbers_have_no_exploring_starts():
     with pytest.raises(InputError, match="exploring_starts: tictactoe does not number its positions"):
         make_start(make("tictactoe"), SMALL.replace(exploring_starts=0.5))

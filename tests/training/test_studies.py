@@ -341,12 +341,16 @@ def test_the_better_half_of_the_variants_goes_on_and_always_the_base():
 
 def test_every_variant_is_a_configuration_of_every_game():
     study = load_study("what_learns")
+    games = make("santorini", size=3, workers=1), make("connect_four")
     for options in study.GAMES.values():
         rules = dict(options)
         game = make(rules.pop("name"), **rules)
         for name in study.VARIANTS:
             assert study.config_of(game, name, quick=False).decay_updates == 0
     assert set(study.QUICK) & {"restart_candidates", "surprise_weighting"} == set()
+    # Santorini 3x3 has muon and numbers its positions; Connect Four does neither.
+    told = {name: [study.differs(game, name) for game in games] for name in ("Adam", "exploring starts", "board")}
+    assert told == {"Adam": [True, False], "exploring starts": [True, False], "board": [True, True]}
 
 
 @pytest.mark.slow
