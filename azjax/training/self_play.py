@@ -346,7 +346,8 @@ def _play(
         if restart is not None:
             starts = select_rows(restart.chosen, begin_games(game, restart.states), starts)
             limits = None if limits is None else jnp.where(restart.chosen, longest, limits)
-        limits = None if limits is None else jnp.where(ended, limits, games.limit)
+        if limits is not None and games.limit is not None:
+            limits = jnp.where(ended, limits, games.limit)
         games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies), limits)
         return (games, result.tree), steps
 
