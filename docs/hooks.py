@@ -240,6 +240,21 @@ def networks() -> str:
     )
 
 
+def targets() -> str:
+    """The table of what searches tell a network, beside the truth."""
+    heads = ("simulations", "actions at the root", "mistakes: network", "policy target")
+    signs = ("wrong signs: network", "mean of the simulations", "value target")
+    names = ("mistakes, network", "mistakes, policy")
+    names += tuple(f"wrong signs, {name}" for name in ("network", "mean of the simulations", "value"))
+    return table(
+        (*heads, *signs),
+        (
+            [f"{row['num_simulations']}", f"{row['considered']}", *(f"{row[name]:.1%}" for name in names)]
+            for row in rows_of("targets")
+        ),
+    )
+
+
 def scaling() -> str:
     """The table of mistakes of the last checkpoints, means over the seeds."""
     rows = rows_of("scaling")
@@ -355,6 +370,7 @@ TABLES: dict[str, Callable[[], str]] = {
         holding_back,
         what_learns,
         networks,
+        targets,
         scaling,
         notebooks,
         cards,

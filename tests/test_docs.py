@@ -406,6 +406,22 @@ def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed
     assert max(wins.values()) == wins[13]
 
 
+def test_how_right_targets_are_is_what_the_committed_file_says():
+    found, text = result_of("targets"), " ".join(page("what_holds_learning_back").split())
+    (row,) = [row for row in found["rows"] if (row["num_simulations"], row["considered"]) == (16, 16)]
+
+    def share(name):
+        return f"{row[name]:.1%}"
+
+    assert f"On {found['settings']['positions']:,} positions" in text
+    policy, network = share("mistakes, policy"), share("mistakes, network")
+    assert f"makes {policy} mistakes where its network makes {network}" in text
+    mean, own = share("wrong signs, mean of the simulations"), share("wrong signs, network")
+    assert f"the wrong sign on {mean} of the positions, more than the {own} of the network" in text
+    assert f"is wrong on {share('wrong signs, value')}." in text
+    assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().targets() for other in found["rows"])
+
+
 def test_what_holds_learning_back_is_what_the_committed_file_says():
     found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
     rows = {row["name"]: row for row in found["rows"]}
