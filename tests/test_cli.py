@@ -276,9 +276,9 @@ def test_many_forfeits_are_warned_of(capsys):
 
 
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
-def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys):
-    script = str(Path(__file__).with_name("scripted_engine.py"))
-    program = shlex.join([sys.executable, script, "opentafl", "illegal", "1"])
+def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys, tmp_path):
+    script, log = str(Path(__file__).with_name("scripted_engine.py")), str(tmp_path / "log")
+    program = shlex.join([sys.executable, script, "opentafl", log])
     main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
     text = " ".join(capsys.readouterr().out.split())
     assert ("OpenTafl draws at the third occurrence of a position, as --repetitions 3 does" in text) is told

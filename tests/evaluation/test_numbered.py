@@ -215,6 +215,8 @@ def test_a_game_whose_values_depend_on_its_history_is_refused(numbered_row):
     class Remembering(numbered_row):
         """A `RepetitionGame`."""
 
+        repetitions = 2
+
         def earlier_positions(self, state):
             return new_history(1, jnp.zeros(2, jnp.uint32))
 
