@@ -198,7 +198,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
     spec, _ = split_level(spec)
     if not is_trained(spec):
         return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
-    agent = load_trained(spec)
+    agent = _for_game(spec, game)
     policy = make_policy("alphazero", agent.game, agent.evaluator, NUM_SIMULATIONS, selection=agent.selection)
     return SearchSpec(policy, agent.variables, agent.hyper)
 
@@ -255,11 +255,7 @@ def _trained(
     leaves_per_step: int,
     policy: str | None,
 ) -> Player:
-    agent = load_trained(spec)
-    if game is not None:
-        if _encoding(agent.game) != _encoding(game):
-            raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
-        agent = dataclasses.replace(agent, game=game)
+    agent = _for_game(spec, game)
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
@@ -274,9 +270,15 @@ def _trained(
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
 
 
-def _encoding(game: AnyGame) -> tuple[Any, ...]:
-    """What games must share so that an agent of one can play the other, by other rules."""
-    return game.name, game.observation_shape, game.num_actions
+def _for_game(spec: str, game: AnyGame | None) -> Agent:
+    """The trained agent, to play `game`, which may have other rules but has its encoding; its own game if None."""
+    agent = load_trained(spec)
+    if game is None:
+        return agent
+    own, wanted = ((rules.name, rules.observation_shape, rules.num_actions) for rules in (agent.game, game))
+    if own != wanted:
+        raise InputError(f"{spec} was trained on {agent.game} and cannot play {game}")
+    return dataclasses.replace(agent, game=game)
 
 
 def _split(spec: str) -> tuple[str, int | None]:

@@ -7,7 +7,7 @@ beside it. Nothing of this enters training.
 
     python experiments/targets.py
 
-It takes two minutes on 2 CPU cores. Writes experiments/results/targets.json.
+It takes a few minutes on 2 CPU cores. Writes experiments/results/targets.json.
 """
 
 from pathlib import Path

@@ -4,7 +4,16 @@ import pytest
 from small_run import SMALL
 
 import azjax
-from azjax.agents import every_checkpoint, game_of, is_trained, load_opponent, load_player, load_trained, split_level
+from azjax.agents import (
+    every_checkpoint,
+    game_of,
+    is_trained,
+    load_opponent,
+    load_player,
+    load_search_spec,
+    load_trained,
+    split_level,
+)
 from azjax.core.errors import RunError
 from azjax.evaluation import choose, play_match, policy_player, start_memory
 from azjax.games.registry import make
@@ -162,6 +171,7 @@ def test_an_agent_plays_by_other_rules_of_its_game_but_not_with_another_board():
     states = jax.tree.map(lambda leaf: leaf[None], third.init(jax.random.key(0)))
     choice = choose(load_player("brandub:medium", third), jax.random.key(0), states)
     assert choice.probabilities[0] @ third.legal_action_mask(third.init(jax.random.key(0))) == 1
+    assert load_search_spec("brandub", third).policy.game == third
     with pytest.raises(ValueError, match=r"santorini_3x3 was trained on .* and cannot play"):
         load_player("santorini_3x3:easy", make("santorini", size=5))
 
