@@ -68,12 +68,13 @@ mixed_product.defvjp(_product_forward, _product_backward)
 # it takes nested scalar loops, 20 times slower. Here the gradient of the planes is written as a convolution, and that
 # of the kernel as matrix products.
 #
-# Large convolutions with a kernel of 3x3 are matrix products on CPU too, by Winograd's algorithm F(2x2, 3x3) (Lavin and
-# Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): 16 multiplications for four squares
-# instead of 36. It adds more, so that small ones are faster without it.
+# Large convolutions with a kernel of 3x3 are matrix products on CPU too. In float32 by Winograd's algorithm F(2x2, 3x3)
+# (Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): 16 multiplications for four
+# squares instead of 36. It adds more, so that small ones are faster without it, and its sums are too inexact in bfloat16.
+# There a product has the three columns around each square side by side, and gives what the square adds to three rows.
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
-_CHUNK = 64  # positions that fit into the cache
+_CHUNK, _CHUNK_BY_ROWS = 64, 16  # positions that fit into the cache
 _LARGE_BATCH, _LARGE_BOARD, _MANY_CHANNELS = 2 * _CHUNK, 36, 64
 _KERNEL_TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 
@@ -86,7 +87,8 @@ def same_convolution(planes: Float[Array, "B R C I"], kernel: Float[Array, "S S 
 
 def _convolve(planes: Array, kernel: Array) -> Array:
     if _is_large(planes, kernel):
-        convolved: Array = jax.lax.platform_dependent(planes, kernel, cpu=_winograd, default=_plain)
+        by_products = _winograd if planes.dtype == jnp.float32 else _by_rows
+        convolved: Array = jax.lax.platform_dependent(planes, kernel, cpu=by_products, default=_plain)
         return convolved
     return _plain(planes, kernel)
 
@@ -100,7 +102,7 @@ def _is_large(planes: Array, kernel: Array) -> bool:
     batch, rows, columns, _ = planes.shape
     return (
         isinstance(batch, int)  # and not symbolic, as in an export
-        and planes.dtype == jnp.float32
+        and planes.dtype in (jnp.float32, jnp.bfloat16)
         and kernel.shape[:2] == (3, 3)
         and min(kernel.shape[2:]) >= _MANY_CHANNELS
         and rows * columns >= _LARGE_BOARD
@@ -146,6 +148,23 @@ def _out_of_products(first: Array, second: Array, third: Array, fourth: Array) -
     return first + second + third, second - third - fourth
 
 
+def _by_rows(planes: Array, kernel: Array) -> Array:
+    _, rows, columns, inputs = planes.shape
+    outputs = kernel.shape[3]
+    kernels = jnp.transpose(kernel, (1, 2, 0, 3)).reshape(3 * inputs, 3 * outputs)
+
+    def convolve(chunk: Array) -> Array:
+        left = jnp.concatenate(_shifts(chunk, 3), axis=-1).reshape(-1, 3 * inputs)
+        below, here, above = jnp.split(_product(left, kernels, 1, 0).reshape(-1, rows, columns, 3 * outputs), 3, axis=-1)
+        down = jnp.pad(below[:, :-1], [(0, 0), (1, 0), (0, 0), (0, 0)])
+        up = jnp.pad(above[:, 1:], [(0, 0), (0, 1), (0, 0), (0, 0)])
+        return (down + here + up).astype(planes.dtype)
+
+    chunks = planes.reshape(-1, _CHUNK_BY_ROWS, rows, columns, inputs)
+    convolved: Array = jax.lax.map(convolve, chunks)
+    return convolved.reshape(*planes.shape[:3], outputs)
+
+
 def _convolution_forward(planes: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
     return _convolve(planes, kernel), (planes, kernel)
 
@@ -166,12 +185,13 @@ def _gradients_on_cpu(planes: Array, kernel: Array, gradient: Array) -> tuple[Ar
         # Rows are shifted on one side and columns on the other: the product has all pairs of shifts.
         left = jnp.stack(_shifts(jnp.transpose(planes, (3, 0, 1, 2)), size)).reshape(size * inputs, -1)
         right = jnp.concatenate(_shifts(gradient, size)[::-1], axis=-1).reshape(left.shape[1], -1)
-        return total + left @ right, None
+        return total + _product(left, right, 1, 0), None
 
     count = len(planes) // math.gcd(len(planes), _CHUNK)
     chunks = (planes.reshape(count, -1, *planes.shape[1:]), gradient.reshape(count, -1, *gradient.shape[1:]))
-    total, _ = jax.lax.scan(add, jnp.zeros((size * inputs, size * outputs), kernel.dtype), chunks)
-    return planes_gradient, jnp.transpose(total.reshape(size, inputs, size, outputs), (0, 2, 1, 3))
+    total, _ = jax.lax.scan(add, jnp.zeros((size * inputs, size * outputs), jnp.float32), chunks)
+    kernel_gradient = jnp.transpose(total.reshape(size, inputs, size, outputs), (0, 2, 1, 3))
+    return planes_gradient, kernel_gradient.astype(kernel.dtype)
 
 
 def _shifts(numbers: Array, size: int) -> list[Array]:

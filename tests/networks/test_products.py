@@ -1,5 +1,7 @@
 """The convolution beside that of the library, and the product in bfloat16 beside NumPy's of rounded numbers."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,13 +66,27 @@ def test_a_large_convolution_and_its_gradients_equal_those_of_the_library(rows, 
         np.testing.assert_allclose(own, library, rtol=1e-4, atol=1e-5 * np.abs(library).max())
 
 
+def test_a_large_convolution_in_bfloat16_and_its_gradients_equal_those_of_rounded_numbers_within_its_precision():
+    operands = [leaf.astype(jnp.bfloat16) for leaf in _large(6, 7)]
+
+    def results(convolve, planes, kernel, gradient):
+        value, back = jax.vjp(convolve, planes, kernel)
+        return value, *back(gradient)
+
+    exact = jax.jit(functools.partial(results, _library))(*(leaf.astype(jnp.float32) for leaf in operands))
+    for own, library in zip(jax.jit(functools.partial(results, same_convolution))(*operands), exact, strict=True):
+        # Half of the distance of neighbours in bfloat16.
+        np.testing.assert_allclose(own.astype(jnp.float32), library, rtol=2**-8, atol=1e-4 * np.abs(library).max())
+
+
 def _num_convolutions(platform, planes, kernel):
     traced = jax.jit(lambda planes, kernel: same_convolution(planes, kernel)).trace(planes, kernel)
     return traced.lower(lowering_platforms=(platform,)).as_text().count("stablehlo.convolution")
 
 
-def test_a_large_convolution_is_matrix_products_on_cpu_alone():
-    planes, kernel, _ = _large(6, 7)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_large_convolution_is_matrix_products_on_cpu_alone(dtype):
+    planes, kernel = (leaf.astype(dtype) for leaf in _large(6, 7)[:2])
     assert _num_convolutions("cpu", planes, kernel) == 0
     assert _num_convolutions("cuda", planes, kernel) == 1
 
@@ -81,11 +97,6 @@ def test_a_large_convolution_is_matrix_products_on_cpu_alone():
 def test_a_small_or_odd_convolution_stays_one_on_cpu(sizes):
     planes, kernel, _ = _large(*sizes)
     assert _num_convolutions("cpu", planes, kernel) == 1
-
-
-def test_a_large_convolution_in_bfloat16_stays_one_on_cpu():
-    planes, kernel, _ = _large(6, 7)
-    assert _num_convolutions("cpu", planes.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16)) == 1
 
 
 def test_gradients_of_a_convolution_keep_its_dtype():
