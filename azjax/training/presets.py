@@ -132,7 +132,15 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     (
         "santorini",
         {"size": 3, "workers": 1},
-        _large(4000, **_EQUIVARIANT, random_start_plies=32),
+        # See docs/what_holds_learning_back.md, "What a search tells the network".
+        _large(
+            3200,
+            **_EQUIVARIANT,
+            max_num_considered_actions=8,
+            random_start_plies=32,
+            exploring_starts=0.5,
+            exploring_plies=3,
+        ),
     ),
     ("santorini", {"size": 5, "workers": 2}, _large(4000, random_start_plies=16)),
 ]
