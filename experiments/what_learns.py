@@ -14,10 +14,12 @@ take that time, by the seconds of an iteration that are measured before it begin
 
     python experiments/what_learns.py GAME [--seed 0]
 
-The same command continues a study that was stopped, and adds variants to one that has ended. A game takes some
-hours. Writes experiments/results/what_learns.json and docs/what_learns_GAME.png.
+The same command continues a study that was stopped, and adds variants to one that has ended. If the preset has changed
+since, the rows of the game are measured anew. A game takes some hours. Writes experiments/results/what_learns.json and
+docs/what_learns_GAME.png.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -79,6 +81,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "axial, all losses": AXIAL | ALL_LOSSES,
     "mlp": MLP,
     "Adam": ADAM,
+    "Muon": {"optimizer": "muon", "learning_rate": 4e-3},
     "mlp, Adam": MLP | ADAM,
     "mlp, Adam, stretched values, fewer random plies": MLP | ADAM | STRETCHED | {"random_start_plies": 16},
     "half the width": {"width": 512},
@@ -87,10 +90,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     | PUCT
     | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     "0 to 16 random plies": {"random_start_plies": 16},
-    "exploring starts": {"exploring_starts": 0.5, "exploring_plies": 3},
+    "no exploring starts": {"exploring_starts": 0.0, "exploring_plies": 0},
+    "more exploring starts": {"exploring_starts": 0.75, "exploring_plies": 3},
     "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
     "mostly the search's values": {"root_value_fraction": 0.75},
     "8 actions at the root": {"max_num_considered_actions": 8},
+    "16 actions at the root": {"max_num_considered_actions": 16},
     "restarts anywhere": {"restart_candidates": 1},
     "restarts by regret": {"restart_candidates": 8},
     "restarts by regret alone": {"restart_candidates": 8, "random_start_plies": 0},
@@ -146,6 +151,7 @@ def main(
     rules = azjax.make(options.pop("name"), **options)
     measure = measure_of(game, rules, match_games)
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
+    rows = [row for row in rows if row["game"] != game or row.get("config") == digest(rules, row["variant"], quick)]
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
     runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
     names = [BASE, *(name for name in variants if differs(rules, name))]
@@ -154,8 +160,11 @@ def main(
             if find(rows, game, seed, name, rung):
                 continue
             config = config_of(rules, name, quick)
-            row = train_and_measure(rules, config, runs / name.replace(" ", "_"), rung, seed, measure, console)
-            rows.append({"game": game, "seed": seed, "variant": name, "minutes": rung, **row})
+            digested = digest(rules, name, quick)
+            run = runs / f"{name.replace(' ', '_')}-{digested}"
+            row = train_and_measure(rules, config, run, rung, seed, measure, console)
+            known = {"config": digested, "game": game, "seed": seed, "variant": name, "minutes": rung}
+            rows.append({**known, **row})
             write_results(output, "what_learns.py", settings, rows=rows)
         names = go_on([row for name in names for row in find(rows, game, seed, name, rung)])
     own = [row for row in rows if (row["game"], row["seed"]) == (game, seed)]
@@ -176,6 +185,13 @@ def config_of(game: AnyGame, name: str, quick: bool) -> Config:
     base = azjax.preset(game).replace(decay_updates=0, evaluate_every=0, ladder_every=0, keep_checkpoints=1)
     base = base.replace(**VARIANTS[name])
     return base.replace(**QUICK) if quick else base
+
+
+def digest(game: AnyGame, name: str, quick: bool) -> str | None:
+    """Of the configuration of a variant; None for one that the study no longer has."""
+    if name not in VARIANTS:
+        return None
+    return hashlib.sha256(repr(config_of(game, name, quick)).encode()).hexdigest()[:16]
 
 
 def differs(game: AnyGame, name: str) -> bool:
@@ -271,7 +287,8 @@ def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
 def table(rows: list[Row]) -> Table:
     """The last rung of each variant, best first."""
     last = list({row["variant"]: row for row in sorted(rows, key=lambda row: row["minutes"])}.values())
-    known = {"game", "seed", "variant", "minutes", "iterations", "evaluations", "seconds", "precision", "score"}
+    known = {"game", "seed", "variant", "config", "minutes", "iterations"}
+    known |= {"evaluations", "seconds", "precision", "score"}
     names = [name for name in last[0] if name not in known]
     shown = Table("", "minutes", "evaluations", *names)
     for row in sorted(last, key=lambda row: (-row["minutes"], -row["score"])):

@@ -70,7 +70,7 @@ mixed_product.defvjp(_product_forward, _product_backward)
 #
 # Large convolutions with a kernel of 3x3 are matrix products on CPU too. In float32 by Winograd's algorithm F(2x2, 3x3)
 # (Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): 16 multiplications for four
-# squares instead of 36. It adds more, so that small ones are faster without it, and its sums are too inexact in bfloat16.
+# squares instead of 36. It adds more, so that small ones are faster without it, and in bfloat16 its sums are inexact.
 # There a product has the three columns around each square side by side, and gives what the square adds to three rows.
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
@@ -155,7 +155,8 @@ def _by_rows(planes: Array, kernel: Array) -> Array:
 
     def convolve(chunk: Array) -> Array:
         left = jnp.concatenate(_shifts(chunk, 3), axis=-1).reshape(-1, 3 * inputs)
-        below, here, above = jnp.split(_product(left, kernels, 1, 0).reshape(-1, rows, columns, 3 * outputs), 3, axis=-1)
+        added = _product(left, kernels, 1, 0).reshape(-1, rows, columns, 3 * outputs)
+        below, here, above = jnp.split(added, 3, axis=-1)
         down = jnp.pad(below[:, :-1], [(0, 0), (1, 0), (0, 0), (0, 0)])
         up = jnp.pad(above[:, 1:], [(0, 0), (0, 1), (0, 0), (0, 0)])
         return (down + here + up).astype(planes.dtype)

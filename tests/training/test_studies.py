@@ -349,8 +349,11 @@ def test_every_variant_is_a_configuration_of_every_game():
             assert study.config_of(game, name, quick=False).decay_updates == 0
     assert set(study.QUICK) & {"restart_candidates", "surprise_weighting"} == set()
     # Santorini 3x3 has muon and numbers its positions; Connect Four does neither.
-    told = {name: [study.differs(game, name) for game in games] for name in ("Adam", "exploring starts", "board")}
-    assert told == {"Adam": [True, False], "exploring starts": [True, False], "board": [True, True]}
+    names = "Adam", "Muon", "more exploring starts", "board"
+    assert [[study.differs(game, name) for name in names] for game in games] == [
+        [True, False, True, True],
+        [False, True, False, True],
+    ]
 
 
 @pytest.mark.slow
@@ -365,6 +368,13 @@ def test_what_learns_at_tiny_sizes_goes_on_where_it_stopped(tmp_path):
     assert rows[3]["iterations"] == pytest.approx(2 * rows[0]["iterations"], abs=1)
     assert all(0 <= row["score"] <= 1 for row in rows)
     assert (tmp_path / "plot.png").exists()
+    # Rows of another preset are measured anew.
+    before = [{**row, "config": "other"} for row in rows] + [{**rows[0], "game": "connect_four"}]
+    (tmp_path / "results.json").write_text(json.dumps({"rows": before}))
+    study.main(minutes=(0.01,), **options | {"folder": tmp_path / "anew"})
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert [row["game"] for row in rows] == ["connect_four"] + ["santorini_3x3"] * 3
+    assert "other" not in {row["config"] for row in rows[1:]}
 
 
 def test_the_truth_about_positions_is_that_of_the_solution():
