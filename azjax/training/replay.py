@@ -45,6 +45,7 @@ class Steps:
       value: the search's value of the position, for the player to move.
       proven: `value` is the true value.
       learned: whether the position is learned from.
+      cut: the positions before have `value` as their result, and not what came after; see `Hyper.trace_cut`.
       surprise: the divergence of the search's policy from the prior, in nats; None where it is not used.
     """
 
@@ -56,6 +57,7 @@ class Steps:
     value: Float32[Array, "*TG"]
     proven: Bool[Array, "*TG"]
     learned: Bool[Array, "*TG"]
+    cut: Bool[Array, "*TG"]
     surprise: Float32[Array, "*TG"] | None = None
 
 
@@ -65,7 +67,7 @@ class Replay:
 
     Attributes:
       steps: with leading axes [R, G].
-      outcome: the game's result for the player to move, where `ready`.
+      outcome: the game's result for the player to move, or a later value of the search (`Steps.cut`), where `ready`.
       ready: the result is there, and the position is learned from.
       written: rows written since the beginning; the next one goes to `written % R`.
     """
@@ -127,6 +129,7 @@ def new_replay(game: AnyGame, states: State, num_rows: int, *, with_surprise: bo
             value=jnp.zeros(grid, jnp.float32),
             proven=jnp.zeros(grid, bool),
             learned=jnp.zeros(grid, bool),
+            cut=jnp.zeros(grid, bool),
             surprise=jnp.zeros(grid, jnp.float32) if with_surprise else None,
         ),
         outcome=jnp.zeros(grid, jnp.float32),
@@ -155,16 +158,20 @@ def insert(replay: Replay, steps: Steps, longest_game: int) -> Replay:
     rows = (written - 1 - age) % num_rows
     exists = age < written
 
-    def backward(carry: tuple[Array, Array], step: tuple[Array, Array, Array]) -> tuple[Any, Any]:
+    is_first = ring.states.current_player[rows] == 0
+    first_value = jnp.where(is_first, ring.value[rows], -ring.value[rows])
+
+    def backward(carry: tuple[Array, Array], step: tuple[Array, Array, Array, Array, Array]) -> tuple[Any, Any]:
         returns, has_result = carry
-        reward, ended, exists = step
-        returns = reward + jnp.where(ended, 0.0, returns)
+        reward, ended, exists, cut, value = step
+        returns = jnp.where(cut, value, reward + jnp.where(ended, 0.0, returns))
         has_result = (has_result | ended) & exists
         return (returns, has_result), (returns, has_result)
 
     start = (jnp.zeros_like(ring.reward[0]), jnp.zeros_like(ring.ended[0]))
-    _, (returns, has_result) = jax.lax.scan(backward, start, (ring.reward[rows], ring.ended[rows], exists))
-    outcome = jnp.where(ring.states.current_player[rows] == 0, returns, -returns)
+    steps_back = ring.reward[rows], ring.ended[rows], exists, ring.cut[rows], first_value
+    _, (returns, has_result) = jax.lax.scan(backward, start, steps_back)
+    outcome = jnp.where(is_first, returns, -returns)
     return Replay(
         steps=ring,
         outcome=replay.outcome.at[rows].set(jnp.where(has_result, outcome, replay.outcome[rows])),

@@ -218,6 +218,12 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
     return search
 
 
+def is_exploratory(ply: SearchedPly, hyper: Hyper) -> Bool[Array, "G"]:
+    """Whether the moves are exploratory, as `hyper.trace_cut` says."""
+    chosen = jnp.take_along_axis(ply.policy, ply.action[:, None], axis=1)[:, 0]
+    return chosen < hyper.trace_cut * jnp.max(ply.policy, axis=1)
+
+
 def policy_of_slots(game: AnyGame, states: State, policy: Float32[Array, "G A"]) -> Float32[Array, "G K"]:
     """A policy over the slots of `Game.legal_slots`, zero in holes."""
     actions, valid = legal_slots(game, states)
@@ -340,6 +346,7 @@ def _play(
             value=result.value,
             proven=result.proven,
             learned=jnp.broadcast_to(result.full, ended.shape),
+            cut=(is_exploratory(result, hyper) | result.proven) & (jnp.asarray(hyper.trace_cut) > 0),
             surprise=result.surprise,
         )
         starts, limits = jax.vmap(start)(start_keys, most_plies), _limits(game, config, start_keys)

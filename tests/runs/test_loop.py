@@ -48,6 +48,7 @@ OPTIONS = [
     {"reuse_tree": True, "forced_playouts": 2.0},
     {"selection": "variance_scaled"},
     {"solver": True, "root_value_fraction": 0.5},
+    {"trace_cut": 0.9},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
     {"exploring_starts": 0.5, "exploring_plies": 2, "evaluation_share": 10.0},

@@ -32,6 +32,7 @@ def _steps(movers, rewards, ended, **others):
         value=jnp.zeros(shape),
         proven=nowhere,
         learned=~nowhere,
+        cut=nowhere,
     )
     return dataclasses.replace(steps, **others)
 
@@ -128,6 +129,25 @@ def test_positions_that_are_not_learned_from_pass_the_result_back_and_are_not_sa
     assert float(replay.outcome[0, 0]) == -1
     examples = sample(replay, count_ready(replay), jax.random.key(0), 16)
     assert set(np.asarray(examples.outcome)) == {-1.0}
+
+
+def test_before_a_cut_the_result_is_the_value_of_the_search(empty):
+    """Player 1 gives a win away, which its search did not: the positions before count as won for it."""
+    movers, ended = np.array([[0], [1], [0], [1]]), np.array([[False], [False], [False], [True]])
+    value, cut = jnp.array([[0.1], [0.9], [0.2], [-0.3]]), jnp.array([[False], [True], [False], [False]])
+    rewards = np.array([[0.0], [0.0], [0.0], [1.0]])
+    replay = empty
+    for rows in (slice(0, 2), slice(2, 4)):
+        steps = _steps(movers[rows], rewards[rows], ended[rows], value=value[rows], cut=cut[rows])
+        replay = insert(replay, steps, GAME.max_plies)
+    np.testing.assert_allclose(replay.outcome[:4, 0], [-0.9, 0.9, 1, -1], rtol=1e-6)
+    assert np.asarray(replay.ready[:4]).all()
+
+
+def test_a_cut_at_the_end_of_a_game_counts_too(empty):
+    cut, value = jnp.array([[False], [True]]), jnp.array([[0.0], [0.5]])
+    steps = _steps([[0], [1]], [[0.0], [1.0]], [[False], [True]], value=value, cut=cut)
+    np.testing.assert_array_equal(insert(empty, steps, GAME.max_plies).outcome[:2, 0], [-0.5, 0.5])
 
 
 def test_a_sample_contains_the_values_of_the_searches(empty):

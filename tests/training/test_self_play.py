@@ -109,6 +109,28 @@ def test_truncated_games_end_with_the_value_of_the_search():
     assert (steps.reward[~steps.truncated] == 0).all()
 
 
+def test_moves_far_less_likely_than_the_best_one_cut_the_result():
+    game, share = make("tictactoe"), 0.6
+    steps = _play(game, SMALL.replace(num_simulations=6, steps_per_iteration=12, replay_size=128, trace_cut=share))
+    boards = np.asarray(jax.vmap(jax.vmap(game.observe))(steps.states)).reshape(12, 4, 9, -1).any(axis=3)
+    goes_on = ~steps.ended[:-1]
+    action = np.argmax(boards[1:] & ~boards[:-1], axis=2)
+    chosen = np.take_along_axis(steps.policy[:-1], action[..., None], axis=2)[..., 0]
+    exploratory = chosen < share * steps.policy[:-1].max(axis=2)
+    np.testing.assert_array_equal(steps.cut[:-1][goes_on], exploratory[goes_on])
+    assert 4 < exploratory[goes_on].sum() < goes_on.sum() - 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_proven_values_cut_the_result_if_asked_for(share):
+    game = make("tictactoe")
+    # X has one move that wins, on c3.
+    config = SMALL.replace(num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",), solver=True)
+    steps = _play(game, config.replace(trace_cut=share))
+    assert (steps.cut == (share > 0)).all()
+    np.testing.assert_array_equal(steps.value, 1)
+
+
 def test_exploring_starts_are_spread_evenly_over_the_unfinished_positions():
     game = make("santorini", size=2, workers=1)
     numbers = np.arange(game.num_position_numbers, dtype=np.uint32)
