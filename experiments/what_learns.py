@@ -94,6 +94,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "more exploring starts": {"exploring_starts": 0.75, "exploring_plies": 3},
     "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
     "mostly the search's values": {"root_value_fraction": 0.75},
+    "results up to exploratory moves": {"trace_cut": 0.2},
     "8 actions at the root": {"max_num_considered_actions": 8},
     "16 actions at the root": {"max_num_considered_actions": 16},
     "restarts anywhere": {"restart_candidates": 1},

@@ -68,13 +68,17 @@ def gain_of_bfloat16(game: AnyGame, config: Config) -> float:
 def _seconds(game: AnyGame, config: Config) -> float:
     """Seconds of the network in an iteration: in self-play and in learning."""
     network = config.make_network(game)
-    variables = network.init(jax.random.key(0), game)
     played = config.steps_per_iteration * (config.mean_simulations + 1)
     evaluations = played + config.reanalyzed_steps * (config.num_simulations + 1)
-    evaluate, learn = functools.partial(_evaluate, network), functools.partial(_learn, network)
-    in_self_play = evaluations * _seconds_of_call(evaluate, variables, _observations(game, config.num_games))
-    in_learning = _seconds_of_call(learn, variables, _observations(game, config.batch_size))
+    in_self_play = evaluations * seconds_of_network(game, network, config.num_games)
+    in_learning = seconds_of_network(game, network, config.batch_size, learning=True)
     return in_self_play + config.updates_per_iteration * in_learning
+
+
+def seconds_of_network(game: AnyGame, network: Network, positions: int, *, learning: bool = False) -> float:
+    """Median seconds in which a network evaluates so many positions at once, or computes gradients from them."""
+    call = functools.partial(_learn if learning else _evaluate, network)
+    return _seconds_of_call(call, network.init(jax.random.key(0), game), _observations(game, positions))
 
 
 def _observations(game: AnyGame, count: int) -> Float32[Array, "B ..."]:
