@@ -184,7 +184,25 @@ def in_matches(name: str, game: Game) -> list[str]:
             figures += [f"{row['first_score']:.1%}", f"{row['second_score']:.1%}"]
             figures += [str(row["won_drawn_lost"][1]), f"{row['mean_plies']:.0f}"]
             lines.append(f"| {row['player']} | {row['rival']} | {row['games']} | {' | '.join(figures)} |")
-    return [summary, "", *lines]
+    return [summary, "", *lines, *against_before(name)]
+
+
+def against_before(name: str) -> list[str]:
+    """The match against the agent that was packaged before, if `against_before.py` has played it."""
+    if not (RESULTS / f"{name}_before.json").exists():
+        return []
+    results = _read(f"{name}_before")
+    count, (row, late) = results["settings"]["num_simulations"], results["rows"][-2:]
+    told = []
+    for match, rival in ((row, "the agent that was packaged before it"), (late, "itself after three quarters")):
+        low, high = match["interval"]
+        told.append(f"against {rival} {match['score']:.1%} ({low:.1%} to {high:.1%})")
+    return [
+        "",
+        f"Points a game with {count} simulations on both sides, {row['games']} games from balanced",
+        f"openings (`experiments/results/{name}_before.json`): {told[0]};",
+        f"{told[1]}.",
+    ]
 
 
 def _read(name: str) -> dict[str, Any]:

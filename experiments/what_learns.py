@@ -65,9 +65,11 @@ GAMES: dict[str, dict[str, Any]] = {
 }
 BOARD = {"network": "board", "width": 64, "depth": 4, "symmetries": True}
 AXIAL = {"network": "axial", "width": 32, "depth": 4, "symmetries": True}
+EQUIVARIANT = {"network": "equivariant_mlp", "width": 1024, "depth": 2, "symmetries": False}
 MLP = {"network": "mlp", "width": 512, "depth": 4, "symmetries": True}
 ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
 STRETCHED = {"value_scale": 0.1, "rescale_values": True}
+AS_THEY_ARE = {"value_scale": 0.5, "rescale_values": False}
 ALL_LOSSES = {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")}
 PUCT = {"policy": "alphazero", "num_simulations": 32}
 BASE = "base"
@@ -79,6 +81,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "axial": AXIAL,
     "axial, outcome": AXIAL | {"auxiliary_losses": ("outcome",)},
     "axial, all losses": AXIAL | ALL_LOSSES,
+    "equivariant": EQUIVARIANT,
     "mlp": MLP,
     "Adam": ADAM,
     "Muon": {"optimizer": "muon", "learning_rate": 4e-3},
@@ -103,6 +106,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "surprise weighting": {"surprise_weighting": True},
     "equal positions merged": {"merge_equal_positions": True},
     "stretched values": STRETCHED,
+    "values as they are": AS_THEY_ARE,
     "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},

@@ -121,17 +121,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             dirichlet_fraction=0.49,
         ),
     ),
-    (
-        "connect_four",
-        {},
-        _large(
-            2200,
-            **{**_EQUIVARIANT, "optimizer": "adam", "learning_rate": 1e-3},
-            root_value_fraction=0.5,
-            replay_size=1_048_576,
-            random_start_plies=24,
-        ),
-    ),
+    ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
     ("brandub", {}, _large(4000, depth=3, truncate_at_ply=150, random_start_plies=12)),
     ("pgx:animal_shogi", {}, _pgx(1500, num_games=256)),
     ("pgx:gardner_chess", {}, _pgx(1000, updates=8, num_games=128)),
