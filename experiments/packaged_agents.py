@@ -200,8 +200,9 @@ def against_before(name: str) -> list[str]:
     return [
         "",
         f"Points a game with {count} simulations on both sides, {row['games']} games from balanced",
-        f"openings (`experiments/results/{name}_before.json`): {told[0]};",
-        f"{told[1]}.",
+        f"openings (`experiments/results/{name}_before.json`):",
+        "",
+        *(f"- {line}" for line in told),
     ]
 
 

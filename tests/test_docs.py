@@ -308,16 +308,29 @@ def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
 
 
 @pytest.mark.parametrize(
-    ("name", "command"), [("brandub", "brandub"), ("santorini_5x5", "santorini --size 5 --workers 2")]
+    ("name", "command", "cores"),
+    [("brandub", "brandub", "2 cores"), ("santorini_5x5", "santorini --size 5 --workers 2", "one core")],
 )
-def test_matches_against_uct_are_those_of_the_committed_file(name, command):
+def test_matches_against_uct_are_those_of_the_committed_file(name, command, cores):
     results = result_of(name)
     last = [row for row in results["rows"] if row["iteration"] == results["rows"][-1]["iteration"]]
     for row in last:
         shares = (f"{row[score]:.1%}" for score in ("score", "first_score", "second_score"))
         cells = (row["player"].removesuffix(" simulations"), row["rival"], *shares, str(row["won_drawn_lost"][1]))
         assert f"| {' | '.join(cells)} |" in page("agents")
-    assert f"`azjax train {command}`, {last[0]['seconds'] / 60:.0f} minutes on 2 cores" in page("agents")
+    assert f"`azjax train {command}`, {last[0]['seconds'] / 60:.0f} minutes on {cores}" in page("agents")
+
+
+def test_the_match_against_the_agent_before_is_that_of_the_committed_file():
+    results, text = result_of("santorini_5x5_before"), " ".join(page("agents").split())
+    row, late = results["rows"][-2:]
+    assert (row["rival"], late["rival"]) == ("before", "iteration 1020")
+    assert row["iteration"] == late["iteration"] == result_of("santorini_5x5")["rows"][-1]["iteration"]
+    scores = [
+        f"{each['score']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%}) against" for each in (row, late)
+    ]
+    told = f"With {results['settings']['num_simulations']} simulations on both sides, in {row['games']} games from"
+    assert f"{told} balanced openings, it scores {scores[0]} that agent, and {scores[1]} itself" in text
 
 
 def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
