@@ -331,6 +331,9 @@ def test_the_match_against_the_agent_before_is_that_of_the_committed_file():
     ]
     told = f"With {results['settings']['num_simulations']} simulations on both sides, in {row['games']} games from"
     assert f"{told} balanced openings, it scores {scores[0]} that agent, and {scores[1]} itself" in text
+    assert f"score {row['score']:.1%} against the perceptron before" in " ".join(
+        page("what_holds_learning_back").split()
+    )
 
 
 def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
