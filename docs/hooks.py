@@ -156,6 +156,32 @@ def self_play() -> str:
     )
 
 
+def network_speed() -> str:
+    """The table of what networks compute in a second."""
+    kinds = "evaluations", "learned"
+    heads = ("network", "precision", "MFLOP", *(head for kind in kinds for head in (f"{kind}/s", "GFLOP/s", "share")))
+    return table(
+        heads,
+        (
+            [
+                f"{row['network']} {row['width']} x {row['depth']}",
+                row["precision"],
+                f"{row['flops'] / 1e6:.1f}",
+                *(
+                    cell
+                    for kind in kinds
+                    for cell in (
+                        f"{row[f'{kind}_per_second']:,}",
+                        f"{row[f'{kind}_gflops']:.0f}",
+                        f"{row[f'{kind}_share']:.0%}",
+                    )
+                ),
+            ]
+            for row in rows_of("network_speed")
+        ),
+    )
+
+
 def populations() -> str:
     """The table of iterations per second of populations."""
     heads = ("game", "one run", "population, all members together", "ratio")
@@ -365,6 +391,7 @@ TABLES: dict[str, Callable[[], str]] = {
         leaves,
         games,
         self_play,
+        network_speed,
         populations,
         best_of_sweep,
         holding_back,

@@ -193,6 +193,10 @@ def test_every_place_for_a_table_is_filled():
         assert all(f"| {ratio:.2f} |" in filled for ratio in row["ratio"].values())
     for row in result_of("games")["rows"]:
         assert f" {row['steps_per_second']['azjax']:,} |" in filled
+    networks = result_of("network_speed")
+    assert all(f"| {row['evaluations_per_second']:,} |" in filled for row in networks["rows"])
+    single, half = (f"{networks['matrix_gflops'][precision]:.0f}" for precision in ("float32", "bfloat16"))
+    assert f"{single} GFLOP/s in float32 and {half} in bfloat16" in filled
     cards = hooks.on_page_markdown(page("agents"))
     assert all(f"### {name}" in cards for name in packaged())
 

@@ -331,6 +331,27 @@ def test_the_gated_rounds_of_santorini_never_keep_a_network_that_did_not_pass(mo
     assert all(row["gate_score"] >= 0.55 for row in rows)
 
 
+def test_a_perceptron_has_two_flops_for_each_weight_and_the_biases():
+    study, game = load_study("network_speed"), make("connect2")
+    planes, width = 4 * game.observation_shape[-1], 8
+    weights = planes * width + width * width + width * game.num_actions + width
+    flops = study.flops_of_evaluation(study.make_network("mlp", game, width=width, depth=2), game)
+    assert 2 * weights <= flops <= 2 * weights + 100
+
+
+@pytest.mark.slow
+def test_networks_are_timed_at_tiny_sizes(tmp_path):
+    study, output = load_study("network_speed"), tmp_path / "results.json"
+    study.main(evaluated=8, learned=8, networks=(("mlp", 8, 1), ("resnet", 4, 1)), output=output)
+    results = json.loads(output.read_text())
+    assert [(row["network"], row["precision"]) for row in results["rows"]] == [
+        (network, precision) for network in ("mlp", "resnet") for precision in ("float32", "bfloat16")
+    ]
+    for row in results["rows"]:
+        gflops = 3 * row["flops"] * row["learned_per_second"] / 1e9
+        assert row["learned_gflops"] == pytest.approx(gflops, abs=0.1)
+
+
 def test_the_better_half_of_the_variants_goes_on_and_always_the_base():
     study = load_study("what_learns")
     scores = {"base": 0.1, "a": 0.5, "b": 0.2, "c": 0.4, "d": 0.3}
