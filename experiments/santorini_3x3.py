@@ -8,7 +8,7 @@ positions. The solution does not enter training.
 
     python experiments/santorini_3x3.py
 
-It takes about an hour on 2 CPU cores with matrix units for bfloat16. A run that exists is resumed or reused.
+It takes about an hour and a quarter on 2 CPU cores. A run that exists is resumed or reused.
 Writes experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
