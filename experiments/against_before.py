@@ -16,6 +16,7 @@ A run that exists is resumed or reused. The agent before is the one that comes w
 
 import dataclasses
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,6 +70,8 @@ def main(
     run = trained(game, folder or RUNS / f"{name}-{seed}", console, seed=seed, iterations=iterations)
     before = azjax.load_player(name, num_simulations=num_simulations)
     *others, last = run.steps
+    if not others:
+        sys.exit(f"{run.folder} has one checkpoint, and this study compares two or more")
     late = min(others, key=lambda step: abs(step - 0.75 * last))
     contests = [(step, None, games_on_the_way) for step in others] + [(last, None, games), (last, late, games)]
     rows: list[Row] = []

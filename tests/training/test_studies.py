@@ -145,6 +145,8 @@ def test_matches_against_the_agent_before_are_played_at_tiny_sizes(tmp_path, mon
     ]
     assert all(sum(row["won_drawn_lost"]) == row["games"] for row in rows)
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SystemExit, match="has one checkpoint, and this study compares two or more"):
+        study.main("santorini_2x2", iterations=1, folder=tmp_path / "short")
 
 
 def test_draws_before_the_last_ply_are_told_apart():
