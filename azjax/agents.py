@@ -206,7 +206,7 @@ def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
 def load_opponent(
     spec: str, game: AnyGame | None = None, *, seconds: float | None = None, processes: int = 1, **search: Any
 ) -> Contestant:
-    """Makes a player for matches, named by its spec.
+    """Makes a player for matches. Its name is its spec, with those options of its search that are not the default.
 
     Args:
       spec: as for `load_player`; or an external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
@@ -223,7 +223,8 @@ def load_opponent(
     """
     kind, colon, command = spec.partition(":")
     if colon and kind in ENGINE_PROTOCOLS:
-        return ExternalPlayer(spec, kind, command, 10.0 if seconds is None else seconds, processes)
+        name = spec if seconds is None else f"{spec}, {seconds:g} s"
+        return ExternalPlayer(name, kind, command, 10.0 if seconds is None else seconds, processes)
     if kind == "openspiel":
         algorithm, _, number = command.partition(":")
         if not (number.isascii() and number.isdigit()):
@@ -231,12 +232,14 @@ def load_opponent(
         return OpenSpielPlayer(spec, algorithm, int(number))
     if not is_trained(split_level(spec)[0]):
         return dataclasses.replace(load_player(spec, game), name=spec)
-    if seconds is None or split_level(spec)[1] not in ("", "hard"):
-        return dataclasses.replace(load_player(spec, game, **search), name=spec)
+    level = split_level(spec)[1]
+    name = spec if level in LEVELS[:2] else name_with_options(spec, **search)
+    if seconds is None or level not in ("", "hard"):
+        return dataclasses.replace(load_player(spec, game, **search), name=name)
     if search.get("reuse_tree") or search.get("policy") == "gumbel":
         raise InputError(f"{spec}: a search for a time begins anew, by alphazero or uct; got {search}")
     player = load_player(spec, game, **{**search, "policy": search.get("policy") or "alphazero"})
-    return TimedPlayer(spec, player, seconds)
+    return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
 
 def _is_run(spec: str) -> bool:

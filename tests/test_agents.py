@@ -96,7 +96,9 @@ def test_options_of_a_search_are_refused_for_players_without_one(spec, option):
 def test_the_search_options_of_a_match_are_those_of_its_trained_agents(run):
     options = {"solver": True, "reuse_tree": True, "policy": "gumbel", "leaves_per_step": 4}
     player = load_opponent(f"{run}:16", **options)
-    assert player.name == f"{run}:16"
+    assert player.name == f"{run}:16 + gumbel + solver + reused tree + 4 leaves a step"
+    assert load_opponent(f"{run}:16").name == f"{run}:16"
+    assert load_opponent(f"{run}:easy", **options).name == f"{run}:easy"
     search = player.policy.policy
     assert type(search).__name__ == "GumbelAlphaZero"
     assert (search.num_simulations, search.leaves_per_step, search.solver) == (16, 4, True)
@@ -110,7 +112,7 @@ def test_the_search_options_of_a_match_are_those_of_its_trained_agents(run):
 def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run):
     timed = load_opponent(run, seconds=0.01)
     match = play_match(GAME, timed, load_opponent("random", GAME, seconds=0.01), 4, jax.random.key(0))
-    assert (match.first, match.second) == (run, "random")
+    assert (match.first, match.second) == (f"{run}, 0.01 s", "random")
     # Its moves in games 0 and 2, which it begins, and 1 and 3.
     moves = sum((len(actions) + 1 - number % 2) // 2 for number, actions in enumerate(match.actions))
     assert [len(seconds) for seconds in match.move_seconds] == [moves, 0]

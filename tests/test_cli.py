@@ -259,6 +259,23 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, tmp_path):
+    pool, options = tmp_path / "pool.jsonl", ["--game", "connect2", "--opening-plies", "1"]
+    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
+    assert "ratings" not in capsys.readouterr().out
+    first = pool.read_text().splitlines()
+    main(["match", "random", "optimal", *options, "--games", "10", "--pool", str(pool), "--anchor", "uniform:4"])
+    text = capsys.readouterr().out
+    assert "random against optimal" in text
+    assert "uniform:4 against" not in text
+    assert re.search(r"uniform:4 +\+0 ", text.partition("connect2: ratings")[2])
+    assert f"{pool} has 30 games" in text.replace("\n", "")
+    assert pool.read_text().splitlines()[:20] == first
+    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
+    assert "nothing to play: " in capsys.readouterr().out
+    assert len(pool.read_text().splitlines()) == 30
+
+
 def test_players_of_different_games_are_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["match", "connect2", "tictactoe"])
@@ -300,6 +317,8 @@ def test_a_sequential_test_ends_a_match(capsys):
         (["tictactoe", "random", "--sprt", "5", "5"], "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
         (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),
         (["tictactoe", "random", "--records", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
+        (["tictactoe", "random", "--pool", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
+        (["tictactoe", "random", "--pool", "g", "--sprt", "0", "5"], "sprt is for a match of its own, not for a pool"),
         (["random", "uct:10"], "a player by name needs a game too"),
         (
             ["random", "uct:10", "--game", "connect2", "--solver", "--leaves-per-step", "2"],

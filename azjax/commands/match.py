@@ -13,6 +13,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of, save_games
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import draw_ratings, match_table, ratings_table
@@ -43,6 +44,8 @@ class MatchOptions:
       processes: processes of a program, each of which plays a game.
       seed: seed of all random numbers.
       records: save the games to this file (.jsonl).
+      pool: a file of games (.jsonl) that other matches wrote, or a new one. Games that it lacks are played and added to
+        it, and all its players are rated.
       plot: draw the ratings to this file.
     """
 
@@ -60,6 +63,7 @@ class MatchOptions:
     processes: int = 1
     seed: int = 0
     records: Path | None = None
+    pool: Path | None = None
     plot: Path | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +71,8 @@ class MatchOptions:
         check_seed(self.seed)
         if self.policy is not None:
             check_kind(self.policy)
+        if self.pool is not None and self.sprt is not None:
+            raise InputError("sprt is for a match of its own, not for a pool")
         _ = self.sequential_test
 
     @property
@@ -78,9 +84,7 @@ def match_command(arguments: list[str]) -> None:
     """Plays every two players against each other."""
     offer_cpu_devices(num_cores())  # for searches without a network, which run on one core of each
     options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
-    if options.anchor not in (None, *specs):
-        raise InputError(f"unknown anchor {options.anchor!r}; players: {', '.join(specs)}")
-    for path in (options.records, options.plot):
+    for path in (options.records, options.pool, options.plot):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
     search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
@@ -93,6 +97,12 @@ def match_command(arguments: list[str]) -> None:
     for player in players:
         if isinstance(player, ExternalPlayer) and (rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game)):
             say(f"other rules: {rules}")
+    pool = None if options.pool is None else Pool(options.pool, game)
+    names = {spec: player.name for spec, player in zip(specs, players, strict=True)}
+    rated = [*names.values(), *(pool.players if pool else ())]
+    anchor = names.get(options.anchor or "", options.anchor)
+    if anchor not in (None, *rated):
+        raise InputError(f"unknown anchor {anchor!r}; players: {', '.join(dict.fromkeys(rated))}")
     judge = None if options.judge is None else load_player(options.judge, game)
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)
@@ -105,9 +115,14 @@ def match_command(arguments: list[str]) -> None:
             judge=judge,
             balance=options.balance,
             sequential_test=options.sequential_test,
+            played=pool.games_between if pool else None,
+            on_match=pool.add if pool else None,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    console.print(match_table(game, matches))
+    if matches:
+        console.print(match_table(game, matches))
+    else:
+        say(f"nothing to play: {options.pool} has {options.games:,} games of each two players")
     if options.judge is not None:
         say(
             f"openings: {options.opening_plies} random plies, {options.balance:g} or less for a side by {options.judge}"
@@ -118,12 +133,15 @@ def match_command(arguments: list[str]) -> None:
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
                 "were forfeited, so that the score says little about strength"
             )
-    if len(players) > 2:
-        ratings = rate(pairings_of(matches), anchor=options.anchor, seed=options.seed)
+    pairings = pool.pairings() if pool else pairings_of(matches)
+    if len({name for *pair, _ in pairings for name in pair}) > 2:
+        ratings = rate(pairings, anchor=anchor, seed=options.seed)
         console.print(ratings_table(game, ratings))
         if options.plot is not None:
             draw_ratings(game, ratings, options.plot)
             say(f"drawn to {options.plot}")
+    if pool:
+        say(f"{options.pool} has {len(pool.records):,} games")
     if options.records is not None:
         save_games(options.records, [record for match in matches for record in records_of(game, match)])
         say(f"games saved to {options.records}")

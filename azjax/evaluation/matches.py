@@ -261,6 +261,8 @@ def play_round_robin(
     num_games: int,
     key: PRNGKeyArray,
     *,
+    played: Callable[[str, str], int] | None = None,
+    on_match: Callable[[MatchResult], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> list[MatchResult]:
@@ -269,8 +271,10 @@ def play_round_robin(
     Args:
       game: the game.
       players: at least two, with different names.
-      num_games: of each match.
+      num_games: of each two players.
       key: consumed.
+      played: the number of games that the players of two names have played already; these are not played again.
+      on_match: called after each match.
       progress: called with (finished games, games of all matches) after each batch.
       **options: of `play_match`.
 
@@ -280,16 +284,25 @@ def play_round_robin(
     names = [player.name for player in players]
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
+    results: list[MatchResult] = []
     pairs = list(itertools.combinations(players, 2))
-    results = []
-    for number, (first, second) in enumerate(pairs):
+    # Even, since a match plays each opening twice.
+    before = [0 if played is None else played(first.name, second.name) // 2 * 2 for first, second in pairs]
+    missing = [max(num_games - games, 0) for games in before]
+    for number, ((first, second), games, count) in enumerate(zip(pairs, before, missing, strict=True)):
+        if not count:
+            continue
 
-        def report(done: int, _: int, before: int = number * num_games) -> None:
+        def report(done: int, _: int, earlier: int = sum(missing[:number])) -> None:
             if progress is not None:
-                progress(before + done, len(pairs) * num_games)
+                progress(earlier + done, sum(missing))
 
         match_key = jax.random.fold_in(key, number)
-        results.append(play_match(game, first, second, num_games, match_key, progress=report, **options))
+        if games:
+            match_key = jax.random.fold_in(match_key, games)  # for openings that were not played yet
+        results.append(play_match(game, first, second, count, match_key, progress=report, **options))
+        if on_match is not None:
+            on_match(results[-1])
     return results
 
 

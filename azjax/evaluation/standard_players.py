@@ -330,9 +330,13 @@ def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: 
     return search_player(game, _EVALUATORS[kind](game), **options)
 
 
-def name_with_options(name: str, *, solver: bool, reuse_tree: bool) -> str:
-    """The name of a player, with the options of its search."""
-    return name + " + solver" * solver + " + reused tree" * reuse_tree
+def name_with_options(
+    name: str, *, policy: str | None = None, solver: bool = False, reuse_tree: bool = False, leaves_per_step: int = 1
+) -> str:
+    """The name of a player, with those options of its search that are not the default."""
+    leaves = f"{leaves_per_step} leaves a step"
+    options = [policy, "solver" * solver, "reused tree" * reuse_tree, leaves * (leaves_per_step > 1)]
+    return " + ".join([name, *filter(None, options)])
 
 
 def _softmax(logits: Float32[Array, "B A"], legal: Bool[Array, "B A"]) -> Float32[Array, "B A"]:

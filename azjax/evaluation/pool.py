@@ -1,0 +1,65 @@
+"""A pool: the games of many players in one file, which later matches continue, for ratings on one scale.
+
+The file is one of game records (`azjax.evaluation.game_record`), so the games of any match can begin a pool. A name
+stands for one player: a player that changes needs a new name.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from azjax.core.errors import InputError
+from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
+from azjax.evaluation.matches import MatchResult, Record
+from azjax.games.game import AnyGame
+
+
+class Pool:
+    """The games of a pool. `azjax.evaluation.play_round_robin` plays those that it lacks.
+
+    Args:
+      path: the file, which may not exist yet.
+      game: the game of all records.
+
+    Raises:
+      InputError: as `load_games`, or a game by other rules.
+    """
+
+    def __init__(self, path: str | Path, game: AnyGame) -> None:
+        self._path, self._game = Path(path), game
+        self._records = load_games(path) if self._path.exists() else []
+        for number, record in enumerate(self._records, 1):
+            if record.game != game:
+                raise InputError(f"{path}: game {number} is of {record.game}, and the match of {game}")
+
+    @property
+    def players(self) -> list[str]:
+        """The names of all players."""
+        return list(dict.fromkeys(name for record in self._records for name in record.players))
+
+    @property
+    def records(self) -> list[GameRecord]:
+        """All games."""
+        return list(self._records)
+
+    def games_between(self, first: str, second: str) -> int:
+        """The number of games of two players, forfeits included."""
+        return sum(set(record.players) == {first, second} for record in self._records)
+
+    def add(self, match: MatchResult) -> None:
+        """Adds the games of a match, and writes the file.
+
+        Raises:
+          FileError: it could not be written; the earlier file is unchanged.
+        """
+        self._records += records_of(self._game, match)
+        save_games(self._path, self._records)
+
+    def pairings(self) -> list[tuple[str, str, Record]]:
+        """The results of the games that the rules ended, in the form that `rate` takes: a forfeit is not a win."""
+        pairings = []
+        for record in self._records:
+            if record.rewards is not None and record.end is None:
+                sign = np.sign(record.rewards[0])
+                pairings.append((*record.players, Record(int(sign > 0), int(sign == 0), int(sign < 0))))
+        return pairings
