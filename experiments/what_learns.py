@@ -98,6 +98,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
     "mostly the search's values": {"root_value_fraction": 0.75},
     "results up to exploratory moves": {"trace_cut": 0.2},
+    "lambda-returns": {"root_value_fraction": 0.0, "td_lambda": 0.9},
     "8 actions at the root": {"max_num_considered_actions": 8},
     "16 actions at the root": {"max_num_considered_actions": 16},
     "restarts anywhere": {"restart_candidates": 1},

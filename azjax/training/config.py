@@ -29,10 +29,13 @@ class Hyper:
       ema_decay: decay of the exponential moving average (EMA) of the weights per optimizer step, below 1; a run is
         evaluated and played with these weights. 0 for the latest weights.
       root_value_fraction: share of the search's value in the value target, 0..1; the rest is the game's result.
+      td_lambda: the weight of what came later in the game, 0..1: the result of a position is the lambda-return of the
+        search's values and the game's result (Sutton and Barto 2018, "Reinforcement Learning", section 12.1). 1 for the
+        game's result alone.
       trace_cut: a move of self-play is exploratory if the search's policy gives it less than this share of the highest
         probability, 0..1. The positions before it have the search's value as their result, and not what came after, as
-        in Watkins's Q(lambda) (Sutton and Barto 2018, "Reinforcement Learning", section 12.10); likewise those before a
-        proven value. 0 for the results of the games alone.
+        in Watkins's Q(lambda) (Sutton and Barto 2018, section 12.10). 0 for none. With it, or with `td_lambda` below 1,
+        positions before a proven value have that value as their result.
       c_puct: weight of exploration in the search.
       dirichlet_fraction: share of Dirichlet noise in the priors of the root, 0..1.
       dirichlet_alpha: concentration of that noise; 10 / (number of legal actions) if None.
@@ -58,6 +61,7 @@ class Hyper:
     l2: float = 1e-4
     ema_decay: float = 0.0
     root_value_fraction: float = 0.0
+    td_lambda: float = 1.0
     trace_cut: float = 0.0
     c_puct: float = 1.25
     dirichlet_fraction: float = 0.25
@@ -88,6 +92,7 @@ _RANGES = {
     "max_gradient_norm": _Range(zero=False, infinite=True),
     "ema_decay": _Range(above_one=False),
     "root_value_fraction": _Range(above_one=False),
+    "td_lambda": _Range(above_one=False),
     "trace_cut": _Range(above_one=False),
     "dirichlet_fraction": _Range(above_one=False),
     "dirichlet_alpha": _Range(zero=False),

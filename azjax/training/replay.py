@@ -45,7 +45,7 @@ class Steps:
       value: the search's value of the position, for the player to move.
       proven: `value` is the true value.
       learned: whether the position is learned from.
-      cut: the positions before have `value` as their result, and not what came after; see `Hyper.trace_cut`.
+      trace: the share of what comes after in the result of the position, 0..1; the rest is `value`.
       surprise: the divergence of the search's policy from the prior, in nats; None where it is not used.
     """
 
@@ -57,7 +57,7 @@ class Steps:
     value: Float32[Array, "*TG"]
     proven: Bool[Array, "*TG"]
     learned: Bool[Array, "*TG"]
-    cut: Bool[Array, "*TG"]
+    trace: Float32[Array, "*TG"]
     surprise: Float32[Array, "*TG"] | None = None
 
 
@@ -67,7 +67,7 @@ class Replay:
 
     Attributes:
       steps: with leading axes [R, G].
-      outcome: the game's result for the player to move, or a later value of the search (`Steps.cut`), where `ready`.
+      outcome: the game's result for the player to move, with values of the search by `Steps.trace`, where `ready`.
       ready: the result is there, and the position is learned from.
       written: rows written since the beginning; the next one goes to `written % R`.
     """
@@ -129,7 +129,7 @@ def new_replay(game: AnyGame, states: State, num_rows: int, *, with_surprise: bo
             value=jnp.zeros(grid, jnp.float32),
             proven=jnp.zeros(grid, bool),
             learned=jnp.zeros(grid, bool),
-            cut=jnp.zeros(grid, bool),
+            trace=jnp.zeros(grid, jnp.float32),
             surprise=jnp.zeros(grid, jnp.float32) if with_surprise else None,
         ),
         outcome=jnp.zeros(grid, jnp.float32),
@@ -163,13 +163,13 @@ def insert(replay: Replay, steps: Steps, longest_game: int) -> Replay:
 
     def backward(carry: tuple[Array, Array], step: tuple[Array, Array, Array, Array, Array]) -> tuple[Any, Any]:
         returns, has_result = carry
-        reward, ended, exists, cut, value = step
-        returns = jnp.where(cut, value, reward + jnp.where(ended, 0.0, returns))
+        reward, ended, exists, trace, value = step
+        returns = trace * (reward + jnp.where(ended, 0.0, returns)) + (1 - trace) * value
         has_result = (has_result | ended) & exists
         return (returns, has_result), (returns, has_result)
 
     start = (jnp.zeros_like(ring.reward[0]), jnp.zeros_like(ring.ended[0]))
-    steps_back = ring.reward[rows], ring.ended[rows], exists, ring.cut[rows], first_value
+    steps_back = ring.reward[rows], ring.ended[rows], exists, ring.trace[rows], first_value
     _, (returns, has_result) = jax.lax.scan(backward, start, steps_back)
     outcome = jnp.where(is_first, returns, -returns)
     return Replay(

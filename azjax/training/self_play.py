@@ -218,10 +218,16 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
     return search
 
 
-def is_exploratory(ply: SearchedPly, hyper: Hyper) -> Bool[Array, "G"]:
-    """Whether the moves are exploratory, as `hyper.trace_cut` says."""
+def trace(ply: SearchedPly, hyper: Hyper) -> Float32[Array, "G"]:
+    """`Steps.trace`: `hyper.td_lambda`, and 0 at exploratory moves (`hyper.trace_cut`) and at proven values.
+
+    If only results count, a proven value does not replace the result either.
+    """
     chosen = jnp.take_along_axis(ply.policy, ply.action[:, None], axis=1)[:, 0]
-    return chosen < hyper.trace_cut * jnp.max(ply.policy, axis=1)
+    is_exploratory = chosen < hyper.trace_cut * jnp.max(ply.policy, axis=1)
+    values_count = (jnp.asarray(hyper.trace_cut) > 0) | (jnp.asarray(hyper.td_lambda) < 1)
+    shares: Array = jnp.where(is_exploratory | (ply.proven & values_count), 0.0, hyper.td_lambda)
+    return shares
 
 
 def policy_of_slots(game: AnyGame, states: State, policy: Float32[Array, "G A"]) -> Float32[Array, "G K"]:
@@ -346,7 +352,7 @@ def _play(
             value=result.value,
             proven=result.proven,
             learned=jnp.broadcast_to(result.full, ended.shape),
-            cut=(is_exploratory(result, hyper) | result.proven) & (jnp.asarray(hyper.trace_cut) > 0),
+            trace=trace(result, hyper),
             surprise=result.surprise,
         )
         starts, limits = jax.vmap(start)(start_keys, most_plies), _limits(game, config, start_keys)

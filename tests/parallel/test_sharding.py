@@ -31,7 +31,7 @@ def assert_alike(ours, theirs):
 
 
 @with_changes(
-    {"policy": "gumbel", "solver": True, "trace_cut": 0.9},
+    {"policy": "gumbel", "solver": True, "trace_cut": 0.9, "td_lambda": 0.8},
     {"network": "resnet", "width": 8},
     {"reuse_tree": True, "forced_playouts": 2.0, "random_start_plies": 2},
     {"fast_simulations": 2, "full_search_fraction": 0.5, "temperature_plies": 2.0},

@@ -49,6 +49,7 @@ OPTIONS = [
     {"selection": "variance_scaled"},
     {"solver": True, "root_value_fraction": 0.5},
     {"trace_cut": 0.9},
+    {"td_lambda": 0.8},
     {"truncate_at_ply": 2},
     {"random_start_plies": 2, "start_positions": ("____", "X___")},
     {"exploring_starts": 0.5, "exploring_plies": 2, "evaluation_share": 10.0},

@@ -129,7 +129,7 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
 
 
 @with_changes(
-    {"policy": "gumbel", "solver": True, "trace_cut": 0.9},
+    {"policy": "gumbel", "solver": True, "trace_cut": 0.9, "td_lambda": 0.8},
     {"network": "resnet", "width": 8},
     {"reuse_tree": True, "random_start_plies": 2, "temperature_plies": 2.0},
     {"reuse_tree": True, "forced_playouts": 2.0},

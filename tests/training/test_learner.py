@@ -33,7 +33,7 @@ def _replay(reward):
         value=jnp.zeros((1, 8)),
         proven=jnp.asarray(~grid),
         learned=jnp.asarray(grid),
-        cut=jnp.asarray(~grid),
+        trace=jnp.ones((1, 8)),
     )
     empty = new_replay(GAME, jax.tree.map(lambda leaf: leaf[0], states), 16)
     return jax.jit(insert, static_argnums=2)(empty, steps, GAME.max_plies)

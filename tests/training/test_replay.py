@@ -32,7 +32,7 @@ def _steps(movers, rewards, ended, **others):
         value=jnp.zeros(shape),
         proven=nowhere,
         learned=~nowhere,
-        cut=nowhere,
+        trace=jnp.ones(shape),
     )
     return dataclasses.replace(steps, **others)
 
@@ -134,20 +134,33 @@ def test_positions_that_are_not_learned_from_pass_the_result_back_and_are_not_sa
 def test_before_a_cut_the_result_is_the_value_of_the_search(empty):
     """Player 1 gives a win away, which its search did not: the positions before count as won for it."""
     movers, ended = np.array([[0], [1], [0], [1]]), np.array([[False], [False], [False], [True]])
-    value, cut = jnp.array([[0.1], [0.9], [0.2], [-0.3]]), jnp.array([[False], [True], [False], [False]])
+    value, trace = jnp.array([[0.1], [0.9], [0.2], [-0.3]]), jnp.array([[1.0], [0.0], [1.0], [1.0]])
     rewards = np.array([[0.0], [0.0], [0.0], [1.0]])
     replay = empty
     for rows in (slice(0, 2), slice(2, 4)):
-        steps = _steps(movers[rows], rewards[rows], ended[rows], value=value[rows], cut=cut[rows])
+        steps = _steps(movers[rows], rewards[rows], ended[rows], value=value[rows], trace=trace[rows])
         replay = insert(replay, steps, GAME.max_plies)
     np.testing.assert_allclose(replay.outcome[:4, 0], [-0.9, 0.9, 1, -1], rtol=1e-6)
     assert np.asarray(replay.ready[:4]).all()
 
 
 def test_a_cut_at_the_end_of_a_game_counts_too(empty):
-    cut, value = jnp.array([[False], [True]]), jnp.array([[0.0], [0.5]])
-    steps = _steps([[0], [1]], [[0.0], [1.0]], [[False], [True]], value=value, cut=cut)
+    trace, value = jnp.array([[1.0], [0.0]]), jnp.array([[0.0], [0.5]])
+    steps = _steps([[0], [1]], [[0.0], [1.0]], [[False], [True]], value=value, trace=trace)
     np.testing.assert_array_equal(insert(empty, steps, GAME.max_plies).outcome[:2, 0], [-0.5, 0.5])
+
+
+def test_the_result_is_the_lambda_return_of_the_values_and_the_result(empty):
+    """Over two insertions, with a player who moves twice: 0, 0, 1, 0, and player 0 wins."""
+    movers, ended = np.array([[0], [0], [1], [0]]), np.array([[False], [False], [False], [True]])
+    rewards, values, share = np.array([[0.0], [0.0], [0.0], [1.0]]), np.array([[0.5], [-0.25], [0.75], [0.0]]), 0.5
+    replay = empty
+    for rows in (slice(0, 2), slice(2, 4)):
+        trace = jnp.full((2, 1), share)
+        steps = _steps(movers[rows], rewards[rows], ended[rows], value=jnp.asarray(values[rows]), trace=trace)
+        replay = insert(replay, steps, GAME.max_plies)
+    # For player 0, from the end: half of 1 and of 0; half of that and of -0.75; and so on.
+    np.testing.assert_allclose(replay.outcome[:4, 0], [0.15625, -0.1875, 0.125, 0.5], rtol=1e-6)
 
 
 def test_a_sample_contains_the_values_of_the_searches(empty):

@@ -117,18 +117,28 @@ def test_moves_far_less_likely_than_the_best_one_cut_the_result():
     action = np.argmax(boards[1:] & ~boards[:-1], axis=2)
     chosen = np.take_along_axis(steps.policy[:-1], action[..., None], axis=2)[..., 0]
     exploratory = chosen < share * steps.policy[:-1].max(axis=2)
-    np.testing.assert_array_equal(steps.cut[:-1][goes_on], exploratory[goes_on])
+    np.testing.assert_array_equal(steps.trace[:-1][goes_on], ~exploratory[goes_on])
     assert 4 < exploratory[goes_on].sum() < goes_on.sum() - 4
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_proven_values_cut_the_result_if_asked_for(share):
+@pytest.mark.parametrize(
+    ("hyper", "trace"),
+    [({}, 1), ({"trace_cut": 0.5}, 0), ({"td_lambda": 0.9}, 0)],
+    ids=["results", "trace_cut", "td_lambda"],
+)
+def test_proven_values_cut_the_result_where_values_count(hyper, trace):
     game = make("tictactoe")
     # X has one move that wins, on c3.
     config = SMALL.replace(num_simulations=32, steps_per_iteration=1, start_positions=("XX_OO____",), solver=True)
-    steps = _play(game, config.replace(trace_cut=share))
-    assert (steps.cut == (share > 0)).all()
+    steps = _play(game, config.replace(**hyper))
+    assert (steps.trace == trace).all()
     np.testing.assert_array_equal(steps.value, 1)
+
+
+def test_td_lambda_is_the_weight_of_what_comes_later():
+    steps = _play(make("tictactoe"), SMALL.replace(num_simulations=2, td_lambda=0.75))
+    assert not steps.proven.any()
+    assert (steps.trace == 0.75).all()
 
 
 def test_exploring_starts_are_spread_evenly_over_the_unfinished_positions():
