@@ -281,6 +281,17 @@ def targets() -> str:
     )
 
 
+def value_targets() -> str:
+    """The table of the errors of value targets, in openings of Connect Four."""
+    return table(
+        ("value target", "squared error of the mean", "of one game"),
+        (
+            [row["target"], f"{row['systematic']:.3f} ± {row['standard_error']:.3f}", f"{row['of_one_game']:.3f}"]
+            for row in rows_of("value_targets")
+        ),
+    )
+
+
 def scaling() -> str:
     """The table of mistakes of the last checkpoints, means over the seeds."""
     rows = rows_of("scaling")
@@ -398,6 +409,7 @@ TABLES: dict[str, Callable[[], str]] = {
         what_learns,
         networks,
         targets,
+        value_targets,
         scaling,
         notebooks,
         cards,

@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -49,12 +50,15 @@ class Recipe:
     study: str | None = None
 
 
-def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None) -> None:
+def main(
+    names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None, cores: int | None = None
+) -> None:
     """Trains the agents, packs their weights and writes their cards.
 
     Args:
       names: names of the agents; by default all.
       commit: commit of the code that trained them, for the cards; by default HEAD.
+      cores: how many cores of this machine trained them, for the cards; by default all.
     """
     console = Console(highlight=False)
     unknown = set(names) - set(RECIPES)
@@ -68,18 +72,21 @@ def main(names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None =
         step, variables = load_variables(run.folder)
         path = save_agent(name, game, network, variables, run.config.hyper.c_puct)
         card = path.with_suffix(".md")
-        card.write_text(model_card(name, recipe, game, run, step, commit or head()))
+        card.write_text(model_card(name, recipe, game, run, step, commit or head(), cores))
         console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
 
 
-def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str) -> str:
+def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str, cores: int | None) -> str:
     """The model card in Markdown."""
     config = run.config
     games = sum(row["games"] for row in read_rows(run.folder / METRICS)[:step])
     positions = step * config.num_games * config.steps_per_iteration
     on = machine()
-    commands = [f"python experiments/{recipe.study}"] if recipe.study else []
-    commands.append(f"python experiments/packaged_agents.py {name}")
+    studies = [recipe.study] if recipe.study else []
+    if _of_match_before(name).exists():
+        studies.append(f"against_before.py {name}")
+    commands = [f"python experiments/{study}" for study in (*studies, f"packaged_agents.py {name}")]
+    used = f"{on['cores']}" if cores in (None, on["cores"]) else f"{cores} of {on['cores']}"
     rows = {
         "Command": "; ".join(f"`{command}`" for command in commands),
         "Commit": commit,
@@ -87,7 +94,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Network": str(config.make_network(game)),
         "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
         "Hours": f"{run.seconds(step) / 3600:.2g}",
-        "Hardware": f"{on['cores']} cores of {on['cpu']}, jax {on['versions']['jax']}",
+        "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
         "Limits": "weights in bfloat16; no solver value, outside game or heuristic entered training",
     }
@@ -189,7 +196,7 @@ def in_matches(name: str, game: Game) -> list[str]:
 
 def against_before(name: str) -> list[str]:
     """The match against the agent that was packaged before, if `against_before.py` has played it."""
-    if not (RESULTS / f"{name}_before.json").exists():
+    if not _of_match_before(name).exists():
         return []
     results = _read(f"{name}_before")
     count, (row, late) = results["settings"]["num_simulations"], results["rows"][-2:]
@@ -204,6 +211,10 @@ def against_before(name: str) -> list[str]:
         "",
         *(f"- {line}" for line in told),
     ]
+
+
+def _of_match_before(name: str) -> Path:
+    return RESULTS / f"{name}_before.json"
 
 
 def _read(name: str) -> dict[str, Any]:

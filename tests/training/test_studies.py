@@ -545,3 +545,33 @@ def test_the_scaling_study_goes_on_where_it_stopped(scaling, tmp_path):
     assert all(0 <= row["mistakes"] <= 1 for row in results["rows"])
     assert "interval" in results["exponents"]["exponent of training"]
     assert (tmp_path / "plot.png").exists()
+
+
+def test_the_error_of_the_mean_of_targets_leaves_out_what_varies():
+    study = load_study("value_targets")
+    truth = np.array([1, -1])
+    found = study.errors(np.array([[1.0, 0.0, 1.0, 0.0], [-0.5, -0.5, -0.5, -0.5]]), truth)
+    # Pairs of different games: one of six has two errors of 1; then always 1/4.
+    assert found["systematic"] == pytest.approx((1 / 6 + 1 / 4) / 2, abs=1e-4)
+    assert found["of_one_game"] == pytest.approx((1 / 2 + 1 / 4) / 2, abs=1e-4)
+    alone = study.errors(np.array([[0.0], [-1.0]]), truth)
+    assert (alone["systematic"], alone["of_one_game"]) == (0.5, 0.5)
+
+
+@pytest.mark.slow
+def test_value_targets_are_those_of_games_from_the_positions(tmp_path, monkeypatch):
+    study, agent = load_study("value_targets"), load_agent("connect_four")
+    monkeypatch.setattr(study, "LAST_PLY", 3)
+    monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("results", "values")})
+    settings = preset(agent.game).replace(num_simulations=2)
+    monkeypatch.setattr(study.azjax, "preset", lambda game: settings)
+    study.main(games=2, output=tmp_path / "results.json")
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert [row["target"] for row in rows] == ["the network itself", "results", "values"]
+    assert rows[1]["of_one_game"] > rows[1]["systematic"]
+    assert rows[2]["of_one_game"] < 0.7
+    # The results of games are -1, 0 and 1.
+    positions = study.load_positions(agent.game, json.loads(study.POSITIONS.read_text()))
+    states = jax.tree.map(lambda leaf: leaf[positions.plies <= 3], positions.states)
+    play = study.make_play(agent, settings.replace(root_value_fraction=0.0, solver=False), states)
+    assert set(np.asarray(play(jax.random.key(0))).tolist()) <= {-1.0, 0.0, 1.0}
