@@ -449,6 +449,27 @@ def test_how_right_targets_are_is_what_the_committed_file_says():
     assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().targets() for other in found["rows"])
 
 
+def test_what_value_targets_are_worth_is_what_the_committed_file_says():
+    found, text = result_of("value_targets"), " ".join(page("what_holds_learning_back").split())
+    settings, rows = found["settings"], {row["target"]: row for row in found["rows"]}
+    told = (
+        f"played {settings['games']} games of self-play from each of {settings['positions']:,} positions of plies 0 to"
+    )
+    assert f"{told} {settings['last_ply']}," in text
+    network, targets = rows.pop("the network itself")["systematic"], [row["systematic"] for row in rows.values()]
+    assert network > max(targets)
+    assert f"any of its targets, {network:.3f}, and no target is nearer than {min(targets):.3f}:" in text
+    half, mixed = rows["half results, half values"], rows["lambda-returns, 0.9"]
+    assert f"{half['systematic']:.3f}" == f"{mixed['systematic']:.3f}"
+    assert half["systematic"] < min(rows["results; values as they are"]["systematic"], rows["values"]["systematic"])
+
+    def varies(name):
+        return rows[name]["of_one_game"] - rows[name]["systematic"]
+
+    assert 0.5 < varies("results; values as they are") / varies("results") < 0.7
+    assert varies("lambda-returns, 0.9") < 0.1 * varies("results")
+
+
 def test_what_holds_learning_back_is_what_the_committed_file_says():
     found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
     rows = {row["name"]: row for row in found["rows"]}
