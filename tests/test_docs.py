@@ -460,13 +460,13 @@ def test_what_value_targets_are_worth_is_what_the_committed_file_says():
     assert network > max(targets)
     assert f"any of its targets, {network:.3f}, and no target is nearer than {min(targets):.3f}:" in text
     half, mixed = rows["half results, half values"], rows["lambda-returns, 0.9"]
-    assert f"{half['systematic']:.3f}" == f"{mixed['systematic']:.3f}"
+    assert abs(half["systematic"] - mixed["systematic"]) < half["standard_error"]
     assert half["systematic"] < min(rows["results; values as they are"]["systematic"], rows["values"]["systematic"])
 
     def varies(name):
         return rows[name]["of_one_game"] - rows[name]["systematic"]
 
-    assert 0.5 < varies("results; values as they are") / varies("results") < 0.7
+    assert 0.4 < varies("results; values as they are") / varies("results") < 0.6
     assert varies("lambda-returns, 0.9") < 0.1 * varies("results")
 
 
