@@ -14,6 +14,7 @@ from rich.console import Console
 
 import azjax
 from azjax.benchmark.report import machine, write_report
+from azjax.core.errors import RunError
 from azjax.games.game import AnyGame, Game
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
@@ -61,12 +62,16 @@ def trained(
 ) -> Run:
     """Trains with `config`, by default the game's preset. Resumes an unfinished run and reuses a finished one.
 
-    A signal that stops the training also ends the study, with the exit code of that signal.
+    A signal that stops the training also ends the study, with the exit code of that signal; a run that does not fit
+    ends it with a line.
     """
     config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
         config = config.replace(iterations=iterations)
-    result = azjax.train(game, config, folder, resume=True, console=console)
+    try:
+        result = azjax.train(game, config, folder, resume=True, console=console)
+    except RunError as error:
+        sys.exit(str(error))
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
     return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())

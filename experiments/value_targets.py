@@ -7,7 +7,7 @@ more of them are needed. Nothing of this enters training.
 
     python experiments/value_targets.py
 
-It takes a quarter of an hour on one CPU core. Writes experiments/results/value_targets.json. Axis letters: `N` positions,
+It takes half an hour on one CPU core. Writes experiments/results/value_targets.json. Axis letters: `N` positions,
 `Q` games of each.
 """
 

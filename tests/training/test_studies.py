@@ -575,3 +575,11 @@ def test_value_targets_are_those_of_games_from_the_positions(tmp_path, monkeypat
     states = jax.tree.map(lambda leaf: leaf[positions.plies <= 3], positions.states)
     play = study.make_play(agent, settings.replace(root_value_fraction=0.0, solver=False), states)
     assert set(np.asarray(play(jax.random.key(0))).tolist()) <= {-1.0, 0.0, 1.0}
+
+
+def test_a_run_that_a_study_cannot_go_on_with_ends_it_with_a_line(tmp_path):
+    study = load_study("study")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SystemExit) as stop:
+        study.trained(make("connect2"), tmp_path, Console())
+    assert str(tmp_path / "config.json") in str(stop.value)
