@@ -580,5 +580,5 @@ def test_value_targets_are_those_of_games_from_the_positions(tmp_path, monkeypat
 def test_a_run_that_a_study_cannot_go_on_with_ends_it_with_a_line(tmp_path):
     study = load_study("study")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(SystemExit, match="is not a run folder: its config.json cannot be read"):
+    with pytest.raises(SystemExit, match=r"is not a run folder: its config\.json cannot be read"):
         study.trained(make("connect2"), tmp_path, Console())
