@@ -61,7 +61,7 @@ def test_what_a_preset_needs_is_its_arrays():
     """Of a position: two sets of stones, who moves, whether it is over, rewards; and what is learned of it."""
     config, game = preset("connect2"), make("connect2")
     need = preset_need(game)
-    state, steps = 4 + 4 + 4 + 1 + 8, 4 * 4 + 4 + 1 + 1 + 4 + 1 + 1 + 1
+    state, steps = 4 + 4 + 4 + 1 + 8, 4 * 4 + 4 + 1 + 1 + 4 + 1 + 1 + 4
     assert need.replay == config.replay_rows(game) * config.num_games * (state + steps + 4 + 1) + 4
 
 
