@@ -78,7 +78,7 @@ def main(
     rate = len(played.actions) * num_simulations / (time.perf_counter() - began)
     console.print(table(game, played))
     end = played.results[0]
-    console.print("a draw" if end == 0 else f"{game.player_names[0 if end > 0 else 1]} wins")
+    console.print("a draw" if end == 0 else f"won by {game.player_names[0 if end > 0 else 1]}")
     low, high = NOTEBOOK_SIMULATIONS_PER_SECOND
     console.print(f"{rate:,.0f} simulations a second, one position at a time; the notebook: {low} to {high}")
     rows = [
