@@ -22,6 +22,7 @@ from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_
 from azjax.search.kinds import check_kind
 
 LEVELS = ("easy", "medium", "hard")
+_PROGRAM_SECONDS = 10.0  # of a move, by default
 NUM_SIMULATIONS = 64
 
 _SOLVED = "optimal:"
@@ -223,8 +224,9 @@ def load_opponent(
     """
     kind, colon, command = spec.partition(":")
     if colon and kind in ENGINE_PROTOCOLS:
-        name = spec if seconds is None else f"{spec}, {seconds:g} s"
-        return ExternalPlayer(name, kind, command, 10.0 if seconds is None else seconds, processes)
+        allowed = _PROGRAM_SECONDS if seconds is None else seconds
+        name = spec if allowed == _PROGRAM_SECONDS else f"{spec}, {allowed:g} s"
+        return ExternalPlayer(name, kind, command, allowed, processes)
     if kind == "openspiel":
         algorithm, _, number = command.partition(":")
         if not (number.isascii() and number.isdigit()):

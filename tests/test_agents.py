@@ -109,6 +109,11 @@ def test_the_search_options_of_a_match_are_those_of_its_trained_agents(run):
         load_opponent(f"{run}:18", leaves_per_step=4)
 
 
+@pytest.mark.parametrize(("seconds", "name"), [(None, "gtp:true"), (10.0, "gtp:true"), (0.5, "gtp:true, 0.5 s")])
+def test_a_program_is_named_with_its_seconds_where_they_are_not_the_default(seconds, name):
+    assert load_opponent("gtp:true", GAME, seconds=seconds).name == name
+
+
 def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run):
     timed = load_opponent(run, seconds=0.01)
     match = play_match(GAME, timed, load_opponent("random", GAME, seconds=0.01), 4, jax.random.key(0))
