@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
+from azjax.evaluation.archive import write_atomically
+from azjax.evaluation.game_record import GameRecord, load_games, records_of
 from azjax.evaluation.matches import MatchResult, Record
 from azjax.games.game import AnyGame
 
@@ -47,13 +48,18 @@ class Pool:
         return sum(set(record.players) == {first, second} for record in self._records)
 
     def add(self, match: MatchResult) -> None:
-        """Adds the games of a match, and writes the file.
+        """Adds the games of a match to the file, also to what another match has added meanwhile.
 
         Raises:
           FileError: it could not be written; the earlier file is unchanged.
         """
-        self._records += records_of(self._game, match)
-        save_games(self._path, self._records)
+        records = records_of(self._game, match)
+        with write_atomically(self._path) as file:
+            earlier = self._path.read_bytes() if self._path.exists() else b""
+            ended = not earlier or earlier.endswith(b"\n")
+            lines = "".join(record.to_json() + "\n" for record in records)
+            file.write(earlier + b"\n" * (not ended) + lines.encode())
+        self._records += records
 
     def pairings(self) -> list[tuple[str, str, Record]]:
         """The results of the games that the rules ended, in the form that `rate` takes: a forfeit is not a win."""

@@ -40,6 +40,16 @@ def test_only_games_that_are_missing_are_played(tmp_path):
     assert play(again, "abc", 8) == []
 
 
+def test_two_matches_at_once_lose_no_games(tmp_path):
+    path = tmp_path / "pool.jsonl"
+    play(Pool(path, GAME), "ab", 2)
+    path.write_bytes(path.read_bytes().rstrip())  # as an editor leaves it
+    one, other = Pool(path, GAME), Pool(path, GAME)
+    play(one, "ac", 2)
+    play(other, "bc", 2)
+    assert [set(record.players) for record in Pool(path, GAME).records[::2]] == [{"a", "b"}, {"a", "c"}, {"b", "c"}]
+
+
 def test_games_that_follow_have_other_openings(tmp_path):
     pool = Pool(tmp_path / "pool.jsonl", GAME)
     play(pool, "ab", 40)
