@@ -5,12 +5,13 @@ learning once. The rival follows pgx's public AlphaZero example
 (https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): jitted self-play with pgx's rules and mctx's
 `gumbel_muzero_policy` from the start of new games, value targets for finished games, a shuffle on the host, and jitted
 optimizer steps. Both sides use azjax's networks, the same sizes and Adam; with residual networks the rival runs twice,
-with azjax's convolutions and with those of Flax. The rate of the network alone, at the same batch, gives its share of
-the time.
+with azjax's convolutions and with those of Flax. All run on one device, and with their games and batches split over
+all devices, as `azjax train --devices` does. The rate of the network alone on one device, at the same
+batch, gives its share of the time.
 
-    python experiments/self_play_speed.py
+    JAX_NUM_CPU_DEVICES=2 python experiments/self_play_speed.py
 
-It takes about 6 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 10 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 
@@ -29,13 +30,15 @@ import optax
 import pgx
 import tyro
 from flax import nnx
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pgx.experimental import auto_reset
 from rich.console import Console
 from study import RESULTS, write_results
 
 import azjax
 from azjax.networks import Resnet
-from azjax.training import Config, Hyper, init, make_iteration
+from azjax.runs.compiled_run import compile_run
+from azjax.training import Config, Hyper
 
 NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
 RIVAL = "pgx + mctx"
@@ -61,12 +64,14 @@ def main(
       output: file of the results.
     """
     console = Console()
+    counts = sorted({1, jax.local_device_count()})
     rows = []
     for network, width, depth in NETWORKS:
         config = Config(
             network=network,
             width=width,
             depth=depth,
+            precision="float32",
             policy="gumbel",
             num_simulations=num_simulations,
             num_games=num_games,
@@ -75,30 +80,40 @@ def main(
             batch_size=batch_size,
             hyper=Hyper(l2=0.0),
         )
-        sides = {"azjax": azjax_loop(config), RIVAL: pgx_loop(config)}
-        if network == "resnet":
-            sides[RIVAL_WITH_FLAX] = pgx_loop(config.replace(network=FlaxResnet(width, depth)))
-        for run in sides.values():
+        loops: dict[tuple[str, int], Callable[[], Any]] = {}
+        for devices in counts:
+            loops["azjax", devices] = azjax_loop(config, devices)
+            loops[RIVAL, devices] = pgx_loop(config, devices)
+            if network == "resnet":
+                with_flax = config.replace(network=FlaxResnet(width, depth))
+                loops[RIVAL_WITH_FLAX, devices] = pgx_loop(with_flax, devices)
+        for run in loops.values():
             run()  # compiles
-        seconds: dict[str, list[float]] = {name: [] for name in sides}
+        seconds: dict[tuple[str, int], list[float]] = {side: [] for side in loops}
         for _ in range(rounds):
-            for name, run in sides.items():
+            for side, run in loops.items():
                 began = time.perf_counter()
                 run()
-                seconds[name].append(time.perf_counter() - began)
-        rates = {name: num_games * plies / statistics.median(times) for name, times in seconds.items()}
+                seconds[side].append(time.perf_counter() - began)
         alone = network_rate(config)
-        row = {
-            "network": network,
-            "width": width,
-            "depth": depth,
-            "positions_per_second": {name: round(rate, 1) for name, rate in rates.items()},
-            "ratio": {name: round(rates["azjax"] / rates[name], 2) for name in list(sides)[1:]},
-            "network_positions_per_second": round(alone),
-            "network_share": {name: round(rate * (num_simulations + 1) / alone, 3) for name, rate in rates.items()},
-        }
-        console.print(row)
-        rows.append(row)
+        for devices in counts:
+            rates = {
+                name: num_games * plies / statistics.median(times)
+                for (name, count), times in seconds.items()
+                if count == devices
+            }
+            row = {
+                "network": network,
+                "width": width,
+                "depth": depth,
+                "devices": devices,
+                "positions_per_second": {name: round(rate, 1) for name, rate in rates.items()},
+                "ratio": {name: round(rates["azjax"] / rates[name], 2) for name in list(rates)[1:]},
+                "network_positions_per_second": round(alone),
+                "network_share": {name: round(rate * (num_simulations + 1) / alone, 3) for name, rate in rates.items()},
+            }
+            console.print(row)
+            rows.append(row)
     settings = {"num_simulations": num_simulations, "num_games": num_games, "plies": plies, "batch_size": batch_size}
     write_results(output, "self_play_speed.py", {"game": "connect_four", **settings}, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
@@ -116,18 +131,16 @@ class FlaxResnet(Resnet):
         return module
 
 
-def azjax_loop(config: Config) -> Callable[[], Any]:
+def azjax_loop(config: Config, devices: int) -> Callable[[], Any]:
     """A function that runs one iteration of azjax."""
-    game = azjax.make("connect_four")
+    compiled_run = compile_run(azjax.make("connect_four"), config.static, devices)
     hyper = jax.tree.map(jnp.float32, config.hyper)
-    iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
-    state = jax.jit(lambda hyper: init(game, config, 0, hyper))(hyper)
-
+    state = compiled_run.begin(jnp.uint32(0), hyper)
     learns = False
 
     def run() -> None:
         nonlocal state, learns
-        state, metrics = jax.block_until_ready(iterate(state, hyper))
+        state, metrics = jax.block_until_ready(compiled_run.iterate(state, hyper))
         learns = bool(jnp.isfinite(metrics["loss"]))
 
     # The replay is empty until the first games end.
@@ -145,9 +158,9 @@ class Played(NamedTuple):
     terminated: jax.Array
 
 
-def pgx_loop(config: Config) -> Callable[[], Any]:
+def pgx_loop(config: Config, devices: int) -> Callable[[], Any]:
     """A function that runs one iteration of pgx and mctx."""
-    state, iterate = pgx_learner("connect_four", config)
+    state, iterate = pgx_learner("connect_four", config, devices)
 
     def run() -> None:
         nonlocal state
@@ -164,11 +177,13 @@ class PgxLearner(NamedTuple):
     optimizer_state: Any
 
 
-def pgx_learner(env_id: str, config: Config) -> tuple[PgxLearner, Callable[[PgxLearner], PgxLearner]]:
+def pgx_learner(env_id: str, config: Config, devices: int = 1) -> tuple[PgxLearner, Callable[[PgxLearner], PgxLearner]]:
     """The untrained rival in a game of pgx, and a function that runs one iteration."""
+    mesh = Mesh(jax.local_devices()[:devices], ("games",), axis_types=(AxisType.Auto,))
+    whole, by_game = PartitionSpec(), PartitionSpec("games")
     env, game = pgx.make(env_id), azjax.make(f"pgx:{env_id}")
     network = config.make_network(game)
-    games, plies = config.num_games, config.steps_per_iteration
+    games, plies, games_here = config.num_games, config.steps_per_iteration, config.num_games // devices
     optimizer = optax.adam(config.hyper.learning_rate)
 
     def evaluate(variables: Any, state: Any) -> tuple[jax.Array, jax.Array]:
@@ -189,7 +204,10 @@ def pgx_learner(env_id: str, config: Config) -> tuple[PgxLearner, Callable[[PgxL
         return output, following
 
     @jax.jit
-    def self_play(variables: Any, key: jax.Array) -> Played:
+    @functools.partial(
+        jax.shard_map, mesh=mesh, in_specs=(whole, by_game), out_specs=PartitionSpec(None, "games"), check_vma=False
+    )
+    def self_play(variables: Any, keys: jax.Array) -> Played:
         def play(state: Any, key: jax.Array) -> tuple[Any, Played]:
             search_key, reset_key = jax.random.split(key)
             logits, value = evaluate(variables, state)
@@ -203,12 +221,12 @@ def pgx_learner(env_id: str, config: Config) -> tuple[PgxLearner, Callable[[PgxL
                 qtransform=mctx.qtransform_completed_by_mix_value,
             )
             step = jax.vmap(auto_reset(env.step, env.init))
-            following = step(state, result.action, jax.random.split(reset_key, games))
+            following = step(state, result.action, jax.random.split(reset_key, games_here))
             reward = jnp.take_along_axis(following.rewards, state.current_player[:, None], axis=1)[:, 0]
             return following, Played(state.observation, result.action_weights, reward, following.terminated)
 
-        start_key, play_key = jax.random.split(key)
-        state = jax.vmap(env.init)(jax.random.split(start_key, games))
+        start_key, play_key = jax.random.split(keys[0])
+        state = jax.vmap(env.init)(jax.random.split(start_key, games_here))
         return jax.lax.scan(play, state, jax.random.split(play_key, plies))[1]
 
     @jax.jit
@@ -242,16 +260,17 @@ def pgx_learner(env_id: str, config: Config) -> tuple[PgxLearner, Callable[[PgxL
     def iterate(learner: PgxLearner) -> PgxLearner:
         variables, optimizer_state = learner.variables, learner.optimizer_state
         key, play_key, shuffle_key = jax.random.split(learner.key, 3)
-        played = self_play(variables, play_key)
+        played = self_play(variables, jax.random.split(play_key, devices))
         samples = jax.device_get((played.observation, played.weights, *targets(played)))
         order = jax.device_get(jax.random.permutation(shuffle_key, games * plies))
         samples = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[order], samples)
         for begin in range(0, games * plies, config.batch_size):
             batch = jax.tree.map(lambda leaf: leaf[begin : begin + config.batch_size], samples)
+            batch = jax.device_put(batch, NamedSharding(mesh, by_game))
             variables, optimizer_state, _ = learn(variables, optimizer_state, batch)
         return jax.block_until_ready(PgxLearner(key, variables, optimizer_state))
 
-    variables = network.init(jax.random.key(1), game)
+    variables = jax.device_put(network.init(jax.random.key(1), game), NamedSharding(mesh, whole))
     return PgxLearner(jax.random.key(0), variables, optimizer.init(variables["params"])), iterate
 
 
