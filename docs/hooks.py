@@ -133,12 +133,13 @@ def games() -> str:
 def self_play() -> str:
     """The table of positions per second of the learning loop."""
     rivals = "pgx + mctx", "pgx + mctx, convolutions of Flax"
-    heads = ("network", "azjax", *(head for rival in rivals for head in (rival, "ratio")), "share of the network alone")
+    heads = ("network", "devices", "azjax", *(head for rival in rivals for head in (rival, "ratio")), "network alone")
     return table(
         heads,
         (
             [
                 f"{row['network']} {row['depth']} x {row['width']}",
+                str(row["devices"]),
                 f"{row['positions_per_second']['azjax']:,.0f}",
                 *(
                     cell
@@ -149,7 +150,7 @@ def self_play() -> str:
                         else ("", "")
                     )
                 ),
-                f"{row['network_share']['azjax']:.2f}",
+                f"{row['network_positions_per_second']:,}",
             ]
             for row in rows_of("self_play_speed")
         ),

@@ -191,6 +191,9 @@ def test_every_place_for_a_table_is_filled():
         assert f"| {row['ratio']:,.1f} |" in filled
     for row in result_of("self_play_speed")["rows"]:
         assert all(f"| {ratio:.2f} |" in filled for ratio in row["ratio"].values())
+    rates = {row["devices"]: row["positions_per_second"] for row in result_of("self_play_speed")["rows"][:2]}
+    with_flax = "pgx + mctx, convolutions of Flax"
+    assert f"{rates[2]['azjax'] / rates[1][with_flax]:.1f} times as many positions" in filled.replace("\n", " ")
     for row in result_of("games")["rows"]:
         assert f" {row['steps_per_second']['azjax']:,} |" in filled
     networks = result_of("network_speed")

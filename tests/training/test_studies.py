@@ -302,6 +302,7 @@ def test_the_speed_of_self_play_is_measured_at_tiny_sizes(tmp_path, monkeypatch)
     output = tmp_path / "speed.json"
     study.main(num_simulations=2, num_games=64, plies=2, batch_size=64, rounds=1, output=output)
     mlp, resnet = json.loads(output.read_text())["rows"]
+    assert (mlp["devices"], resnet["devices"]) == (1, 1)  # JAX runs already
     assert set(mlp["positions_per_second"]) == {"azjax", study.RIVAL}
     assert set(resnet["positions_per_second"]) == {"azjax", study.RIVAL, study.RIVAL_WITH_FLAX}
     assert all(ratio > 0 for row in (mlp, resnet) for ratio in row["ratio"].values())
