@@ -1,17 +1,25 @@
-"""`azjax report RUN`."""
+"""`azjax report RUN` and `azjax report GAMES`."""
 
 import dataclasses
+from pathlib import Path
 
 from rich.text import Text
 
+from azjax.agents import is_trained, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, first_word, parse
-from azjax.commands.console import console, say
-from azjax.report import gather, write_report
+from azjax.commands.console import console, progress_bar, say
+from azjax.core.errors import InputError
+from azjax.evaluation import load_games
+from azjax.report import gather, judge_lost_games, write_losses, write_report
+
+_JUDGE_SIMULATIONS = 1600
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportOptions:
-    """Writes a page about a run, for which its newest checkpoint plays.
+    """Writes a page about a run, for which its newest checkpoint plays, or about the lost games of a file.
+
+    A file is one that `azjax match --records` or `--pool` wrote; `azjax report FILE --help` tells its options.
 
     Attributes:
       num_simulations: simulations of each search.
@@ -31,10 +39,41 @@ class ReportOptions:
         check_seed(self.seed)
 
 
+@dataclasses.dataclass(frozen=True)
+class LossesOptions:
+    """Writes a page about the games that a player lost: how, when its value turned, and by which moves.
+
+    Attributes:
+      player: its name in the file. Default: the first player of the first game.
+      judge: a player that searches, such as brandub:1600, which values every position of the lost games. Default: the
+        player with 1,600 simulations, if it is a trained agent.
+      games: lost games that are judged at most.
+      positions: positions shown at most.
+      output: the page. Default: FILE with the ending .html.
+      seed: seed of all random numbers.
+    """
+
+    player: str | None = None
+    judge: str | None = None
+    games: int = 50
+    positions: int = 10
+    output: Path | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+
+
 def report_command(arguments: list[str]) -> None:
-    """Writes the page of a run and prints its path."""
-    folder, arguments = first_word("report", "RUN", ReportOptions(), arguments)
-    options = parse(f"report {folder}", ReportOptions(), arguments)
+    """Writes the page of a run or of lost games and prints its path."""
+    path, arguments = first_word("report", "RUN", ReportOptions(), arguments)
+    if Path(path).is_file():
+        _report_losses(Path(path), parse(f"report {path}", LossesOptions(), arguments))
+    else:
+        _report_run(path, parse(f"report {path}", ReportOptions(), arguments))
+
+
+def _report_run(folder: str, options: ReportOptions) -> None:
     with console.status("reading the run") as status:
         report = gather(
             folder,
@@ -45,3 +84,28 @@ def report_command(arguments: list[str]) -> None:
             progress=lambda task: status.update(Text(task)),  # names of players are no markup
         )
     say(f"{write_report(report)}")
+
+
+def _report_losses(file: Path, options: LossesOptions) -> None:
+    records = load_games(file)
+    if not records:
+        raise InputError(f"{file} has no games")
+    player = options.player or records[0].players[0]
+    agent = split_level(player)[0]
+    if options.judge is None and not is_trained(agent):
+        raise InputError(f"{player} is no trained agent: name a judge that searches, such as --judge uct:10000")
+    judge = load_player(options.judge or f"{agent}:{_JUDGE_SIMULATIONS}", records[0].game)
+    judge = dataclasses.replace(judge, name=options.judge or f"{agent}:{_JUDGE_SIMULATIONS}")
+    with progress_bar("positions") as progress:
+        task = progress.add_task("judging", total=None)
+        report = judge_lost_games(
+            records,
+            player,
+            judge,
+            num_games=options.games,
+            seed=options.seed,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    output = options.output or file.with_suffix(".html")
+    write_losses(report, output, num_positions=options.positions)
+    say(f"{output}")

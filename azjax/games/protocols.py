@@ -61,6 +61,11 @@ class TextGame(Protocol[S]):
         """The plain number of the action, which `action_from_text` reads too."""
         return str(action)
 
+    def ending(self, state: S) -> str:
+        """How a finished game ended, in a few words. The default names the winner."""
+        result = int(np.sign(state.rewards[0]))
+        return f"{self.player_names[0 if result > 0 else 1]} wins" if result else "a draw"
+
 
 @runtime_checkable
 class DrawableGame(Protocol[S_contra]):

@@ -214,6 +214,11 @@ class Santorini(
             squares.append((row + DIRECTIONS[direction][0], column + DIRECTIONS[direction][1]))
         return tuple(row * self.size + column for row, column in squares)
 
+    def ending(self, state: SantoriniState) -> str:
+        winner = self.player_names[0 if state.rewards[0] > 0 else 1]
+        climbed = (self.heights(state) == DOME - 1) & (self.owners(state) > 0)
+        return f"{winner} climbs to the top" if climbed.any() else f"{winner} leaves no move"
+
     def draw(self, state: SantoriniState) -> str:
         """Heights, 4 a dome, with the workers X of player 0 and O of player 1."""
         symbols = (" ", *self.player_names)

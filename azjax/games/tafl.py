@@ -121,6 +121,18 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
             square_name(self.size, *divmod(square, self.size)) for square in self.action_squares(state, action)
         )
 
+    def ending(self, state: TaflState) -> str:
+        board, result = state.board, float(state.rewards[0])
+        if not any_of(board.king):
+            return "the king is captured"
+        if any_of(both(board.king, self.grid.corners)):
+            return "the king escapes"
+        if result < 0 and not any_of(board.attackers):
+            return "the attackers are gone"
+        if not self.grid.can_move(board, state.current_player == 0):
+            return f"{self.player_names[int(state.current_player)]} cannot move"
+        return "the limit of plies" if state.ply >= self.max_plies else "repetition"
+
     def draw(self, state: TaflState) -> str:
         rows = np.asarray(self.cells(state)).reshape(self.size, self.size)
         middle = self.size // 2

@@ -1,6 +1,8 @@
-"""Reports of runs and measurements: tables for terminals, figures, and the report page of a run."""
+"""Reports of runs and measurements: tables for terminals, figures, and the pages of a run and of lost games."""
 
 from azjax.report.figures import draw_learning_curve, draw_ratings
+from azjax.report.losses_page import write_losses
+from azjax.report.lost_games import judge_lost_games
 from azjax.report.page import write_report
 from azjax.report.run_report import gather
 from azjax.report.sample_games import sample_games
@@ -21,6 +23,7 @@ __all__ = [
     "draw_learning_curve",
     "draw_ratings",
     "gather",
+    "judge_lost_games",
     "match_table",
     "measure",
     "perft_table",
@@ -29,5 +32,6 @@ __all__ = [
     "sample_games",
     "solution_table",
     "strength_table",
+    "write_losses",
     "write_report",
 ]

@@ -1,12 +1,10 @@
 """A run's report as one HTML file without external references, and as Markdown with its pictures in a folder."""
 
-import importlib.resources
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
-from azjax.core.errors import InputError
 from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
 from azjax.games.registry import options_of
@@ -14,6 +12,7 @@ from azjax.render import svg
 from azjax.report.figures import calibration_figure, learning_figure, progress_figure, svg_text
 from azjax.report.run_report import CALIBRATION_GAMES, RunReport
 from azjax.report.sample_games import SampleGame
+from azjax.report.templates import render
 from azjax.training.schedules import mean_simulations
 
 HTML, MARKDOWN, PICTURES = "report.html", "report.md", "report"
@@ -29,11 +28,6 @@ def write_report(report: RunReport) -> Path:
       InputError: Matplotlib or Jinja is not installed.
       OSError: a file cannot be written.
     """
-    try:
-        import jinja2
-    except ModuleNotFoundError as error:
-        raise InputError("a report needs Jinja: pip install 'azjax[plot]'") from error
-    plain = jinja2.Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     pictures = {
         "learning": svg_text(learning_figure(report.game, report.rows, report.timing)),
         "progress": svg_text(progress_figure(report.rows, report.timing)),
@@ -59,9 +53,8 @@ def write_report(report: RunReport) -> Path:
     (folder / PICTURES).mkdir(exist_ok=True)
     for name, picture in pictures.items():
         (folder / PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
-    for name, environment in ((HTML, plain.overlay(autoescape=True)), (MARKDOWN, plain)):
-        template = importlib.resources.files("azjax.report").joinpath(f"{name}.jinja").read_text(encoding="utf-8")
-        (folder / name).write_text(environment.from_string(template).render(content), encoding="utf-8")
+    for name in (HTML, MARKDOWN):
+        (folder / name).write_text(render(f"{name}.jinja", content), encoding="utf-8")
     return folder / HTML
 
 

@@ -367,6 +367,7 @@ def test_stepping_onto_height_3_wins_with_every_build():
         after = game.step(state, jnp.int32(action_from_text(game, state, move)))
         assert after.terminated
         assert after.rewards.tolist() == [-1, 1]
+        assert game.ending(after) == "O climbs to the top"
 
 
 def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
@@ -375,6 +376,7 @@ def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
     assert {move[:5] for move in legal_texts(game, game.from_text("010" + "400" + "000" + "00" + "11"))} == {"a3-b3"}
     assert state.terminated
     assert state.rewards.tolist() == [-1, 1]
+    assert game.ending(state) == "O leaves no move"
 
 
 def test_the_square_just_left_can_be_built_on_and_a_fourth_level_is_a_dome():

@@ -961,3 +961,29 @@ def test_pieces_are_placed_one_by_one_on_an_empty_board():
         state = GAME.with_piece(state, square, names.index(name))
     assert GAME.to_text(state) == "3t3/7/7/3K3/7/7/3T3 a"
     same(GAME.legal_action_mask(state), GAME.legal_action_mask(GAME.from_text("3t3/7/7/3K3/7/7/3T3 a")))
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("7/7/3t3/7/7/7/7 d", "the king is captured"),
+        ("K6/7/3t3/7/7/7/7 a", "the king escapes"),
+        ("7/7/7/3K3/7/7/7 a", "the attackers are gone"),
+        ("1t5/tKt4/1t5/7/7/7/7 d", "the defenders cannot move"),
+    ],
+)
+def test_how_a_game_ended_is_told(text, ending):
+    state = GAME.from_text(text)
+    assert state.terminated
+    assert GAME.ending(state) == ending
+
+
+def test_a_repetition_and_the_last_ply_are_told():
+    state = GAME.init(jax.random.key(0))
+    for move in ("d1-c1", "d3-c3", "c1-d1", "c3-d3"):
+        state = GAME.step(state, action_from_text(GAME, state, move))
+    assert state.terminated
+    assert GAME.ending(state) == "repetition"
+    short = azjax.games.make("brandub", max_plies=1)
+    state = short.init(jax.random.key(0))
+    assert short.ending(short.step(state, action_from_text(short, state, "d1-c1"))) == "the limit of plies"

@@ -1,0 +1,125 @@
+"""The page about the games that a player lost, as one HTML file without external references."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from azjax.games.protocols import action_to_text, player_names
+from azjax.render import svg
+from azjax.report.figures import new_figure, svg_text, tidy
+from azjax.report.lost_games import LossReport, LostGame, Mistake, Turn
+from azjax.report.templates import render
+
+_COLOR = "#2a6fbb"
+
+
+def write_losses(report: LossReport, path: Path, *, num_positions: int) -> None:
+    """Writes the page.
+
+    Args:
+      report: what it shows.
+      path: the HTML file.
+      num_positions: positions shown at most.
+
+    Raises:
+      InputError: Matplotlib or Jinja is not installed.
+      OSError: the file cannot be written.
+    """
+    content = {
+        "title": f"{report.game.name}: games that {report.player} lost",
+        "facts": facts(report),
+        "results": results_rows(report),
+        "forfeits": report.forfeits,
+        "endings": [(side, ending, count) for (side, ending), count in report.endings.most_common()],
+        "player": report.player,
+        "judge": report.judge,
+        "values": values_picture(report.lost),
+        "turns": turn_rows(report),
+        "mistakes_summary": mistakes_summary(report),
+        "mistakes": [
+            {"text": _describe(report, mistake), "picture": _picture(report, mistake)}
+            for mistake in report.worst_mistakes(num_positions)
+        ],
+    }
+    path.write_text(render("losses.html.jinja", content), encoding="utf-8")
+
+
+def facts(report: LossReport) -> dict[str, str]:
+    """What was looked at, as labels and texts."""
+    positions = sum(len(lost.actions) for lost in report.lost)
+    return {
+        "player": report.player,
+        "judged by": report.judge,
+        "lost games": f"{report.num_lost:,}, of which {len(report.lost):,} were judged, with {positions:,} positions",
+    }
+
+
+def results_rows(report: LossReport) -> list[tuple[str, str, str, str, str, str]]:
+    """The results of each side: its name, won, drawn and lost games, the score and its interval."""
+    rows = []
+    for name, record in zip(player_names(report.game), report.results, strict=True):
+        low, high = record.interval
+        score = (f"{record.score:.1%}", f"{low:.1%} to {high:.1%}") if record.games else ("", "")
+        rows.append((name, f"{record.wins:,}", f"{record.draws:,}", f"{record.losses:,}", *score))
+    return rows
+
+
+def turn_rows(report: LossReport) -> list[tuple[str, str, str]]:
+    """For each way in which the value turned: its name, the number of games, and the median of the plies left."""
+    texts = {"opening": "the opening", "own move": "a move of its own", "reply": "a reply"}
+    rows = []
+    for turn in get_args(Turn):
+        left = [len(lost.actions) - lost.turn for lost in report.lost if lost.turned_at == turn]
+        rows.append((texts[turn], f"{len(left):,}", f"{np.median(left):g}" if left else ""))
+    return rows
+
+
+def mistakes_summary(report: LossReport) -> str:
+    """How often the judge would have moved otherwise."""
+    moves = [(lost, ply) for lost in report.lost for ply in lost.own_plies]
+    other = sum(lost.actions[ply] != lost.preferred[ply] for lost, ply in moves)
+    mistakes = [mistake for lost in report.lost for mistake in lost.mistakes()]
+    games = len({mistake.game.number for mistake in mistakes})
+    return (
+        f"{report.judge} would not have played {other:,} of the {len(moves):,} moves of {report.player} in the lost "
+        f"games. Moves that lost more than a tenth in value: {len(mistakes):,}, in {games:,} of {len(report.lost):,} games."
+    )
+
+
+def values_picture(lost_games: list[LostGame]) -> str:
+    """The values of each game against the plies that were left, and their median, as SVG."""
+    figure = new_figure(8.0, 3.2)
+    panel = figure.subplots()
+    for lost in lost_games:
+        panel.plot(np.arange(len(lost.values)) - len(lost.actions), lost.values, color=_COLOR, alpha=0.2, linewidth=0.8)
+    plies, medians = zip(*_medians(lost_games), strict=True)
+    panel.plot(plies, medians, color=_COLOR, linewidth=2, label="median")
+    panel.axhline(0, color="#9aa0a6", linewidth=0.8)
+    panel.set_ylim(-1.05, 1.05)
+    panel.legend(frameon=False, fontsize=8)
+    tidy(panel, "plies before the end")
+    return svg_text(figure)
+
+
+def _medians(lost_games: list[LostGame]) -> Iterator[tuple[int, float]]:
+    """The median value at each number of plies before the end that at least half of the games have."""
+    for left in range(int(np.median([len(lost.actions) for lost in lost_games])), -1, -1):
+        yield -left, float(np.median([lost.values[-1 - left] for lost in lost_games if len(lost.values) > left]))
+
+
+def _describe(report: LossReport, mistake: Mistake) -> str:
+    lost, ply = mistake.game, mistake.ply
+    played, preferred = (
+        action_to_text(report.game, lost.states[ply], action) for action in (lost.actions[ply], lost.preferred[ply])
+    )
+    fall = " to ".join(f"{value:+.2f}" for value in lost.values[ply : ply + 2])
+    return f"Game {lost.number}, move {ply + 1}: {played}, from {fall}; the search prefers {preferred}"
+
+
+def _picture(report: LossReport, mistake: Mistake) -> str:
+    lost, ply = mistake.game, mistake.ply
+    policy = np.zeros(report.game.num_actions, np.float32)
+    policy[lost.preferred[ply]] = 1.0
+    return svg(report.game, lost.states[ply], policy=policy, last_action=lost.actions[ply - 1] if ply else None)

@@ -1,0 +1,31 @@
+"""Pages from the templates of this folder, by Jinja (the extra `plot`)."""
+
+import importlib.resources
+from typing import Any
+
+from azjax.core.errors import InputError
+
+
+def render(template: str, content: dict[str, Any]) -> str:
+    """The text of a page; an HTML page escapes its content and has the style of all pages as `style`.
+
+    Args:
+      template: the name of a file, such as `report.html.jinja`.
+      content: what the template reads.
+
+    Raises:
+      InputError: Jinja is not installed.
+    """
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise InputError("a report needs Jinja: pip install 'azjax[plot]'") from error
+    environment = jinja2.Environment(
+        autoescape=".html." in template, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    page: str = environment.from_string(_read(template)).render(**content, style=_read("style.css"))
+    return page
+
+
+def _read(name: str) -> str:
+    return importlib.resources.files("azjax.report").joinpath(name).read_text(encoding="utf-8")
