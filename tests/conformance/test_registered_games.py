@@ -245,7 +245,11 @@ class KeyDependsOnTheHistory(Tafl):
     [
         (PositionNumbersAreShifted(2, 1), r"from_position_number\(position_number\(state\)\) is state"),
         (EveryPositionHasOccurred(TaflRules(max_plies=20)), "step with history = step without it"),
-        (KeyDependsOnTheHistory(TaflRules(max_plies=20)), "position_key does not depend on the history"),
+        pytest.param(
+            KeyDependsOnTheHistory(TaflRules(max_plies=20)),
+            "position_key does not depend on the history",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -77,14 +77,14 @@ def test_a_member_equals_the_run_alone_to_the_bit_even_if_it_was_interrupted(tmp
         shutil.rmtree(member / "checkpoints" / "4")
     results = trained(configs, tmp_path, resume=True)
     assert [result.iteration for result in results] == [4] * 4
-    for number in (0, 3):
-        lone = train(GAME, configs[number], tmp_path / f"lone_{number}")
-        assert_close_metrics(results[number].folder, lone.folder)
-        assert_equal_states(results[number].state, lone.state)
+    lone = train(GAME, configs[3], tmp_path / "lone")
+    assert_close_metrics(results[3].folder, lone.folder)
+    assert_equal_states(results[3].state, lone.state)
     assert rows(results[0].folder) != rows(results[1].folder)
     assert load_run(results[3].folder)[1].hyper.learning_rate == 1e-2
 
 
+@pytest.mark.slow
 def test_a_member_on_several_devices_equals_the_run_alone_to_the_bit(tmp_path):
     settings = "--iterations 4 --width 16 --num-simulations 4 --num-games 4 --updates-per-iteration 2 --batch-size 8"
     command = [sys.executable, "-m", "azjax", "train", "connect2", *settings.split(), "--folder", str(tmp_path)]
