@@ -52,6 +52,10 @@ def _refused(capsys, arguments, code=2):
             "unknown command 'fly'; available: train, evaluate, match, solve, play, gtp, report, sweep, export, "
             "agents, benchmark, check, completion, doctor",
         ),
+        (
+            ["match", "brandub:8", "brandub:16", "--repetitions", "3"],
+            "--repetitions is an option of brandub: add --game brandub",
+        ),
         (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
         (
             ["gtp", "random", "--game", "tictactoe", "--protocol", "opentafl"],

@@ -142,6 +142,7 @@ def parse_with_players(
         for spec, other in games[1:]:
             if other != game:
                 raise InputError(f"{spec} was trained on {other} and cannot play {game}: name one by --game")
+        _refuse_rules(game, flags, defaults)
         return parse(prog, defaults, flags), game, specs
     named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
     if named.game is None:
@@ -150,6 +151,14 @@ def parse_with_players(
         load_player(specs[0])  # raises the error that lists the players
     options, game = parse_with_game(f"{prog} --game", str(named.game), lambda _: defaults, rest)
     return options, game, specs
+
+
+def _refuse_rules(game: AnyGame, flags: list[str], defaults: object) -> None:
+    """Options of the rules need the name of the game."""
+    names = inspect.signature(factory(game.name)).parameters.keys() - vars(defaults).keys()
+    for flag in flags:
+        if flag.partition("=")[0].removeprefix("--").replace("-", "_") in names:
+            raise InputError(f"{flag.partition('=')[0]} is an option of {game.name}: add --game {game.name}")
 
 
 def check_games(games: int) -> None:

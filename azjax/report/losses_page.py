@@ -84,7 +84,8 @@ def mistakes_summary(report: LossReport) -> str:
     games = len({mistake.game.number for mistake in mistakes})
     return (
         f"{report.judge} would not have played {other:,} of the {len(moves):,} moves of {report.player} in the lost "
-        f"games. Moves that lost more than a tenth in value: {len(mistakes):,}, in {games:,} of {len(report.lost):,} games."
+        f"games. Moves that lost more than a tenth in value: {len(mistakes):,}, in {games:,} of {len(report.lost):,} "
+        "games."
     )
 
 
