@@ -3,6 +3,7 @@
 import contextlib
 import os
 import queue
+import selectors
 import shlex
 import signal
 import subprocess
@@ -24,11 +25,12 @@ class EngineError(Exception):
 class EngineProcess:
     """A running program; `close` ends it."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, seconds: float) -> None:
         """Starts the program.
 
         Args:
           command: words as in a shell, quoted where they contain spaces; no shell runs.
+          seconds: within which it has to read a line.
 
         Raises:
           InputError: it could not be started.
@@ -43,13 +45,18 @@ class EngineProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                bufsize=0,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise InputError(f"the program {command!r} could not be started: {reason}") from None
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        self._seconds = seconds
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_QUEUED)
         self._closed = False
+        self._wake, self._woken = os.pipe()  # closing the first wakes the reader
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -57,14 +64,17 @@ class EngineProcess:
         """Writes a line.
 
         Raises:
-          EngineError: the program has ended.
+          EngineError: the program has ended, or does not read.
         """
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{line}\n".encode())
-            self._process.stdin.flush()
-        except OSError:
-            raise EngineError(self._how_it_ended()) from None
+        rest, pipe, deadline = f"{line}\n".encode(), self._process.stdin.fileno(), time.monotonic() + self._seconds
+        while rest:
+            if not _is_ready(pipe, selectors.EVENT_WRITE, deadline - time.monotonic()):
+                raise EngineError(f"silence: it did not read for {self._seconds:g} s")
+            try:
+                rest = rest[os.write(pipe, rest) :]
+            except OSError:
+                raise EngineError(self._how_it_ended()) from None
 
     def answer(self, seconds: float) -> "Answer":
         """The lines that it writes within so many seconds from now."""
@@ -92,6 +102,7 @@ class EngineProcess:
         if self._closed:
             return
         self._closed = True
+        self._seconds = min(self._seconds, _SECONDS_TO_EXIT)
         if farewell is not None:
             with contextlib.suppress(EngineError):
                 self.send(farewell)
@@ -104,17 +115,30 @@ class EngineProcess:
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        # Children of the program may hold its output open: the reader does not wait for its end.
+        os.close(self._wake)
         while self._reader.is_alive():
             with contextlib.suppress(queue.Empty):
                 self._lines.get(timeout=0.01)
+        os.close(self._woken)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(OSError, ValueError):
-            for line in iter(lambda: self._process.stdout.readline(_MAX_LINE), b""):  # type: ignore[union-attr]
-                self._lines.put(line)
+        pipe, rest = self._process.stdout.fileno(), b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while all(key.fd == pipe for key, _ in selector.select()) and (read := os.read(pipe, _MAX_LINE)):
+                *lines, rest = (rest + read).split(b"\n")
+                for line in lines:
+                    self._lines.put(line + b"\n")
+                if len(rest) >= _MAX_LINE:
+                    self._lines.put(rest)
+                    rest = b""
+        if rest:
+            self._lines.put(rest)
         self._lines.put(None)
 
     def _how_it_ended(self) -> str:
@@ -123,6 +147,13 @@ class EngineProcess:
         except subprocess.TimeoutExpired:
             return "crash: it closed its output"
         return f"crash: it ended with exit code {code}"
+
+
+def _is_ready(pipe: int, event: int, seconds: float) -> bool:
+    """Whether a pipe can be read or written within so many seconds."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, event)
+        return bool(selector.select(max(0.0, seconds)))
 
 
 class Answer:

@@ -58,7 +58,7 @@ class ExternalPlayer:
         """
         engine = None
         try:
-            engine = EngineProcess(self.command)
+            engine = EngineProcess(self.command, self.seconds)
             talk = ENGINE_PROTOCOLS[self.protocol](engine, game, self.seconds)
             talk.greet(max(self.seconds, _SECONDS_TO_START))
         except (EngineError, ValueError) as error:

@@ -7,7 +7,7 @@ from azjax.core.errors import InputError
 
 
 def render(template: str, content: dict[str, Any]) -> str:
-    """The text of a page; an HTML page escapes its content and has the style of all pages as `style`.
+    """The text of a page. Its content is escaped, in Markdown too; HTML pages have the style of all pages as `style`.
 
     Args:
       template: the name of a file, such as `report.html.jinja`.
@@ -21,7 +21,7 @@ def render(template: str, content: dict[str, Any]) -> str:
     except ModuleNotFoundError as error:
         raise InputError("a report needs Jinja: pip install 'azjax[plot]'") from error
     environment = jinja2.Environment(
-        autoescape=".html." in template, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     page: str = environment.from_string(_read(template)).render(**content, style=_read("style.css"))
     return page

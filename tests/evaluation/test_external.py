@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from azjax.core.errors import InputError
 from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
+from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.engine_protocols import _santorini_move as santorini_move
 from azjax.evaluation.engine_protocols import _santorini_record as santorini_record
 from azjax.games.registry import make
@@ -222,3 +225,41 @@ def test_closing_ends_the_child_processes_of_a_program():
     result = against_random(ExternalPlayer("x", "line", command, seconds=0.5))
     assert result.rewards == (-1, -1)
     assert running(nap) == 0
+
+
+def _ends(call) -> bool:
+    """Whether a call that might hang returns."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    return not thread.is_alive()
+
+
+def test_a_child_that_holds_the_output_open_does_not_hold_the_match():
+    child = (
+        "import subprocess, sys; subprocess.Popen(['sleep', '61'], start_new_session=True); print('there', flush=True)"
+    )
+    engine = EngineProcess(shlex.join([sys.executable, "-c", child]), seconds=1.0)
+    assert engine.answer(20.0).line() == "there"
+    try:
+        assert _ends(engine.close)
+    finally:
+        subprocess.run(["pkill", "-f", "sleep 61"], check=False)
+
+
+def test_a_program_that_does_not_read_is_silent_and_can_be_closed():
+    engine = EngineProcess(shlex.join([sys.executable, "-c", "import time; time.sleep(600)"]), seconds=0.1)
+    with pytest.raises(EngineError, match=r"silence: it did not read for 0\.1 s"):
+        engine.send("x" * 1_000_000)
+    assert _ends(lambda: engine.close("quit"))
+
+
+def test_lines_arrive_whole_however_they_are_written():
+    parts = ["a", "b\nc", "d\n", "\n", "last"]
+    code = f"import sys, time\nfor part in {parts}:\n    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.05)"
+    engine = EngineProcess(shlex.join([sys.executable, "-c", code]), seconds=1.0)
+    answer = engine.answer(20.0)
+    assert [answer.line() for _ in range(4)] == ["ab", "cd", "", "last"]
+    with pytest.raises(EngineError, match="crash: it ended with exit code 0"):
+        answer.line()
+    engine.close()

@@ -1,0 +1,57 @@
+"""The pools of games, and the ratings that follow from them."""
+
+import json
+from collections import Counter
+
+import pytest
+from studies import load_study
+
+from azjax.evaluation import Record, rate
+
+
+@pytest.fixture(scope="module")
+def study():
+    return load_study("rating_pool")
+
+
+@pytest.fixture(scope="module")
+def results(study):
+    return json.loads((study.RESULTS / "ratings.json").read_text())
+
+
+def games_of(study, agent):
+    """The lines of a committed pool; they are not played again, which takes minutes."""
+    return [json.loads(line) for line in (study.RESULTS / "pools" / f"{agent}.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_committed_ratings_are_those_of_the_committed_games(study, results, number):
+    row = results["rows"][number]
+    games = [game for game in games_of(study, row["agent"]) if game["end"] is None]
+    counts = Counter(name for game in games for name in game["players"])
+    assert dict(zip(row["players"], row["games"], strict=True)) == counts
+    results_of_first = ((game["players"], game["rewards"][0]) for game in games)
+    pairings = [(*players, Record(int(won > 0), int(won == 0), int(won < 0))) for players, won in results_of_first]
+    ratings = rate(pairings, anchor=results["settings"]["anchor"], resamples=2)
+    assert ratings.players == tuple(row["players"])
+    assert ratings.elo == pytest.approx(row["elo"], abs=0.1)
+    assert all(low <= elo <= high for elo, (low, high) in zip(row["elo"], row["intervals"], strict=True))
+
+
+def test_every_committed_game_is_of_the_rules_that_its_pool_names(study, results):
+    for row in results["rows"]:
+        rules = {(game["azjax"], game["game"], json.dumps(game["options"])) for game in games_of(study, row["agent"])}
+        assert rules == {(1, study.GAMES[row["agent"]][0], json.dumps(row["options"]))}
+
+
+@pytest.mark.slow
+def test_a_pool_grows_and_is_rated(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "GAMES", {"tictactoe": ("tictactoe", {}, ("uct:10", study.ANCHOR))})
+    output, plot = tmp_path / "ratings.json", tmp_path / "ratings.png"
+    for levels in (("8",), ("8", "medium")):
+        study.main(("tictactoe",), levels, games=2, opening_plies=2, pools=tmp_path / "pools", output=output, plot=plot)
+    (row,) = json.loads(output.read_text())["rows"]
+    assert sorted(row["players"]) == ["tictactoe:8", "tictactoe:medium", "uct:10", "uct:1000"]
+    assert set(row["games"]) == {6}
+    assert row["elo"][row["players"].index(study.ANCHOR)] == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
