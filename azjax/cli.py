@@ -23,7 +23,7 @@ usage: azjax COMMAND ...
   azjax play PLAYER            play against an agent in the terminal, or with --web on a page
   azjax gtp PLAYER             run an agent as an engine of the Go Text Protocol or of OpenTafl's
   azjax report RUN             write a page about a run: curves, strength, games, a search tree
-  azjax report GAMES           write a page about the games of a match that a player lost
+  azjax report GAMES.jsonl     write a page about the games of a match that a player lost
   azjax sweep STUDY.toml       search for the best settings, with any number of workers
   azjax sweep show STUDY.toml  show the best trials of a sweep, and write a page
   azjax export PLAYER          write a trained network as safetensors, ONNX or StableHLO, for other programs

@@ -157,8 +157,9 @@ def _refuse_rules(game: AnyGame, flags: list[str], defaults: object) -> None:
     """Options of the rules need the name of the game."""
     names = inspect.signature(factory(game.name)).parameters.keys() - vars(defaults).keys()
     for flag in flags:
-        if flag.partition("=")[0].removeprefix("--").replace("-", "_") in names:
-            raise InputError(f"{flag.partition('=')[0]} is an option of {game.name}: add --game {game.name}")
+        option = flag.partition("=")[0]
+        if option.startswith("--") and option.removeprefix("--").replace("-", "_") in names:
+            raise InputError(f"{option} is an option of {game.name}: add --game {game.name}")
 
 
 def check_games(games: int) -> None:

@@ -21,7 +21,7 @@ from azjax.commands.export import ExportOptions
 from azjax.commands.gtp import GtpOptions
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
-from azjax.commands.report import ReportOptions
+from azjax.commands.report import LossesOptions, ReportOptions
 from azjax.commands.solve import SolveOptions
 from azjax.commands.sweep import ShowOptions, SweepOptions
 from azjax.commands.train import TrainOptions
@@ -40,6 +40,7 @@ _WITH_PLAYERS: dict[str, Any] = {
 }
 _WITH_FILE: dict[str, Any] = {
     "export": ExportOptions,
+    "report *.jsonl": LossesOptions,
     "report": ReportOptions,
     "sweep show": ShowOptions,
     "sweep": SweepOptions,

@@ -1,6 +1,7 @@
-"""`azjax report RUN` and `azjax report GAMES`."""
+"""`azjax report RUN` and `azjax report GAMES.jsonl`."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 from rich.text import Text
@@ -11,7 +12,9 @@ from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
 from azjax.evaluation import load_games
 from azjax.report import gather, judge_lost_games, write_losses, write_report
+from azjax.report.templates import needs_report_packages
 
+_GAMES = ".jsonl"
 _JUDGE_SIMULATIONS = 1600
 
 
@@ -19,7 +22,8 @@ _JUDGE_SIMULATIONS = 1600
 class ReportOptions:
     """Writes a page about a run, for which its newest checkpoint plays, or about the lost games of a file.
 
-    A file is one that `azjax match --records` or `--pool` wrote; `azjax report FILE --help` tells its options.
+    A file of games is one that `azjax match --records` or `--pool` wrote, with the ending .jsonl; `azjax report
+    GAMES.jsonl --help` tells its options.
 
     Attributes:
       num_simulations: simulations of each search.
@@ -49,7 +53,7 @@ class LossesOptions:
         player with 1,600 simulations, if it is a trained agent.
       games: lost games that are judged at most.
       positions: positions shown at most.
-      output: the page. Default: FILE with the ending .html.
+      output: the page. Default: the file of games with the ending .html.
       seed: seed of all random numbers.
     """
 
@@ -62,12 +66,15 @@ class LossesOptions:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        for name in ("games", "positions"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def report_command(arguments: list[str]) -> None:
     """Writes the page of a run or of lost games and prints its path."""
     path, arguments = first_word("report", "RUN", ReportOptions(), arguments)
-    if Path(path).is_file():
+    if Path(path).suffix == _GAMES or Path(path).is_file():
         _report_losses(Path(path), parse(f"report {path}", LossesOptions(), arguments))
     else:
         _report_run(path, parse(f"report {path}", ReportOptions(), arguments))
@@ -87,15 +94,18 @@ def _report_run(folder: str, options: ReportOptions) -> None:
 
 
 def _report_losses(file: Path, options: LossesOptions) -> None:
+    output = options.output or file.with_suffix(".html")
+    if output.absolute() == file.absolute():
+        raise InputError(f"{file} has the games: name another file for the page by --output")
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
+    needs_report_packages()
     records = load_games(file)
     if not records:
         raise InputError(f"{file} has no games")
     player = options.player or records[0].players[0]
-    agent = split_level(player)[0]
-    if options.judge is None and not is_trained(agent):
-        raise InputError(f"{player} is no trained agent: name a judge that searches, such as --judge uct:10000")
-    judge = load_player(options.judge or f"{agent}:{_JUDGE_SIMULATIONS}", records[0].game)
-    judge = dataclasses.replace(judge, name=options.judge or f"{agent}:{_JUDGE_SIMULATIONS}")
+    judge_name = options.judge or _longer_search(player)
+    judge = dataclasses.replace(load_player(judge_name, records[0].game), name=judge_name)
     with progress_bar("positions") as progress:
         task = progress.add_task("judging", total=None)
         report = judge_lost_games(
@@ -106,6 +116,13 @@ def _report_losses(file: Path, options: LossesOptions) -> None:
             seed=options.seed,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    output = options.output or file.with_suffix(".html")
     write_losses(report, output, num_positions=options.positions)
     say(f"{output}")
+
+
+def _longer_search(player: str) -> str:
+    """The trained agent of a player's name in a file of games, with many simulations."""
+    agent = split_level(re.split(r" \+ |, ", player)[0])[0]  # without the options of a search and the seconds of a move
+    if not is_trained(agent):
+        raise InputError(f"{player} is no trained agent: name a judge that searches, such as --judge uct:10000")
+    return f"{agent}:{_JUDGE_SIMULATIONS}"

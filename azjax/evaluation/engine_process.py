@@ -56,7 +56,7 @@ class EngineProcess:
         self._seconds = seconds
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_QUEUED)
         self._closed = False
-        self._wake, self._woken = os.pipe()  # closing the first wakes the reader
+        self._woken, self._wake = os.pipe()  # closing the second wakes the reader
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

@@ -1,12 +1,13 @@
 """Games as text, one line of JSON per game. A record that is read is replayed, and refused if it breaks the rules.
 
     {"azjax": 1, "game": "tictactoe", "options": {}, "players": ["uct:100", "random"], "start": null,
-     "moves": ["b2", "a1", "c1", "a2", "a3"], "rewards": [1.0, -1.0], "end": null}
+     "moves": ["b2", "a1", "c1", "a2", "a3"], "rewards": [1.0, -1.0], "end": null, "opening_plies": 0}
 
 `players` names player 0 and player 1. `start` is a position in the game's notation, or null for the game's own start;
 `moves` are in its notation too. In a game without a notation moves are action numbers, and a position is the moves that
-lead there. `rewards` are those of player 0 and 1, null in an unfinished game. `end` says why the
-game ended where the rules did not end it (`resignation`, `illegal move`, ...), else null.
+lead there. `rewards` are those of player 0 and 1, null in an unfinished game. `end` says why the game ended where the
+rules did not end it (`resignation`, `illegal move`, ...), else null. The first `opening_plies` of the moves were drawn
+at random; a file may lack this.
 """
 
 import dataclasses
@@ -28,6 +29,7 @@ from azjax.games.registry import make, options_of
 
 _FORMAT = 1
 _KEYS = ("azjax", "game", "options", "players", "start", "moves", "rewards", "end")
+_OPENING = "opening_plies"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,7 @@ class GameRecord:
       rewards: of player 0 and 1, summed over the game; None if it is unfinished.
       start: the first position in the game's notation; None for the game's own start.
       end: why the game ended where the rules did not end it.
+      opening_plies: how many of the moves, from the first on, were drawn at random.
     """
 
     game: AnyGame
@@ -49,6 +52,7 @@ class GameRecord:
     rewards: tuple[float, float] | None
     start: str | None = None
     end: str | None = None
+    opening_plies: int = 0
 
     _repr_mimebundle_ = display.mimebundle
 
@@ -56,18 +60,25 @@ class GameRecord:
         """The record as one line."""
         played = self.start, self.moves, self.rewards, self.end
         values = _FORMAT, self.game.name, options_of(self.game), self.players, *played
-        return json.dumps(dict(zip(_KEYS, values, strict=True)), ensure_ascii=False)
+        content = {**dict(zip(_KEYS, values, strict=True)), _OPENING: self.opening_plies}
+        return json.dumps(content, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, line: str) -> "GameRecord":
+    def from_json(cls, line: str, game: AnyGame | None = None) -> "GameRecord":
         """The record of one line, checked by `replay`.
 
+        Args:
+          line: see `to_json`.
+          game: the only game that is read, so that a line cannot make another one; any if None.
+
         Raises:
-          InputError: malformed text, an unknown game or format, an illegal move, or a result that is not the game's.
+          InputError: malformed text, an unknown game or format, an illegal move, a result that is not the game's, or a
+            game that is not `game`.
         """
         try:
             content = json.loads(line)
             number, name, options, players, start, moves, rewards, end = (content[key] for key in _KEYS)
+            opening_plies = content.get(_OPENING, 0)
             if number != _FORMAT:
                 raise InputError(f"format {number!r}, not {_FORMAT}")
             first, second = players
@@ -78,11 +89,19 @@ class GameRecord:
                 raise InputError("game must be a name, and options a table")
             if not all(isinstance(text, str | None) for text in (start, end)):
                 raise InputError("start and end must be texts or null")
+            if type(opening_plies) is not int or not 0 <= opening_plies <= len(moves):
+                raise InputError(f"{_OPENING} must be 0..{len(moves)}, the number of moves, got {opening_plies!r}")
         except KeyError as error:
             raise InputError(f"no game record: {error} is missing") from None
         except (TypeError, ValueError, IndexError) as error:
             raise InputError(f"no game record: {error}") from None
-        record = cls(make(name, **options), (str(first), str(second)), tuple(moves), reward_pair, start, end)
+        # Names and options are compared first: making another game may take long.
+        if game is not None and not (name == game.name and options.items() <= options_of(game).items()):
+            raise InputError(f"that is a game of {name[:100]} by the options {str(options)[:100]}, not of {game}")
+        names = str(first), str(second)
+        record = cls(make(name, **options), names, tuple(moves), reward_pair, start, end, opening_plies)
+        if game is not None and record.game != game:
+            raise InputError(f"that is a game of {record.game}, not of {game}")
         record.replay()
         return record
 
@@ -129,7 +148,8 @@ def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
         if number % 2:
             players, rewards = players[::-1], rewards[::-1]
         end = match.forfeits[number] if match.forfeits else None
-        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]], end))
+        opening_plies = min(match.opening_plies, len(played))
+        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]], end, opening_plies))
     return records
 
 

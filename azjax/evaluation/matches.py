@@ -85,6 +85,7 @@ class MatchResult:
       accepted: the Elo difference that a sequential test accepted; None without a test, or if it stayed undecided.
       forfeits: by game, why an external player forfeited it; None where the rules ended it.
       move_seconds: of the first and of the second player, those of each move; empty for players without a clock.
+      opening_plies: of the actions of each game, the first ones, which were drawn at random.
     """
 
     first: str
@@ -95,6 +96,7 @@ class MatchResult:
     accepted: float | None = None
     forfeits: tuple[str | None, ...] = ()
     move_seconds: tuple[tuple[float, ...], tuple[float, ...]] = dataclasses.field(default=((), ()), compare=False)
+    opening_plies: int = 0
 
     @property
     def plies(self) -> tuple[int, ...]:
@@ -251,7 +253,15 @@ def play_match(
                     break
     seconds = tuple(sides[0].seconds), tuple(sides[1].seconds)
     return MatchResult(
-        first.name, second.name, tuple(rewards), tuple(actions), starts, accepted, tuple(forfeits), seconds
+        first=first.name,
+        second=second.name,
+        rewards=tuple(rewards),
+        actions=tuple(actions),
+        starts=starts,
+        accepted=accepted,
+        forfeits=tuple(forfeits),
+        move_seconds=seconds,
+        opening_plies=opening_plies,
     )
 
 

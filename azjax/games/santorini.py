@@ -215,9 +215,9 @@ class Santorini(
         return tuple(row * self.size + column for row, column in squares)
 
     def ending(self, state: SantoriniState) -> str:
-        winner = self.player_names[0 if state.rewards[0] > 0 else 1]
+        winner, loser = self.player_names[:: 1 if state.rewards[0] > 0 else -1]
         climbed = (self.heights(state) == DOME - 1) & (self.owners(state) > 0)
-        return f"{winner} climbs to the top" if climbed.any() else f"{winner} leaves no move"
+        return f"{winner} climbs to the top" if climbed.any() else f"{loser} cannot move"
 
     def draw(self, state: SantoriniState) -> str:
         """Heights, 4 a dome, with the workers X of player 0 and O of player 1."""

@@ -135,6 +135,17 @@ class SearchPool:
         if self._compiler.is_alive():
             self._compiler.join()
 
+    def check_limits(self, num_simulations: int, seconds: float) -> None:
+        """Checks the limits of a search.
+
+        Raises:
+          InputError: a number out of range.
+        """
+        if not 1 <= num_simulations <= self.max_simulations:
+            raise InputError(f"num_simulations must be 1..{self.max_simulations:,}, got {num_simulations}")
+        if not seconds > 0:
+            raise InputError(f"seconds must be above 0, got {seconds}")
+
     def search(
         self,
         state: State,
@@ -155,10 +166,7 @@ class SearchPool:
         Raises:
           InputError: a number out of range.
         """
-        if not 1 <= num_simulations <= self.max_simulations:
-            raise InputError(f"num_simulations must be 1..{self.max_simulations:,}, got {num_simulations}")
-        if not seconds > 0:
-            raise InputError(f"seconds must be above 0, got {seconds}")
+        self.check_limits(num_simulations, seconds)
         request = SearchRequest(state, num_simulations, seconds, report)
         with self._changed:
             failure = self._failure

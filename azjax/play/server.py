@@ -31,6 +31,7 @@ from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, S
 from azjax.play.session import Json, PlaySession, parse_game, value_lost
 
 MAX_BODY = 64 * 1024  # bytes
+BODY_SECONDS = 10.0
 MAX_SEARCHES = 32  # of all visitors, running and waiting
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _MAX_STATES = 20_000  # a game with more is not solved before the page opens
@@ -189,7 +190,7 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
     }
     routes = [Route("/", show_page), Route("/game", describe)]
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]
-    handlers = {InputError: _refuse, Exception: _fail}
+    handlers = {InputError: _refuse, ClientDisconnect: _leave, Exception: _fail}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, any_number)
 
 
@@ -253,17 +254,25 @@ class _BodyTooLargeError(InputError):
     """A body above `MAX_BODY`."""
 
 
+class _BodyTooSlowError(InputError):
+    """A body that took longer than `BODY_SECONDS`."""
+
+
 async def _body(request: Request) -> Json:
     """The question.
 
     Raises:
-      InputError: the body is not a JSON object, or above `MAX_BODY`.
+      InputError: the body is not a JSON object, above `MAX_BODY`, or slower than `BODY_SECONDS`.
     """
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY:
-            raise _BodyTooLargeError(f"the body may have {MAX_BODY:,} bytes")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY:
+                    raise _BodyTooLargeError(f"the body may have {MAX_BODY:,} bytes")
+    except TimeoutError:
+        raise _BodyTooSlowError(f"the body must be there within {BODY_SECONDS:g} s") from None
     try:
         question = json.loads(body)
     except (ValueError, RecursionError):
@@ -293,6 +302,7 @@ def _searches(session: PlaySession, question: Json) -> tuple[_Updates, Callable[
     if type(num_simulations) is not int or not isinstance(seconds, int | float | None):
         raise InputError("simulations and seconds must be numbers")
     limit = float("inf") if seconds is None else float(min(seconds, _MAX_SECONDS))
+    session.pool.check_limits(num_simulations, limit)  # before the answer begins
 
     def report(update: SearchUpdate | Exception) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -325,14 +335,19 @@ def _json(answer: Json, status: int = 200) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     del request
-    return _json({"error": str(error)}, 413 if isinstance(error, _BodyTooLargeError) else 400)
+    status = 413 if isinstance(error, _BodyTooLargeError) else 408 if isinstance(error, _BodyTooSlowError) else 400
+    return _json({"error": str(error)}, status)
 
 
 async def _fail(request: Request, error: Exception) -> Response:
     del request
-    if isinstance(error, ClientDisconnect):
-        return Response(status_code=499)
     return _json({"error": _reason(error)}, 500)
+
+
+async def _leave(request: Request, error: Exception) -> Response:
+    """Nobody reads the answer."""
+    del request, error
+    return Response(status_code=499)
 
 
 def _reason(error: Exception) -> str:

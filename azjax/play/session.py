@@ -191,9 +191,7 @@ class PlaySession:
         line = question.get("line")
         if not isinstance(line, str):
             raise InputError("line must be a game as a line of JSON")
-        record = GameRecord.from_json(line)
-        if record.game != self.game:
-            raise InputError(f"that is a game of {record.game}, and this page plays {self.game}")
+        record = GameRecord.from_json(line, self.game)
         _, actions = record.replay()
         return {"start": record.start, "actions": actions, "players": record.players}
 

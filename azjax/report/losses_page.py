@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
 from azjax.games.protocols import action_to_text, player_names
 from azjax.render import svg
 from azjax.report.figures import new_figure, svg_text, tidy
-from azjax.report.lost_games import LossReport, LostGame, Mistake, Turn
+from azjax.report.lost_games import LEAST_COST, LossReport, LostGame, Mistake, Turn
 from azjax.report.templates import render
 
 _COLOR = "#2a6fbb"
@@ -35,7 +34,7 @@ def write_losses(report: LossReport, path: Path, *, num_positions: int) -> None:
         "endings": [(side, ending, count) for (side, ending), count in report.endings.most_common()],
         "player": report.player,
         "judge": report.judge,
-        "values": values_picture(report.lost),
+        "values": values_picture(report.judged),
         "turns": turn_rows(report),
         "mistakes_summary": mistakes_summary(report),
         "mistakes": [
@@ -48,11 +47,13 @@ def write_losses(report: LossReport, path: Path, *, num_positions: int) -> None:
 
 def facts(report: LossReport) -> dict[str, str]:
     """What was looked at, as labels and texts."""
-    positions = sum(len(lost.actions) for lost in report.lost)
+    positions = sum(len(lost.actions) for lost in report.judged)
+    judged = f"{len(report.judged):,}, with {positions:,} positions"
     return {
         "player": report.player,
-        "judged by": report.judge,
-        "lost games": f"{report.num_lost:,}, of which {len(report.lost):,} were judged, with {positions:,} positions",
+        "lost games": f"{report.endings.total():,}",
+        "judged games": judged,
+        "judge": report.judge,
     }
 
 
@@ -68,24 +69,26 @@ def results_rows(report: LossReport) -> list[tuple[str, str, str, str, str, str]
 
 def turn_rows(report: LossReport) -> list[tuple[str, str, str]]:
     """For each way in which the value turned: its name, the number of games, and the median of the plies left."""
-    texts = {"opening": "the opening", "own move": "a move of its own", "reply": "a reply"}
+    texts: dict[Turn, str] = {
+        "opening": "the opening",
+        "mistake": f"its own move, where {report.judge} prefers another",
+        "own move": f"its own move, which {report.judge} would play too",
+        "opponent": "the opponent's move",
+    }
     rows = []
-    for turn in get_args(Turn):
-        left = [len(lost.actions) - lost.turn for lost in report.lost if lost.turned_at == turn]
-        rows.append((texts[turn], f"{len(left):,}", f"{np.median(left):g}" if left else ""))
+    for turn, text in texts.items():
+        left = [len(lost.actions) - lost.turn for lost in report.judged if lost.turned_by == turn]
+        rows.append((text, f"{len(left):,}", f"{np.median(left):g}" if left else ""))
     return rows
 
 
 def mistakes_summary(report: LossReport) -> str:
     """How often the judge would have moved otherwise."""
-    moves = [(lost, ply) for lost in report.lost for ply in lost.own_plies]
-    other = sum(lost.actions[ply] != lost.preferred[ply] for lost, ply in moves)
-    mistakes = [mistake for lost in report.lost for mistake in lost.mistakes()]
-    games = len({mistake.game.number for mistake in mistakes})
+    fine = [lost.is_fine[ply] for lost in report.judged for ply in lost.own_plies]
+    mistakes = [mistake for lost in report.judged for mistake in lost.mistakes()]
     return (
-        f"{report.judge} would not have played {other:,} of the {len(moves):,} moves of {report.player} in the lost "
-        f"games. Moves that lost more than a tenth in value: {len(mistakes):,}, in {games:,} of {len(report.lost):,} "
-        "games."
+        f"{report.judge} would not have played {fine.count(False):,} of the {len(fine):,} moves that {report.player} "
+        f"chose in the judged games. After {len(mistakes):,} of them the value was lower by more than {LEAST_COST}."
     )
 
 
@@ -116,7 +119,7 @@ def _describe(report: LossReport, mistake: Mistake) -> str:
         action_to_text(report.game, lost.states[ply], action) for action in (lost.actions[ply], lost.preferred[ply])
     )
     fall = " to ".join(f"{value:+.2f}" for value in lost.values[ply : ply + 2])
-    return f"Game {lost.number}, move {ply + 1}: {played}, from {fall}; the search prefers {preferred}"
+    return f"Game {lost.number}, move {ply + 1}: {played}, from {fall}; {report.judge} prefers {preferred}"
 
 
 def _picture(report: LossReport, mistake: Mistake) -> str:

@@ -1,6 +1,6 @@
 """The games that a player lost, judged by a search: where its value turned, and which moves the search would not play.
 
-Axis letters: `T` moves of a game, `P` its T + 1 positions, `B` positions judged at once, `A` actions.
+Axis letters: `T` moves of a game, `P` its T + 1 positions, `B` positions judged at once, `N` all of them, `A` actions.
 """
 
 import dataclasses
@@ -18,10 +18,13 @@ from azjax.evaluation.players import choose
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import TextGame, player_names
 
+LEAST_COST = 0.1
+"""A mistake costs more than this in value."""
 _BATCH = 128
-_SMALL = 0.1  # change of a value that is no mistake
 
-Turn: TypeAlias = Literal["opening", "own move", "reply"]
+Turn: TypeAlias = Literal["opening", "mistake", "own move", "opponent"]
+"""What led to the first position from which on all values are below zero: random plies or the start; a move of the
+player in place of which the judge prefers another; one that the judge would play too; a move of the opponent."""
 
 
 class LostGame(NamedTuple):
@@ -30,18 +33,22 @@ class LostGame(NamedTuple):
     Attributes:
       number: of the game in its file, from 1.
       seat: of the player, 0 or 1.
+      opening_plies: of the actions, the first ones, which were drawn at random.
       states: P positions.
       actions: T actions.
-      values: P values in -1..1 by the judge, for the player; that of the last position is its result.
+      values: P values by the judge, for the player; that of the last position is its result.
       preferred: T actions that the judge prefers.
+      is_fine: T times, whether the judge might have played the action too.
     """
 
     number: int
     seat: int
+    opening_plies: int
     states: list[State]
     actions: list[int]
     values: Float[np.ndarray, "P"]
     preferred: list[int]
+    is_fine: list[bool]
 
     @property
     def turn(self) -> int:
@@ -50,25 +57,24 @@ class LostGame(NamedTuple):
         return int(even[-1]) + 1 if len(even) else 0
 
     @property
-    def turned_at(self) -> Turn:
-        """What led to that position: nothing, a move of the player, or a reply whose effect the judge did not see."""
-        if self.turn == 0:
+    def turned_by(self) -> Turn:
+        """What led to that position."""
+        if self.turn <= self.opening_plies:
             return "opening"
-        return "own move" if self._moves(self.turn - 1) else "reply"
-
-    def mistakes(self) -> list["Mistake"]:
-        """The player's moves that lose value and that the judge would not have played."""
-        plies = [ply for ply, action in enumerate(self.actions) if self._moves(ply) and action != self.preferred[ply]]
-        costs = ((ply, float(self.values[ply] - self.values[ply + 1])) for ply in plies)
-        return [Mistake(self, ply, cost) for ply, cost in costs if cost > _SMALL]
-
-    def _moves(self, ply: int) -> bool:
-        return bool(self.states[ply].current_player == self.seat)
+        if self.turn - 1 not in self.own_plies:
+            return "opponent"
+        return "own move" if self.is_fine[self.turn - 1] else "mistake"
 
     @property
     def own_plies(self) -> list[int]:
-        """The plies at which the player moved."""
-        return [ply for ply in range(len(self.actions)) if self._moves(ply)]
+        """The plies, from 0, at which the player chose a move."""
+        plies = range(self.opening_plies, len(self.actions))
+        return [ply for ply in plies if self.states[ply].current_player == self.seat]
+
+    def mistakes(self) -> list["Mistake"]:
+        """The player's moves that the judge would not have played and after which the value is lower."""
+        costs = ((ply, float(self.values[ply] - self.values[ply + 1])) for ply in self.own_plies)
+        return [Mistake(self, ply, cost) for ply, cost in costs if cost > LEAST_COST and not self.is_fine[ply]]
 
 
 class Mistake(NamedTuple):
@@ -89,8 +95,8 @@ class LossReport:
       judge: the name of the player that judged them.
       results: of the games that the rules ended, with player 0's seat and with player 1's.
       forfeits: games that ended otherwise, or not at all.
-      lost: the lost games that were judged.
-      num_lost: how many were lost in all.
+      endings: how often the lost games ended in which way: (the player's side, how).
+      judged: the lost games that were judged.
     """
 
     game: AnyGame
@@ -98,23 +104,12 @@ class LossReport:
     judge: str
     results: tuple[Record, Record]
     forfeits: int
-    lost: list[LostGame]
-    num_lost: int
-
-    @property
-    def endings(self) -> Counter[tuple[str, str]]:
-        """How often the judged games ended in which way: (the player's side, how)."""
-        names = player_names(self.game)
-        return Counter((names[lost.seat], _ending(self.game, lost.states[-1])) for lost in self.lost)
-
-    @property
-    def turns(self) -> Counter[Turn]:
-        """How often the value turned at what."""
-        return Counter(lost.turned_at for lost in self.lost)
+    endings: Counter[tuple[str, str]]
+    judged: list[LostGame]
 
     def worst_mistakes(self, count: int) -> list[Mistake]:
         """The mistakes that lost most, one of each game at most."""
-        worst = [max(found, key=lambda each: each.cost) for lost in self.lost if (found := lost.mistakes())]
+        worst = [max(found, key=lambda each: each.cost) for lost in self.judged if (found := lost.mistakes())]
         return sorted(worst, key=lambda each: -each.cost)[:count]
 
 
@@ -133,7 +128,7 @@ def judge_lost_games(
       records: games of one game by the same rules.
       player: the name of a player of them.
       judge: searches every position of the lost games.
-      num_games: so many lost games are judged at most, the first ones.
+      num_games: so many of the lost games are judged at most, evenly spread over all.
       seed: of the judge.
       progress: called with the positions done and in all.
 
@@ -156,43 +151,61 @@ def judge_lost_games(
     lost = [(number, record) for number, record, reward in over if reward < 0]
     if not lost:
         raise InputError(f"{player} lost none of its {len(over)} games")
-    replayed = [(number, record.players.index(player), *record.replay()) for number, record in lost[:num_games]]
-    states = [state for _, _, played, _ in replayed for state in played[:-1]]
-    values, preferred = _judge(judge, states, seed, progress)
+    game, sides = records[0].game, player_names(records[0].game)
+    replayed = [(number, record, *record.replay()) for number, record in lost]
+    count = min(num_games, len(lost))
+    to_judge = [replayed[index * len(lost) // count] for index in range(count)]
+    values, probabilities = _judge(
+        judge, [state for *_, played, _ in to_judge for state in played[:-1]], seed, progress
+    )
     if np.isnan(values).any():
         raise InputError(f"{judge.name} gives no values, so it cannot judge")
     judged, begin = [], 0
-    for number, seat, played, actions in replayed:
-        rows = slice(begin, begin + len(actions))
-        movers = np.array([int(state.current_player) for state in played[:-1]])
-        of_player = np.where(movers == seat, values[rows], -values[rows])
-        last = float(played[-1].rewards[seat])
-        judged.append(LostGame(number, seat, played, actions, np.append(of_player, last), preferred[rows].tolist()))
+    for number, record, played, actions in to_judge:
+        seat, rows = record.players.index(player), slice(begin, begin + len(actions))
+        sign = np.array([1 if state.current_player == seat else -1 for state in played[:-1]])
+        gained = np.cumsum([float(state.rewards[seat]) for state in played])
+        to_come = np.append(sign * values[rows], 0.0)
+        judged.append(
+            LostGame(
+                number=number,
+                seat=seat,
+                opening_plies=record.opening_plies,
+                states=played,
+                actions=actions,
+                values=gained + to_come,
+                preferred=probabilities[rows].argmax(axis=1).tolist(),
+                is_fine=(probabilities[rows][np.arange(len(actions)), actions] > 0).tolist(),
+            )
+        )
         begin += len(actions)
     return LossReport(
-        game=records[0].game,
+        game=game,
         player=player,
         judge=judge.name,
         results=(_results(over, player, 0), _results(over, player, 1)),
         forfeits=len(own) - len(over),
-        lost=judged,
-        num_lost=len(lost),
+        endings=Counter(
+            (sides[record.players.index(player)], _ending(game, played[-1])) for _, record, played, _ in replayed
+        ),
+        judged=judged,
     )
 
 
 def _judge(
     judge: Player, states: Sequence[State], seed: int, progress: Callable[[int, int], None]
-) -> tuple[Float[np.ndarray, "N"], np.ndarray]:
-    """The value for the side to move and the preferred action in each of N positions."""
-    values, preferred = [], []
-    for begin in range(0, len(states), _BATCH):
-        rows = [row % len(states) for row in range(begin, begin + _BATCH)]  # full batches: one compilation
+) -> tuple[Float[np.ndarray, "N"], Float[np.ndarray, "N A"]]:
+    """The values for the side to move in N positions, and the probabilities of the judge's moves."""
+    values, probabilities = [], []
+    batch_size = min(_BATCH, len(states))
+    for begin in range(0, len(states), batch_size):
+        rows = [row % len(states) for row in range(begin, begin + batch_size)]  # full batches: one compilation
         batch = jax.tree.map(lambda *leaves: np.stack(leaves), *[states[row] for row in rows])
         choice = jax.device_get(choose(judge, jax.random.fold_in(jax.random.key(seed), begin), batch))
         values.append(choice.value)
-        preferred.append(choice.probabilities.argmax(axis=1))
-        progress(min(begin + _BATCH, len(states)), len(states))
-    return np.concatenate(values)[: len(states)], np.concatenate(preferred)[: len(states)]
+        probabilities.append(choice.probabilities)
+        progress(min(begin + batch_size, len(states)), len(states))
+    return np.concatenate(values)[: len(states)], np.concatenate(probabilities)[: len(states)]
 
 
 def _results(over: Sequence[tuple[int, GameRecord, float]], player: str, seat: int) -> Record:

@@ -1,9 +1,20 @@
 """Pages from the templates of this folder, by Jinja (the extra `plot`)."""
 
 import importlib.resources
+import importlib.util
 from typing import Any
 
 from azjax.core.errors import InputError
+
+
+def needs_report_packages() -> None:
+    """Checks, before a long work, that pages can be written.
+
+    Raises:
+      InputError: Matplotlib or Jinja is not installed.
+    """
+    if missing := [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]:
+        raise InputError(f"a report needs {' and '.join(missing)}: pip install 'azjax[plot]'")
 
 
 def render(template: str, content: dict[str, Any]) -> str:
@@ -14,12 +25,11 @@ def render(template: str, content: dict[str, Any]) -> str:
       content: what the template reads.
 
     Raises:
-      InputError: Jinja is not installed.
+      InputError: Matplotlib or Jinja is not installed.
     """
-    try:
-        import jinja2
-    except ModuleNotFoundError as error:
-        raise InputError("a report needs Jinja: pip install 'azjax[plot]'") from error
+    needs_report_packages()
+    import jinja2
+
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

@@ -35,15 +35,17 @@ def against_random(external: ExternalPlayer, games: int = 2, **options):
 
 
 def running(word: str = str(PROGRAM)) -> int:
-    """Processes that are alive and were started with this word."""
-    found = 0
+    """Processes that are alive and were started with this word, by the tests of this process."""
+    found, own = 0, f"PYTEST_XDIST_WORKER={os.environ.get('PYTEST_XDIST_WORKER', '')}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            variables = (folder / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        found += word.encode() in words and state != "Z"
+        of_another = own not in variables and any(each.startswith(b"PYTEST_XDIST_WORKER=") for each in variables)
+        found += word.encode() in words and state != "Z" and not of_another
     return found
 
 

@@ -26,7 +26,17 @@ def test_a_record_is_a_line_of_json():
         "moves": ["a1", "a2", "b1", "b2", "c1"],
         "rewards": [1.0, -1.0],
         "end": None,
+        "opening_plies": 0,
     }
+
+
+def test_the_opening_of_a_match_is_told_and_an_older_line_has_none():
+    player = random_player(TICTACTOE)
+    match = play_match(TICTACTOE, player, player, 2, jax.random.key(0), opening_plies=3)
+    line = records_of(TICTACTOE, match)[0].to_json()
+    assert GameRecord.from_json(line).opening_plies == 3
+    older = {name: value for name, value in json.loads(line).items() if name != "opening_plies"}
+    assert GameRecord.from_json(json.dumps(older)).opening_plies == 0
 
 
 def test_a_game_is_replayed_move_by_move():
@@ -78,6 +88,8 @@ def test_a_record_may_have_an_end_outside_the_rules():
         (changed(SHORT, game="chess"), "unknown game 'chess'"),
         (changed(SHORT, options={"wings": 2}), "wings"),
         (changed(SHORT, players=["Ann"]), "no game record"),
+        (changed(SHORT, opening_plies=6), "opening_plies must be 0..5, the number of moves, got 6"),
+        (changed(SHORT, opening_plies="2"), "opening_plies must be 0..5, the number of moves, got '2'"),
         (changed(SHORT, moves=[1]), "moves must be texts"),
         (changed(SHORT, moves="a1"), "moves must be texts"),
         (changed(SHORT, game=1), "game must be a name, and options a table"),

@@ -376,7 +376,7 @@ def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
     assert {move[:5] for move in legal_texts(game, game.from_text("010" + "400" + "000" + "00" + "11"))} == {"a3-b3"}
     assert state.terminated
     assert state.rewards.tolist() == [-1, 1]
-    assert game.ending(state) == "O leaves no move"
+    assert game.ending(state) == "X cannot move"
 
 
 def test_the_square_just_left_can_be_built_on_and_a_fourth_level_is_a_dome():

@@ -1,5 +1,6 @@
 """The server of the page, with questions of the page and with malformed ones."""
 
+import asyncio
 import gc
 import json
 import queue
@@ -15,7 +16,7 @@ from rich.console import Console
 from starlette.testclient import TestClient
 
 from azjax.agents import load_search_spec
-from azjax.evaluation import GameRecord, optimal_player, random_player, solve
+from azjax.evaluation import GameRecord, game_record, optimal_player, random_player, solve
 from azjax.games.game import Game
 from azjax.games.protocols import action_from_text
 from azjax.games.registry import make
@@ -180,6 +181,8 @@ def test_a_position_is_set_up_or_refused_with_the_reason(client):
         ("think", {"level": "search", "simulations": 65}, "num_simulations must be 1..64, got 65"),
         ("think", {"level": "search", "simulations": "all"}, "simulations and seconds must be numbers"),
         ("think", {"level": "search", "seconds": 0}, "seconds must be above 0, got 0"),
+        ("analyze", {"simulations": 999999}, "num_simulations must be 1..64, got 999999"),
+        ("analyze", {"seconds": -1}, "seconds must be above 0, got -1"),
         ("think", {"start": "XXX_OO___", "level": "easy"}, "the game is over"),
         ("think", {"level": "best"}, "unknown level 'best'; available: easy, search"),
         ("record", {"players": ["me"]}, "players must be two names"),
@@ -189,7 +192,7 @@ def test_a_position_is_set_up_or_refused_with_the_reason(client):
         (
             "load",
             {"line": GameRecord(make("connect2"), ("a", "b"), ("b1",), None).to_json()},
-            "and this page plays",
+            "that is a game of connect2 by the options {}, not of Mnk(",
         ),
     ],
 )
@@ -233,6 +236,44 @@ def test_a_large_body_is_refused(client):
     response = client.post("/setup", content=exactly + " ", headers=headers)
     assert response.status_code == 413
     assert f"{MAX_BODY:,} bytes" in response.json()["error"]
+
+
+def test_a_game_that_the_page_does_not_play_is_not_made(client, monkeypatch):
+    line = GameRecord(GAME, ("a", "b"), ("b2",), None).to_json()
+    monkeypatch.setattr(game_record, "make", lambda name, **options: pytest.fail(f"made {name} {options}"))
+    for other in (line.replace("tictactoe", "pgx:chess"), line.replace('"options": {}', '"options": {"columns": 99}')):
+        response = client.post("/load", json={"line": other})
+        assert response.status_code == 400
+        assert "that is a game of " in response.json()["error"]
+
+
+async def post_in_parts(app, *, leaves):
+    """The answer to a body of which one part comes, and then nothing or the end of the connection."""
+    headers = [(b"host", b"127.0.0.1:8000"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/setup", "query_string": b"", "headers": headers}
+    parts, sent = [{"type": "http.request", "body": b"{", "more_body": True}], []
+
+    async def receive():
+        if parts:
+            return parts.pop()
+        await asyncio.sleep(0 if leaves else 600)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
+
+
+def test_a_body_that_trickles_in_is_refused(client, monkeypatch):
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    status, body = asyncio.run(post_in_parts(client.app, leaves=False))
+    assert (status, json.loads(body)) == (408, {"error": "the body must be there within 0.05 s"})
+
+
+def test_a_visitor_who_leaves_in_the_middle_of_a_body_is_no_error(client):
+    assert asyncio.run(post_in_parts(client.app, leaves=True)) == (499, b"")
 
 
 def test_one_search_too_many_closes_the_oldest(monkeypatch):

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import pytest
 
 from azjax.cli import main
-from azjax.evaluation import GameRecord, Player, Record, optimal_player, random_player, save_games, solve
+from azjax.commands.report import _longer_search
+from azjax.evaluation import GameRecord, Player, Record, load_games, optimal_player, random_player, save_games, solve
 from azjax.evaluation.players import MoveChoice
 from azjax.games.protocols import action_to_text
 from azjax.games.registry import make
@@ -25,11 +26,14 @@ def text_after(*moves):
     return GAME.to_text(GameRecord(GAME, ("", ""), moves, None).replay()[0][-1])
 
 
+AS_FIRST = ("a2", "b2", "c2", "a3", "c1", "c3", "b3", "a1")  # c2 gives up the draw
 RECORDS = [
     record_of(*OPENING, "c3", "a3", "a2", "c1", reward=1.0),
     record_of("b2", "a1", "a3", "c1", "b1", "b3", "a2", "c2", "c3", reward=0.0, players=("oh", "ex")),
     record_of("b2", reward=1.0, end="crash"),
     record_of("c3", "a3", "a2", "c1", reward=1.0, start=text_after(*OPENING)),
+    record_of(*AS_FIRST, reward=-1.0, players=("oh", "ex")),
+    dataclasses.replace(record_of(*AS_FIRST, reward=-1.0, players=("oh", "ex")), opening_plies=3),
 ]
 
 
@@ -53,40 +57,59 @@ class _Even:
 
 
 def test_values_are_those_of_the_judge_for_the_player(report):
-    first, second = report.lost
-    assert (first.number, second.number, first.seat) == (1, 4, 1)
-    assert first.values.tolist() == [0, 0, -1, -1, -1, -1, -1, -1]
-    assert second.values.tolist() == [-1] * 5
+    assert [(lost.number, lost.seat, lost.opening_plies) for lost in report.judged] == [
+        (1, 1, 0),
+        (4, 1, 0),
+        (5, 0, 0),
+        (6, 0, 3),
+    ]
+    by_a_move, from_the_start, as_first, _ = report.judged
+    assert by_a_move.values.tolist() == [0, 0, *[-1] * 6]
+    assert from_the_start.values.tolist() == [-1] * 5
+    assert as_first.values.tolist() == [0, 0, 0, *[-1] * 6]
+    assert (by_a_move.own_plies, as_first.own_plies) == ([1, 3, 5], [0, 2, 4, 6])
 
 
-def test_a_game_turns_by_a_move_of_its_own_in_the_opening_or_by_a_reply(report):
-    first, second = report.lost
-    assert (first.turn, first.turned_at) == (2, "own move")
-    assert (second.turn, second.turned_at) == (0, "opening")
+def test_what_turned_a_game_is_told(report):
+    assert [(lost.turn, lost.turned_by) for lost in report.judged] == [
+        (2, "mistake"),
+        (0, "opening"),
+        (3, "mistake"),
+        (3, "opening"),  # c2 was drawn at random
+    ]
     blind = judge_lost_games(RECORDS, "oh", Player("even", _Even()), num_games=1)
-    assert (blind.num_lost, len(blind.lost)) == (2, 1)
-    assert (blind.lost[0].turn, blind.lost[0].turned_at) == (7, "reply")
-    assert turn_rows(report) == [("the opening", "1", "4"), ("a move of its own", "1", "5"), ("a reply", "0", "")]
+    assert [(lost.turn, lost.turned_by) for lost in blind.judged] == [(7, "opponent")]
+    willing = report.judged[0]._replace(is_fine=[True] * 7)
+    assert willing.turned_by == "own move"
+    assert turn_rows(report) == [
+        ("the opening", "2", "4.5"),
+        ("its own move, where optimal prefers another", "2", "5"),
+        ("its own move, which optimal would play too", "0", ""),
+        ("the opponent's move", "0", ""),
+    ]
 
 
-def test_the_move_that_lost_value_is_found(report):
-    (mistake,) = report.worst_mistakes(10)
-    assert (mistake.game.number, mistake.ply, mistake.cost) == (1, 1, 1.0)
+def test_games_to_judge_are_spread_over_all(judge):
+    assert [lost.number for lost in judge_lost_games(RECORDS, "oh", judge, num_games=2).judged] == [1, 5]
+
+
+def test_the_moves_that_lost_value_are_found(report):
+    mistakes = report.worst_mistakes(10)
+    assert [(each.game.number, each.ply, each.cost) for each in mistakes] == [(1, 1, 1.0), (5, 2, 1.0)]
     # A corner draws.
-    preferred = action_to_text(GAME, mistake.game.states[1], mistake.game.preferred[1])
+    preferred = action_to_text(GAME, mistakes[0].game.states[1], mistakes[0].game.preferred[1])
     assert preferred in ("a1", "a3", "c1", "c3")
-    assert "Moves that lost more than a tenth in value: 1, in 1 of 2 games." in mistakes_summary(report)
+    # Where every move is lost, the judge might play any.
+    assert mistakes_summary(report).startswith("optimal would not have played 2 of the 11 moves that oh chose")
+    assert mistakes_summary(report).endswith("After 2 of them the value was lower by more than 0.1.")
 
 
 def test_results_leave_out_forfeits(report):
-    assert report.results == (Record(0, 1, 0), Record(0, 0, 2))
+    assert report.results == (Record(0, 1, 2), Record(0, 0, 2))
     assert report.forfeits == 1
-    assert report.endings == {("O", "X wins"): 2}
-    assert [row[:4] for row in results_rows(report)] == [
-        ("X", "0", "1", "0"),
-        ("O", "0", "0", "2"),
-    ]
-    assert facts(report)["lost games"] == "2, of which 2 were judged, with 11 positions"
+    assert report.endings == {("O", "X wins"): 2, ("X", "O wins"): 2}
+    assert [row[:4] for row in results_rows(report)] == [("X", "0", "1", "2"), ("O", "0", "0", "2")]
+    assert facts(report)["judged games"] == "4, with 27 positions"
 
 
 def test_the_page_shows_the_mistake(report, tmp_path):
@@ -94,15 +117,15 @@ def test_the_page_shows_the_mistake(report, tmp_path):
     page = (tmp_path / "lost.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "<oh>" not in page
-    assert page.count("<figcaption>") == 1
-    assert "Game 1, move 2: b1, from +0.00 to -1.00; the search prefers " in page
+    assert page.count("<figcaption>") == 2
+    assert "Game 1, move 2: b1, from +0.00 to -1.00; optimal prefers " in page
 
 
 @pytest.mark.parametrize(
     ("records", "player", "options", "reason"),
     [
         (RECORDS, "al", {}, "unknown player 'al'; players of these games: ex, oh"),
-        (RECORDS, "ex", {}, "ex lost none of its 3 games"),
+        (RECORDS, "ex", {}, "ex lost none of its 5 games"),
         (RECORDS, "oh", {"num_games": 0}, "games must be at least 1, got 0"),
         ([], "oh", {}, "the games must be of one kind, got none"),
     ],
@@ -122,11 +145,37 @@ def test_the_command_writes_the_page_beside_the_games(tmp_path, capsys):
     save_games(file, RECORDS)
     main(["report", str(file), "--player", "oh", "--judge", "optimal"])
     assert capsys.readouterr().out.strip() == str(tmp_path / "games.html")
-    assert "a move of its own" in (tmp_path / "games.html").read_text()
+    assert "the opponent&#39;s move" in (tmp_path / "games.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ([], "ex is no trained agent: name a judge that searches, such as --judge uct:10000"),
+        (["--output", "games.jsonl"], "games.jsonl has the games: name another file for the page by --output"),
+        (["--output", "no/page.html"], "no/page.html cannot be written: there is no folder"),
+        (["--positions", "0"], "positions must be at least 1, got 0"),
+    ],
+)
+def test_the_command_refuses_what_cannot_work_before_it_judges(tmp_path, monkeypatch, capsys, options, reason):
+    monkeypatch.chdir(tmp_path)
+    save_games("games.jsonl", RECORDS)
+    with pytest.raises(SystemExit):
+        main(["report", "games.jsonl", *options])
+    assert reason in " ".join(capsys.readouterr().err.split())
+    assert load_games("games.jsonl") == RECORDS
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "has no games"), (None, "could not be read")])
+def test_a_file_without_games_is_refused(tmp_path, capsys, text, reason):
+    file = tmp_path / "games.jsonl"
+    if text is not None:
+        file.write_text(text)
     with pytest.raises(SystemExit):
         main(["report", str(file)])
-    assert capsys.readouterr().err.startswith("azjax: ex is no trained agent: name a judge that searches")
-    file.write_text("")
-    with pytest.raises(SystemExit):
-        main(["report", str(file)])
-    assert capsys.readouterr().err == f"azjax: {file} has no games\n"
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "tictactoe:25", "tictactoe, 1 s", "tictactoe:25 + gumbel + solver"])
+def test_the_judge_of_an_agent_is_the_agent_itself(name):
+    assert _longer_search(name) == "tictactoe:1600"
