@@ -369,6 +369,20 @@ def notebooks() -> str:
     )
 
 
+def ratings() -> str:
+    """The tables of the ratings of all pools."""
+    parts = []
+    for row in rows_of("ratings"):
+        lines = (
+            (f"`{player}`", f"{elo:+,.0f}", f"{low:+,.0f} to {high:+,.0f}", f"{games:,}")
+            for player, elo, (low, high), games in zip(
+                row["players"], row["elo"], row["intervals"], row["games"], strict=True
+            )
+        )
+        parts.append(f"**{row['agent']}**\n\n{table(('player', 'Elo', '95%', 'games'), lines)}")
+    return "\n\n".join(parts)
+
+
 def cards() -> str:
     """The cards of the packaged agents, one after the other."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
@@ -413,6 +427,7 @@ TABLES: dict[str, Callable[[], str]] = {
         value_targets,
         scaling,
         notebooks,
+        ratings,
         cards,
     )
 }

@@ -135,7 +135,7 @@ def test_openings_are_legal_the_same_for_both_of_a_pair_and_do_not_end_games():
     assert len(set(openings)) > 90
     assert min(result.plies) > 6
     assert all(len(set(actions)) == len(actions) for actions in result.actions)
-    with pytest.raises(InputError, match="tictactoe: 9 random plies ended a game 100 times in a row"):
+    with pytest.raises(InputError, match="tictactoe: 9 random plies ended a game 1000 times in a row"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=9)
     with pytest.raises(ValueError, match="opening_plies must be at least 0, got -1"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=-1)
@@ -160,7 +160,7 @@ def test_openings_are_drawn_again_until_the_judge_finds_them_balanced():
     def certain(params, key, states):
         return player.policy(params, key, states)._replace(value=jnp.ones(len(states.terminated)))
 
-    with pytest.raises(ValueError, match="1 random plies ended a game or were not balanced 100 times in a row"):
+    with pytest.raises(ValueError, match="1 random plies ended a game or were not balanced 1000 times in a row"):
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=1, judge=Player("certain", certain))
 
 
