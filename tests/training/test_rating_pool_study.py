@@ -43,6 +43,22 @@ def test_every_committed_game_is_of_the_rules_that_its_pool_names(study, results
         assert rules == {(1, study.GAMES[row["agent"]][0], json.dumps(row["options"]))}
 
 
+def test_the_page_tells_the_games_against_opentafl(study):
+    results = {"brandub:1600": Counter(), "brandub:400": Counter()}
+    crashes = 0
+    for game in games_of(study, "brandub"):
+        if "opentafl:opentafl-1s" in game["players"]:
+            (agent,) = set(game["players"]) & results.keys()
+            crashes += game["end"] is not None
+            if game["end"] is None:
+                results[agent][game["rewards"][game["players"].index(agent)]] += 1
+    assert (results["brandub:1600"], results["brandub:400"], crashes) == ({1.0: 18, 0.0: 1}, {1.0: 18}, 3)
+    page = " ".join((study.DOCS / "ratings.md").read_text().split())
+    assert (
+        "Against `brandub:1600` it lost 18 of 19 games and drew one, and against `brandub:400` it lost all 18" in page
+    )
+
+
 @pytest.mark.slow
 def test_a_pool_grows_and_is_rated(study, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "GAMES", {"tictactoe": ("tictactoe", {}, ("uct:10", "uct:100"))})
