@@ -15,6 +15,7 @@ from azjax.core.errors import InputError
 _MAX_LINE = 1 << 16  # bytes
 _MAX_QUEUED = 256  # lines read ahead; then the program blocks
 _MAX_LINES = 10_000  # of one answer
+_SHOWN = 200  # characters of a line, in an error
 _SECONDS_TO_EXIT = 1.0
 
 
@@ -161,6 +162,7 @@ class Answer:
 
     def __init__(self, program: EngineProcess, deadline: float, seconds: float) -> None:
         self._program, self._deadline, self._seconds, self._read = program, deadline, seconds, 0
+        self._last = ""
 
     def line(self) -> str:
         """The next line.
@@ -171,7 +173,12 @@ class Answer:
         self._read += 1
         if self._read > _MAX_LINES:
             raise EngineError(f"flood: {_MAX_LINES:,} lines without an answer")
-        line = self._program.line(self._deadline)
+        try:
+            line = self._program.line(self._deadline)
+        except EngineError as error:
+            # What a program writes before it ends is often the reason.
+            raise EngineError(f"{error}; its last line: {self._last[:_SHOWN]}" if self._last else str(error)) from None
         if line is None or time.monotonic() > self._deadline:
             raise EngineError(f"silence: no answer within {self._seconds:g} s")
+        self._last = line.strip() or self._last
         return line

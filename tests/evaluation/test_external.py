@@ -262,6 +262,6 @@ def test_lines_arrive_whole_however_they_are_written():
     engine = EngineProcess(shlex.join([sys.executable, "-c", code]), seconds=1.0)
     answer = engine.answer(20.0)
     assert [answer.line() for _ in range(4)] == ["ab", "cd", "", "last"]
-    with pytest.raises(EngineError, match="crash: it ended with exit code 0"):
+    with pytest.raises(EngineError, match=r"crash: it ended with exit code 0; its last line: last$"):
         answer.line()
     engine.close()
