@@ -112,6 +112,7 @@ def test_the_name_of_a_game_of_the_package_is_refused(elsewhere, capsys):
     assert error == "azjax: --import other.py: the name 'tictactoe' is taken by the game of azjax.games.mnk\n"
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_game_of_an_installed_package_again(elsewhere, capsys, monkeypatch):
     class Package(importlib.metadata.Distribution):
         def read_text(self, filename):

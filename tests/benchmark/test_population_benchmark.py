@@ -9,6 +9,7 @@ from rich.console import Console
 from azjax.benchmark.population import PopulationBenchmark
 
 
+@pytest.mark.slow
 def test_it_counts_the_iterations_of_all_members_and_writes_what_it_found(tmp_path):
     output = tmp_path / "population.json"
     benchmark = PopulationBenchmark(games=("connect2",), members=2, repeats=1, seconds=0.01, output=output)

@@ -244,7 +244,11 @@ class KeyDependsOnTheHistory(Tafl):
     ("broken", "law"),
     [
         (PositionNumbersAreShifted(2, 1), r"from_position_number\(position_number\(state\)\) is state"),
-        (EveryPositionHasOccurred(TaflRules(max_plies=20)), "step with history = step without it"),
+        pytest.param(
+            EveryPositionHasOccurred(TaflRules(max_plies=20)),
+            "step with history = step without it",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             KeyDependsOnTheHistory(TaflRules(max_plies=20)),
             "position_key does not depend on the history",

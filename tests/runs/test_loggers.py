@@ -1,6 +1,7 @@
 """Other programs get the numbers of the metrics file."""
 
 import math
+import time
 
 import pytest
 
@@ -32,6 +33,9 @@ def test_weights_and_biases_gets_the_numbers_without_a_network(tmp_path, monkeyp
     monkeypatch.setenv("WANDB_SILENT", "true")
     log_two_iterations(WeightsAndBiases(), tmp_path / "run")
     (record,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
+    deadline = time.monotonic() + 60
+    while b"games" not in record.read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.1)  # another process writes it
     written = record.read_bytes()
     assert b"run from iteration 3" in written
     assert b"games" in written
