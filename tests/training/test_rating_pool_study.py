@@ -44,19 +44,26 @@ def test_every_committed_game_is_of_the_rules_that_its_pool_names(study, results
 
 
 def test_the_page_tells_the_games_against_opentafl(study):
-    results = {"brandub:1600": Counter(), "brandub:400": Counter()}
-    crashes = 0
+    results, crashes = Counter(), 0
     for game in games_of(study, "brandub"):
         if "opentafl:opentafl-1s" in game["players"]:
-            (agent,) = set(game["players"]) & results.keys()
+            seat = game["players"].index("opentafl:opentafl-1s") ^ 1
             crashes += game["end"] is not None
             if game["end"] is None:
-                results[agent][game["rewards"][game["players"].index(agent)]] += 1
-    assert (results["brandub:1600"], results["brandub:400"], crashes) == ({1.0: 18, 0.0: 1}, {1.0: 18}, 3)
+                results[game["players"][seat], ("attackers", "defenders")[seat], game["rewards"][seat]] += 1
+    assert crashes == 3
+    assert results == {
+        ("brandub:1600", "attackers", 1.0): 48,
+        ("brandub:1600", "attackers", 0.0): 2,
+        ("brandub:1600", "defenders", 1.0): 45,
+        ("brandub:1600", "defenders", 0.0): 4,
+        ("brandub:400", "attackers", 1.0): 9,
+        ("brandub:400", "defenders", 1.0): 9,
+    }
     page = " ".join((study.DOCS / "ratings.md").read_text().split())
-    assert (
-        "Against `brandub:1600` it lost 18 of 19 games and drew one, and against `brandub:400` it lost all 18" in page
-    )
+    assert "Against `brandub:1600` it lost 93 of 99 games and drew six," in page
+    assert "against `brandub:400` it lost all 18; in three more games it crashed" in page
+    assert "As attackers `brandub:1600` won 48 of 50 games and drew two." in page
 
 
 @pytest.mark.slow
