@@ -9,10 +9,11 @@ and rates all players of the pool:
 Programs from outside are not part of the project. They join a pool by a match, here OpenTafl with a second for each
 move in its settings; `opentafl-1s` is a program on the PATH that starts it:
 
-    azjax match brandub:100 brandub:400 brandub:1600 opentafl:opentafl-1s --game brandub --repetitions 3 --games 20 \\
+    azjax match brandub:400 brandub:1600 opentafl:opentafl-1s --game brandub --repetitions 3 --games 20 \\
         --opening-plies 4 --judge brandub:400 --pool experiments/results/pools/brandub.jsonl
 
-Then the study rates it too. Writes experiments/results/ratings.json and docs/ratings.png.
+and again for brandub:1600 alone with --games 100 --seed 1. Then the study rates it too. Writes
+experiments/results/ratings.json and docs/ratings.png.
 """
 
 import dataclasses

@@ -11,7 +11,7 @@ measured too.
 
     JAX_NUM_CPU_DEVICES=2 python experiments/self_play_speed.py
 
-It takes about 10 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 7 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 

@@ -7,11 +7,12 @@ import pytest
 
 from azjax.cli import main
 from azjax.commands.report import _longer_search
+from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord, Player, Record, load_games, optimal_player, random_player, save_games, solve
 from azjax.evaluation.players import MoveChoice
 from azjax.games.protocols import action_to_text
 from azjax.games.registry import make
-from azjax.report import judge_lost_games, write_losses
+from azjax.report import judge_lost_games, losses_page, write_losses
 from azjax.report.losses_page import facts, mistakes_summary, results_rows, turn_rows
 
 GAME = make("tictactoe")
@@ -119,6 +120,15 @@ def test_the_page_shows_the_mistake(report, tmp_path):
     assert "<oh>" not in page
     assert page.count("<figcaption>") == 2
     assert "Game 1, move 2: b1, from +0.00 to -1.00; optimal prefers " in page
+
+
+def test_a_game_without_a_picture_is_shown_as_text(report, tmp_path, monkeypatch):
+    def no_picture(*_, **__):
+        raise InputError("tictactoe has no picture")
+
+    monkeypatch.setattr(losses_page, "svg", no_picture)
+    write_losses(report, tmp_path / "lost.html", num_positions=1)
+    assert GAME.draw(report.worst_mistakes(1)[0].game.states[1]) in (tmp_path / "lost.html").read_text()
 
 
 @pytest.mark.parametrize(
