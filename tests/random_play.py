@@ -13,6 +13,7 @@ OPTIONS = {
     "connect2": {},
     "mnk": {"columns": 15, "rows": 15, "in_a_row": 5},
     "connect_four": {},
+    "hex": {"size": 5, "swap": True},
     "santorini": {"size": 5, "workers": 2},
     "brandub": {},
 }

@@ -4,13 +4,13 @@ import dataclasses
 
 import azjax.games
 from azjax.games.game import Game
-from azjax.games.mnk import MnkState
+from azjax.games.placement import StonesState
 
 _TICTACTOE = azjax.games.make("tictactoe")
 
 
 @dataclasses.dataclass(frozen=True)
-class RulesAlone(Game[MnkState]):
+class RulesAlone(Game[StonesState]):
     """The rules of tic-tac-toe."""
 
     name: str = "bare"

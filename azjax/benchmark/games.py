@@ -61,6 +61,13 @@ CONTESTS = {
     "connect_four": Contest(
         "connect_four", {}, ("connect_four", "ConnectFourRules", {}), "connect_four", "connect_four"
     ),
+    "hex 11x11": Contest(
+        "hex",
+        {"size": 11, "swap": True},
+        ("hex", "HexRules", {"size": 11, "swap": True}),
+        "hex",
+        "hex(board_size=11,swap=True)",
+    ),
     "brandub": Contest("brandub", {}, ("tafl", "BrandubRules", {})),
     "brandub without repetition": Contest(
         "brandub", {"repetition": "never"}, ("tafl", "BrandubRules", {"repetition": "never"})

@@ -17,12 +17,18 @@ from azjax.games.registry import options_of
 ALGORITHMS = ("mcts", "minimax")
 _UCT_C = 2.0  # of OpenSpiel's own example
 NAMES_IN_OPENSPIEL = {
-    "connect_four": "connect_four",
     "pgx:hex": "hex(board_size=11,swap=True)",
     "pgx:othello": "othello",
     "tictactoe": "tic_tac_toe",
 }
-"""OpenSpiel's names of games with the same rules and action numbers, beside the family mnk."""
+"""OpenSpiel's names of games without options that have the same rules and action numbers."""
+
+_PARAMETERS = {
+    "connect_four": {"columns": "columns", "rows": "rows", "x_in_row": "in_a_row"},
+    "hex": {"board_size": "size", "swap": "swap"},
+    "mnk": {"m": "columns", "n": "rows", "k": "in_a_row"},
+}
+"""Games that have the same name in OpenSpiel: its parameters, and the options that they are."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +67,7 @@ class OpenSpielSeats(Seats):
         super().__init__()
         name = _name(game)
         if name is None:
-            choices = ", ".join(["mnk", *NAMES_IN_OPENSPIEL])
+            choices = ", ".join(sorted([*_PARAMETERS, *NAMES_IN_OPENSPIEL]))
             raise InputError(f"{player.name} cannot play {game.name}; available: {choices}")
         try:
             pyspiel = importlib.import_module("pyspiel")
@@ -113,7 +119,8 @@ class OpenSpielSeats(Seats):
 
 def _name(game: AnyGame) -> str | None:
     """OpenSpiel's name of the game; None if OpenSpiel does not have it."""
-    if game.name == "mnk":
-        columns, rows, in_a_row = (options_of(game)[option] for option in ("columns", "rows", "in_a_row"))
-        return f"mnk(m={columns},n={rows},k={in_a_row})"
+    if game.name in _PARAMETERS:
+        options = options_of(game)
+        parameters = (f"{theirs}={options[ours]}" for theirs, ours in _PARAMETERS[game.name].items())
+        return f"{game.name}({','.join(parameters)})"
     return NAMES_IN_OPENSPIEL.get(game.name)

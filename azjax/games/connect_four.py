@@ -1,8 +1,8 @@
-"""Connect Four: an m,n,k game with gravity, 7 columns, 6 rows, four in a row.
+"""Connect Four: an m,n,k game with gravity, by default 7 columns, 6 rows, four in a row.
 
-An action is a column, 0 to 6 from the left; the stone falls onto the others. Text: six rows from the top, `/`
-between, `X` player 0, `O` player 1, `_` empty. A move is the column 1 to 7. A position may also be written as the
-moves from the start, such as `4453` (the notation of the published solvers and test sets).
+An action is a column, from the left; the stone falls onto the others. Text: the rows from the top, `/` between, `X`
+player 0, `O` player 1, `_` empty. A move is the number of the column, from 1. With at most 9 columns a position may
+also be written as the moves from the start, such as `4453` (the notation of the published solvers and test sets).
 """
 
 import dataclasses
@@ -17,7 +17,8 @@ from azjax.core import bitboard
 from azjax.core.bitboard import Bits, both, only_if, shift, single, union, without
 from azjax.core.bits import nth_bit, scale_bits
 from azjax.core.errors import InputError
-from azjax.games.mnk import Mnk, MnkState
+from azjax.games.mnk import Mnk
+from azjax.games.placement import StonesState
 from azjax.games.registry import register
 
 
@@ -29,7 +30,7 @@ class ConnectFour(Mnk):
     def num_actions(self) -> int:
         return self.columns
 
-    def step(self, state: MnkState, action: Int[ArrayLike, ""]) -> MnkState:
+    def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
         action = jnp.asarray(action, jnp.int32)
         column = only_if((action >= 0) & (action < self.columns), single(action, self._num_words))
         # Each turn doubles the height.
@@ -40,10 +41,10 @@ class ConnectFour(Mnk):
         lowest = without(free, shift(free, -self._stride))
         return self._place(state, both(column, lowest))
 
-    def legal_action_mask(self, state: MnkState) -> Bool[Array, "A"]:
+    def legal_action_mask(self, state: StonesState) -> Bool[Array, "A"]:
         return bitboard.unpack([self._free(state)], self._bits[: self.columns])[:, 0]
 
-    def sample_legal_action(self, state: MnkState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+    def sample_legal_action(self, state: StonesState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         open_columns = both(self._free(state), self._top)
         action = nth_bit(open_columns[0], scale_bits(bits, bitboard.count(open_columns)))
         return jnp.where(state.terminated, 0, action)
@@ -53,7 +54,7 @@ class ConnectFour(Mnk):
         """The cells of the top row, which are all in the first word."""
         return bitboard.constant(range(self.columns), self._num_words)
 
-    def symmetries(self, state: MnkState) -> tuple[MnkState, Int32[Array, "2 A"]]:
+    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "2 A"]]:
         cells = np.arange(self.num_cells).reshape(self.rows, self.columns)
         images = np.stack([cells, cells[:, ::-1]]).reshape(2, self.num_cells)
         turned = [self._unpack(self._words(stones))[images] for stones in state.stones]
@@ -62,16 +63,17 @@ class ConnectFour(Mnk):
 
     # Text.
 
-    def to_text(self, state: MnkState) -> str:
-        text = super().to_text(state)
-        return "/".join(text[start : start + self.columns] for start in range(0, self.num_cells, self.columns))
+    def to_text(self, state: StonesState) -> str:
+        return "/".join(self._rows_as_text(state))
 
-    def from_text(self, text: str) -> MnkState:
-        if text.isascii() and text.isdigit():
+    def from_text(self, text: str) -> StonesState:
+        written_as_moves = self.columns <= 9
+        if written_as_moves and text.isascii() and text.isdigit():
             return self._after_moves(text)
         rows = text.split("/")
         if [len(row) for row in rows] != [self.columns] * self.rows:
-            shape = f"{self.rows} rows of {self.columns} characters with / between, or a string of columns such as 4453"
+            shape = f"{self.rows} rows of {self.columns} characters with / between"
+            shape += ", or a string of columns such as 4453" if written_as_moves else ""
             raise InputError(f"{self.name}: a position has {shape}, got {text!r}")
         for lower, row in enumerate(rows[1:], start=1):
             for column, (above, symbol) in enumerate(zip(rows[lower - 1], row, strict=True)):
@@ -87,7 +89,7 @@ class ConnectFour(Mnk):
         uncovered: Bool[np.ndarray, cells] = occupied & ~covered
         return uncovered
 
-    def _after_moves(self, moves: str) -> MnkState:
+    def _after_moves(self, moves: str) -> StonesState:
         state = self.init(jax.random.key(0))
         for index, move in enumerate(moves, start=1):
             column = int(move) - self.first_cell
@@ -97,21 +99,20 @@ class ConnectFour(Mnk):
             state = self.step(state, jnp.int32(column))
         return dataclasses.replace(state, rewards=jnp.where(state.terminated, state.rewards, 0.0))
 
-    def action_to_text(self, state: MnkState, action: int) -> str:
+    def action_to_text(self, state: StonesState, action: int) -> str:
         del state
         return self.action_number(int(action))
 
-    def action_squares(self, state: MnkState, action: int) -> tuple[int, ...]:
+    def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
         free = np.asarray(self._unpack(self._free(state))).reshape(self.rows, self.columns)
         return ((int(free[:, action].sum()) - 1) * self.columns + int(action),)
 
-    def draw(self, state: MnkState) -> str:
-        rows = self.to_text(state).replace("_", ".").split("/")
-        numbers = [self.action_number(column) for column in range(self.columns)]
-        return "\n".join([*(" ".join(row) for row in rows), " ".join(numbers)])
+    def draw(self, state: StonesState) -> str:
+        rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
+        return "\n".join([*rows, " ".join(self.action_number(column) for column in range(self.columns))])
 
 
 @register("connect_four")
-def connect_four() -> ConnectFour:
-    """Four in a row on 7x6 with gravity."""
-    return ConnectFour(7, 6, 4, name="connect_four", first_cell=1)
+def connect_four(columns: int = 7, rows: int = 6, in_a_row: int = 4) -> ConnectFour:
+    """`in_a_row` stones in a row, with gravity."""
+    return ConnectFour(columns, rows, in_a_row, name="connect_four", first_cell=1)

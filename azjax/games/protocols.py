@@ -91,8 +91,9 @@ class BoardGame(Protocol[S_contra]):
     """A game that people play by clicking squares of a board of `observation_shape[:2]` rows and columns.
 
     The page puts the squares on the picture of the game: it reads the size of the board in the attributes `data-rows`
-    and `data-columns` of the document, and a square is 100 by 100 units, the first from (0, 0). The pictures of
-    `azjax.render.draw_squares` and of `Sheet` have both.
+    and `data-columns` of the document, and a square is 100 by 100 units, the first from (0, 0). `data-down`, if it is
+    there, is how far right and down each row lies from the one above; `0 100` is a board of squares. The pictures of
+    `azjax.render.draw_squares` and of `Sheet` have all of them.
 
     Law: squares are on the board, and no two legal actions have the same squares.
     """

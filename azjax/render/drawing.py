@@ -2,7 +2,8 @@
 
 A picture is one SVG document that scales, follows light and dark mode, has no scripts and loads nothing. A square of
 the board is 100 by 100 units and the top left corner of the board is (0, 0), so the center of square (row, column) is
-(100 column + 50, 100 row + 50). `data-rows` and `data-columns` give the size of the board. Colors are named by their
+(100 column + 50, 100 row + 50), unless the sheet has rows that lie elsewhere. `data-rows` and `data-columns` give the
+size of the board, and `data-down` how far right and down each row lies from the one above. Colors are named by their
 role; `first`, for example, is the color of player 0's pieces.
 """
 
@@ -171,14 +172,22 @@ class Sheet:
       columns: of the board.
       colors: the colors of the look. They must include the pieces of the players, `first` and `second`, and their
         edges, `first-edge` and `second-edge`.
+      down: how far right and down each row lies from the one above.
     """
 
-    def __init__(self, look: str, rows: int, columns: int, colors: Colors) -> None:
-        self.look, self.rows, self.columns = look, rows, columns
+    def __init__(
+        self, look: str, rows: int, columns: int, colors: Colors, *, down: tuple[float, float] = (0, SQUARE)
+    ) -> None:
+        self.look, self.rows, self.columns, self.down = look, rows, columns, down
+        self.width, self.height = SQUARE * columns + down[0] * (rows - 1), SQUARE + down[1] * (rows - 1)
         self.colors = {**COMMON_COLORS, **colors}
         self.layers: dict[str, list[str]] = {layer: [] for layer in LAYERS}
         # Makes text equally large in all pictures of the same size.
-        self.scale = max(rows, columns, 3) * SQUARE / 520
+        self.scale = max(self.width, self.height, 3 * SQUARE) / 520
+
+    def center(self, row: Length, column: Length) -> Point:
+        """The center of a square."""
+        return SQUARE * (column + 0.5) + self.down[0] * row, SQUARE / 2 + self.down[1] * row
 
     def add(self, layer: str, *shapes: str) -> None:
         """Puts shapes on top of a layer."""
@@ -186,7 +195,7 @@ class Sheet:
 
     def piece(self, row: Length, column: Length, *shapes: str, falls: bool = False) -> None:
         """Puts a piece, drawn around (0, 0), on a square. Animations slide it, or drop it from above the board."""
-        x, y = (number(length) for length in center(row, column))
+        x, y = (number(length) for length in self.center(row, column))
         fall = {"data-from": f"{x} {-SQUARE}"} if falls else {}
         self.add("pieces", shape("g", *shapes, transform=f"translate({x} {y})", **fall))
 
@@ -268,9 +277,9 @@ class Sheet:
           likely: result of `likely_actions`.
           last_move: the last move as text.
         """
-        width = max(SQUARE * self.columns + 92 * self.scale, 400 * self.scale)
-        height = SQUARE * self.rows + 128 * self.scale
-        left, top = (SQUARE * self.columns - width) / 2, -30 * self.scale
+        width = max(self.width + 92 * self.scale, 400 * self.scale)
+        height = self.height + 128 * self.scale
+        left, top = (self.width - width) / 2, -30 * self.scale
         player, status = _status(game, state)
         size, foot, margin = 22 * self.scale, top + height - 30 * self.scale, 42 * self.scale
         parts = [escape(status)]
@@ -301,6 +310,7 @@ class Sheet:
             width=round(_LONGER_SIDE * width / max(width, height)),
             data_rows=self.rows,
             data_columns=self.columns,
+            data_down=" ".join(map(number, self.down)),
             **{"class": f"azjax {self.look}", "role": "img", "aria-label": ". ".join(label)},
             font_family="system-ui, sans-serif",
         )

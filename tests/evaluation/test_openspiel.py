@@ -21,7 +21,16 @@ def test_its_bots_do_not_lose_tictactoe(spec, solution_of):
     assert play_match(TICTACTOE, bot, best, 2, jax.random.key(0), opening_plies=1).total.losses == 0
 
 
-@pytest.mark.parametrize("game", [make("connect_four"), make("mnk", columns=5, rows=3, in_a_row=3)], ids=str)
+@pytest.mark.parametrize(
+    "game",
+    [
+        make("connect_four"),
+        make("connect_four", columns=4, rows=5, in_a_row=3),
+        make("hex", size=3, swap=True),
+        make("mnk", columns=5, rows=3, in_a_row=3),
+    ],
+    ids=str,
+)
 def test_games_end_as_here(game):
     match = play_match(game, OpenSpielPlayer("bot", "mcts", 20), random_player(game), 2, jax.random.key(0))
     assert match.games == 2
@@ -30,7 +39,7 @@ def test_games_end_as_here(game):
 def test_what_it_cannot_play_is_refused(positions_of):
     bot = OpenSpielPlayer("bot", "mcts", 20)
     brandub = make("brandub")
-    available = "mnk, connect_four, pgx:hex, pgx:othello, tictactoe"
+    available = "connect_four, hex, mnk, pgx:hex, pgx:othello, tictactoe"
     with pytest.raises(InputError, match=f"bot cannot play brandub; available: {available}"):
         play_match(brandub, bot, random_player(brandub), 2, jax.random.key(0))
     starts = positions_of(TICTACTOE, "X________")

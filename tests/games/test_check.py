@@ -80,7 +80,7 @@ def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
 
 
 def test_a_broken_law_is_told_with_its_method_and_a_position():
-    with pytest.raises(LawError, match=r"^step: broken law: rewards are finite and zero-sum; at MnkState\("):
+    with pytest.raises(LawError, match=r"^step: broken law: rewards are finite and zero-sum; at StonesState\("):
         check_game(BothWin(3, 3, 3), num_games=4)
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.evaluation import perft
+from azjax.evaluation import perft, solve
 from azjax.games.protocols import action_from_text, legal_texts
 from azjax.games.registry import make
 
@@ -15,15 +15,15 @@ def _after(moves):
     return GAME.from_text(moves)
 
 
-def _random_game(rng):
+def _random_game(rng, width, height, in_a_row):
     """A slow game on lists: states after each ply, as (text, legal columns, result for player 0 or None)."""
-    columns = [[] for _ in range(7)]
+    columns = [[] for _ in range(width)]
     mover, history = 0, []
     while True:
-        rows = [[columns[c][r] if r < len(columns[c]) else "_" for c in range(7)] for r in reversed(range(6))]
+        rows = [[column[r] if r < len(column) else "_" for column in columns] for r in reversed(range(height))]
         text = "/".join("".join(row) for row in rows)
-        won = next((symbol for symbol in "XO" if _four(rows, symbol)), None)
-        legal = [] if won else [c for c in range(7) if len(columns[c]) < 6]
+        won = next((symbol for symbol in "XO" if _line(rows, symbol, in_a_row)), None)
+        legal = [] if won else [c for c in range(width) if len(columns[c]) < height]
         result = {"X": 1, "O": -1}[won] if won else (0 if not legal else None)
         move = int(rng.choice(legal)) if legal else None
         history.append((text, legal, result, move))
@@ -33,31 +33,60 @@ def _random_game(rng):
         mover = 1 - mover
 
 
-def _four(rows, symbol):
-    for r in range(6):
-        for c in range(7):
+def _line(rows, symbol, length):
+    height, width = len(rows), len(rows[0])
+    for r in range(height):
+        for c in range(width):
             for dr, dc in ((0, 1), (1, 0), (1, 1), (1, -1)):
-                cells = [(r + i * dr, c + i * dc) for i in range(4)]
-                if all(0 <= y < 6 and 0 <= x < 7 and rows[y][x] == symbol for y, x in cells):
+                cells = [(r + i * dr, c + i * dc) for i in range(length)]
+                if all(0 <= y < height and 0 <= x < width and rows[y][x] == symbol for y, x in cells):
                     return True
     return False
 
 
-def test_random_games_agree_with_plain_python_rules():
-    rng = np.random.default_rng(0)
-    step = jax.jit(GAME.step)
-    mask = jax.jit(GAME.legal_action_mask)
-    for _ in range(40):
-        state = GAME.init(jax.random.key(0))
-        for ply, (text, legal, result, move) in enumerate(_random_game(rng)):
-            assert GAME.to_text(state) == text
+@pytest.mark.parametrize(
+    ("width", "height", "in_a_row", "games"),
+    [(7, 6, 4, 40), (5, 4, 4, 20), (3, 7, 3, 20), (12, 9, 5, 10), (1, 3, 2, 2)],
+)
+def test_random_games_agree_with_plain_python_rules(width, height, in_a_row, games):
+    rng, game = np.random.default_rng(0), make("connect_four", columns=width, rows=height, in_a_row=in_a_row)
+    step = jax.jit(game.step)
+    mask = jax.jit(game.legal_action_mask)
+    for _ in range(games):
+        state = game.init(jax.random.key(0))
+        for ply, (text, legal, result, move) in enumerate(_random_game(rng, width, height, in_a_row)):
+            assert game.to_text(state) == text
             assert np.flatnonzero(mask(state)).tolist() == legal
             assert bool(state.terminated) == (result is not None)
             assert int(state.current_player) == ply % 2
             if result is not None:
                 assert float(state.rewards[0]) == result
+                assert game.to_text(game.from_text(text)) == text
             else:
                 state = step(state, jnp.int32(move))
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "positions"),
+    # J. Tromp, https://tromp.github.io/c4/c4.html, "Number of legal n x m positions".
+    [(4, 4, 161_029), pytest.param(4, 5, 1_706_255, marks=pytest.mark.slow)],
+)
+def test_small_boards_have_as_many_positions_as_are_published(columns, rows, positions):
+    assert solve(make("connect_four", columns=columns, rows=rows)).num_states == positions
+
+
+def test_only_boards_of_at_most_nine_columns_have_strings_of_moves():
+    wide = make("connect_four", columns=10, rows=2)
+    with pytest.raises(ValueError, match="2 rows of 10 characters with / between, got '11'"):
+        wide.from_text("11")
+    assert make("connect_four", columns=9, rows=2).to_text(make("connect_four", columns=9, rows=2).from_text("99")) == (
+        "________O/________X"
+    )
+
+
+def test_a_board_without_room_for_the_line_is_refused():
+    with pytest.raises(ValueError, match=r"connect_four: in_a_row must be 1..3 on this board, got 4"):
+        make("connect_four", columns=3, rows=3)
 
 
 def test_perft_is_the_known_one():

@@ -85,7 +85,7 @@ def test_values_without_a_picture_are_shown_as_plain_text():
     bundle, _ = DisplayFormatter().format(deleted)
     assert bundle.keys() <= {"text/plain"}
     plain = DisplayFormatter().format(state)[0]["text/plain"]
-    assert "MnkState(stones=" in plain
+    assert "StonesState(stones=" in plain
     assert "game=" not in plain
 
 

@@ -21,6 +21,7 @@ GAMES = {
     "connect2": {},
     "mnk": {"columns": 5, "rows": 4, "in_a_row": 3},
     "connect_four": {},
+    "hex": {"size": 4, "swap": True},
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
     "breakthrough": {},

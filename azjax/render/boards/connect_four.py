@@ -3,8 +3,8 @@
 import numpy as np
 
 from azjax.games.connect_four import ConnectFour
-from azjax.games.mnk import MnkState
 from azjax.games.pictures import draw_board
+from azjax.games.placement import StonesState
 from azjax.games.protocols import action_to_text
 from azjax.render.boards.mnk import winning_lines
 from azjax.render.drawing import (
@@ -38,7 +38,7 @@ _RADIUS = 40
 
 
 @draw_board.register
-def draw_connect_four(game: ConnectFour, state: MnkState, policy: Policy | None, last_action: int | None) -> str:
+def draw_connect_four(game: ConnectFour, state: StonesState, policy: Policy | None, last_action: int | None) -> str:
     """The picture of a Connect Four position."""
     board, in_a_row = game.owners(state), game.in_a_row
     rows, columns = board.shape

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from azjax.games.mnk import Mnk, MnkState
+from azjax.games.mnk import Mnk
 from azjax.games.pictures import draw_board
+from azjax.games.placement import StonesState
 from azjax.games.protocols import action_to_text
 from azjax.render.drawing import (
     Attributes,
@@ -49,7 +50,7 @@ _BADGES = 5
 
 
 @draw_board.register
-def draw_mnk(game: Mnk, state: MnkState, policy: Policy | None, last_action: int | None) -> str:
+def draw_mnk(game: Mnk, state: StonesState, policy: Policy | None, last_action: int | None) -> str:
     """The picture of a position of an m,n,k game."""
     board, in_a_row = game.owners(state), game.in_a_row
     rows, columns = board.shape

@@ -1,0 +1,234 @@
+"""Hex: players in turn place a stone; player 0, Red, wins by a chain from top to bottom, Blue from left to right.
+
+The board is a rhombus of hexagons: a cell touches the two beside it in its row, the one above and the one above to the
+right, the one below and the one below to the left. No game is a draw (Gale 1979, "The Game of Hex and the Brouwer
+Fixed-Point Theorem"). With `swap`, the second player may answer the first stone with `swap`: that stone becomes one of
+player 1 on the mirrored cell, and player 0 is to move, as in OpenSpiel and pgx, whose action numbers these are.
+
+An action is a cell, row-major from the top left; the last one is the swap. Text: the rows from the top, `/` between,
+`X` player 0, `O` player 1, `_` empty, and who is to move, such as `_X_/___/__O X`. Moves are `b3`: letter of the column
+from the left, number of the row from the top.
+"""
+
+import dataclasses
+import functools
+import string
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, UInt32
+
+from azjax.core import bitboard
+from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
+from azjax.core.bits import scale_bits
+from azjax.core.errors import InputError
+from azjax.games.placement import SYMBOLS, PlacementGame, StonesState
+from azjax.games.protocols import ActionGroup, LaidOutGame
+from azjax.games.registry import register
+
+MIN_SIZE, MAX_SIZE = 2, 13
+_SWAP = "swap"
+
+
+@dataclasses.dataclass(frozen=True)
+class Hex(PlacementGame, LaidOutGame):
+    """Hex on a rhombus.
+
+    Attributes:
+      size: rows and columns, 2..13.
+      swap: the second player may swap.
+      rows: `size`.
+      columns: `size`.
+    """
+
+    size: int = 11
+    swap: bool = False
+    rows: int = dataclasses.field(init=False, repr=False)
+    columns: int = dataclasses.field(init=False, repr=False)
+
+    name = "hex"
+    player_names: ClassVar[tuple[str, str]] = ("Red", "Blue")
+    piece_names: ClassVar[tuple[str, ...]] = ("nothing", "red", "blue")
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
+            raise InputError(f"hex: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
+        for side in ("rows", "columns"):
+            object.__setattr__(self, side, self.size)
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_cells + self.swap
+
+    @property
+    def max_legal_actions(self) -> int:
+        return self.num_actions
+
+    @property
+    def max_plies(self) -> int:
+        return self.num_cells + self.swap
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return (self.size, self.size, 3)
+
+    @property
+    def action_layout(self) -> tuple[ActionGroup, ...]:
+        return (ActionGroup("square", 1), *([ActionGroup("board", 1)] if self.swap else []))
+
+    def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
+        following = super().step(state, action)
+        if not self.swap:
+            return following
+        swaps = self._may_swap(state) & (jnp.asarray(action) == self.num_cells)
+        bit = bitboard.nth(self._words(state.stones[0]), jnp.int32(0))
+        mirrored = single(bit % self._stride * self._stride + bit // self._stride, self._num_words)
+        first, second = (self._words(stones) for stones in following.stones)
+        stones = self._stored(only_if(~swaps, first)), self._stored(union(second, only_if(swaps, mirrored)))
+        mover = jnp.where(swaps, 0, following.current_player)
+        swapped: StonesState = dataclasses.replace(following, stones=stones, current_player=mover)
+        return swapped
+
+    def _may_swap(self, state: StonesState) -> Bool[Array, ""]:
+        """Whether there is one stone, which player 1 answers."""
+        first, second = (bitboard.count(self._words(stones)) for stones in state.stones)
+        return (first == 1) & (second == 0) & (state.current_player == 1) & ~state.terminated
+
+    def legal_action_mask(self, state: StonesState) -> Bool[Array, "A"]:
+        cells = super().legal_action_mask(state)
+        return jnp.append(cells, self._may_swap(state)) if self.swap else cells
+
+    def sample_legal_action(self, state: StonesState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        if not self.swap:
+            return super().sample_legal_action(state, bits)
+        free = self._free(state)
+        count = bitboard.count(free)
+        drawn = scale_bits(bits, count + self._may_swap(state))
+        bit = bitboard.nth(free, jnp.minimum(drawn, count - 1))
+        action = jnp.where(drawn == count, self.num_cells, bit - bit // self._stride)
+        return jnp.where(state.terminated, 0, action)
+
+    def observe(self, state: StonesState) -> Float32[Array, "size size 3"]:
+        """The mover's stones, those of the other player, and ones if the mover is player 1."""
+        second = jnp.broadcast_to(state.current_player == 1, (self.size, self.size, 1))
+        return jnp.concatenate([super().observe(state), second.astype(jnp.float32)], axis=2)
+
+    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "2 A"]]:
+        turned, cells = super().symmetries(state)
+        swap = jnp.full((len(cells), int(self.swap)), self.num_cells, jnp.int32)
+        return turned, jnp.concatenate([cells, swap], axis=1)
+
+    def _turned(self, board: Int[np.ndarray, "rows columns"]) -> list[Int[np.ndarray, "rows columns"]]:
+        return [board, board[::-1, ::-1]]
+
+    # Chains.
+
+    def _wins(self, own: Bits, stone: Bits, mover: Int32[Array, ""]) -> Bool[Array, ""]:
+        chain = self._connected(stone, own)
+        starts, ends = self._edges(mover)
+        return any_of(both(chain, starts)) & any_of(both(chain, ends))
+
+    def _edges(self, player: Int32[Array, ""]) -> tuple[Bits, Bits]:
+        """The cells of the two edges that a player connects."""
+        last = self.size - 1
+        top, bottom, left, right = (
+            bitboard.constant((row * self._stride + column for row, column in cells), self._num_words)
+            for cells in (
+                [(0, column) for column in range(self.size)],
+                [(last, column) for column in range(self.size)],
+                [(row, 0) for row in range(self.size)],
+                [(row, last) for row in range(self.size)],
+            )
+        )
+        return choose(player == 0, top, left), choose(player == 0, bottom, right)
+
+    def _connected(self, seed: Bits, stones: Bits) -> Bits:
+        """The stones that are connected to those of `seed`, which are among them."""
+        neighbors = (1, self._stride, self._stride - 1)
+
+        def grow(chain: Bits) -> Bits:
+            beside = [shift(chain, sign * step) for step in neighbors for sign in (1, -1)]
+            return union(chain, both(stones, union(*beside)))
+
+        def body(carry: tuple[Bits, Bool[Array, ""]]) -> tuple[Bits, Bool[Array, ""]]:
+            chain, _ = carry
+            grown = grow(grow(chain))
+            return grown, any_of(toggle(grown, chain))
+
+        grows = any_of(seed)
+        connected, _ = jax.lax.while_loop(lambda carry: carry[1], body, (both(seed, stones), grows))
+        return connected
+
+    # Text.
+
+    def to_text(self, state: StonesState) -> str:
+        return f"{'/'.join(self._rows_as_text(state))} {self.piece_letters[int(state.current_player)]}"
+
+    def from_text(self, text: str) -> StonesState:
+        board, _, mover = text.partition(" ")
+        rows = board.split("/")
+        if [len(row) for row in rows] != [self.size] * self.size or mover not in self.piece_letters:
+            form = f"{self.size} rows of {self.size} characters with / between, and X or O to move"
+            raise InputError(f"hex: a position is {form}; got {text!r}")
+        for index, symbol in enumerate(board):
+            if symbol not in SYMBOLS + "/":
+                raise InputError(f"hex: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
+        first, second, player = board.count("X"), board.count("O"), self.piece_letters.index(mover)
+        # After a swap player 0 has a stone less than without one.
+        swapped = self.swap and second > 0 and first - second == player - 1
+        if first - second != player and not swapped:
+            after_swap = " or, after a swap, one less" if self.swap else ""
+            raise InputError(
+                f"hex: {text!r} has {first} X and {second} O; with {mover} to move there are {second + player} X"
+                f"{after_swap}"
+            )
+        stones = [self._pack(np.array([symbol == letter for row in rows for symbol in row])) for letter in "XO"]
+        won = [bool(self._has_chain(own, number)) for number, own in enumerate(stones)]
+        if won[player]:
+            raise InputError(f"hex: {text!r} is impossible: {mover} has won, and is to move")
+        last = 1 - player
+        if won[last] and not self._one_stone_made_the_chain(stones[last], last):
+            raise InputError(f"hex: {text!r} has chains that no last move completes")
+        rewards = np.zeros(2, np.float32)
+        if won[last]:
+            rewards[last], rewards[player] = 1, -1
+        return StonesState(
+            game=self,
+            stones=(self._stored(stones[0]), self._stored(stones[1])),
+            current_player=jnp.int32(player),
+            terminated=jnp.bool_(won[last]),
+            rewards=jnp.asarray(rewards),
+        )
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _has_chain(self, own: Bits, player: Int[ArrayLike, ""]) -> Bool[Array, ""]:
+        starts, ends = self._edges(jnp.asarray(player))
+        return any_of(both(self._connected(both(own, starts), own), ends))
+
+    def _one_stone_made_the_chain(self, own: Bits, player: int) -> bool:
+        cells = np.flatnonzero(np.asarray(self._unpack(own)))
+        return any(not self._has_chain(without(own, self._stone(jnp.int32(cell))), player) for cell in cells)
+
+    def action_to_text(self, state: StonesState, action: int) -> str:
+        del state
+        row, column = divmod(int(action), self.size)
+        return _SWAP if row == self.size else f"{string.ascii_lowercase[column]}{row + 1}"
+
+    def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
+        if action < self.num_cells:
+            return (int(action),)
+        # The swap is a click on the stone.
+        return (int(np.flatnonzero(self.owners(state))[0]),)
+
+    def draw(self, state: StonesState) -> str:
+        rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
+        lines = [f"{' ' * number}{number + 1:>2}  {row}" for number, row in enumerate(rows)]
+        return "\n".join(["    " + " ".join(string.ascii_lowercase[: self.size]), *lines])
+
+
+@register("hex")
+def hex_game(size: int = 11, swap: bool = False) -> Hex:
+    """Hex on a rhombus of `size` rows."""
+    return Hex(size, swap)
