@@ -9,6 +9,7 @@ import numpy as np
 import azjax.games
 
 OPTIONS = {
+    "chomp": {"columns": 5, "rows": 4},
     "tictactoe": {},
     "connect2": {},
     "mnk": {"columns": 15, "rows": 15, "in_a_row": 5},

@@ -17,6 +17,7 @@ from azjax.play.session import PlaySession
 from azjax.search import AlphaZero, evaluators
 
 GAMES = {
+    "chomp": {"columns": 4, "rows": 3},
     "tictactoe": {},
     "connect2": {},
     "mnk": {"columns": 5, "rows": 4, "in_a_row": 3},
