@@ -11,11 +11,13 @@ def launch(playwright):
 
 
 def click(page, source):
-    """Clicks one legal move, square by square; `source` (of `random`) draws it."""
+    """Clicks one legal move, square by square, or its button; `source` (of `random`) draws it."""
     before = page.evaluate("game.ply")
     move = source.choice(page.evaluate("shown.legal"))
     for square in move["squares"]:
         page.click(f'#squares button[data-square="{square}"]')
+    if not move["squares"]:
+        page.get_by_role("group", name="legal moves").get_by_role("button", name=move["move"]).click()
     page.wait_for_function(f"game.ply > {before} && shown.moves.length === game.ply")
     assert page.evaluate("shown.moves")[before] == move["move"]
 

@@ -15,6 +15,7 @@ OPTIONS = {
     "mnk": {"columns": 15, "rows": 15, "in_a_row": 5},
     "connect_four": {},
     "hex": {"size": 5, "swap": True},
+    "othello": {"size": 6},
     "santorini": {"size": 5, "workers": 2},
     "brandub": {},
 }

@@ -68,6 +68,7 @@ CONTESTS = {
         "hex",
         "hex(board_size=11,swap=True)",
     ),
+    "othello": Contest("othello", {}, ("othello", "OthelloRules", {}), "othello", "othello"),
     "brandub": Contest("brandub", {}, ("tafl", "BrandubRules", {})),
     "brandub without repetition": Contest(
         "brandub", {"repetition": "never"}, ("tafl", "BrandubRules", {"repetition": "never"})

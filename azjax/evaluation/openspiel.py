@@ -12,16 +12,17 @@ from azjax.evaluation.host_games import start_text
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import legal_actions
-from azjax.games.registry import options_of
+from azjax.games.registry import make, options_of
 
 ALGORITHMS = ("mcts", "minimax")
 _UCT_C = 2.0  # of OpenSpiel's own example
 NAMES_IN_OPENSPIEL = {
+    "othello": "othello",
     "pgx:hex": "hex(board_size=11,swap=True)",
     "pgx:othello": "othello",
     "tictactoe": "tic_tac_toe",
 }
-"""OpenSpiel's names of games without options that have the same rules and action numbers."""
+"""OpenSpiel's names of games that have the same rules and action numbers if they are made without options."""
 
 _PARAMETERS = {
     "connect_four": {"columns": "columns", "rows": "rows", "x_in_row": "in_a_row"},
@@ -123,4 +124,4 @@ def _name(game: AnyGame) -> str | None:
         options = options_of(game)
         parameters = (f"{theirs}={options[ours]}" for theirs, ours in _PARAMETERS[game.name].items())
         return f"{game.name}({','.join(parameters)})"
-    return NAMES_IN_OPENSPIEL.get(game.name)
+    return NAMES_IN_OPENSPIEL.get(game.name) if game == make(game.name) else None

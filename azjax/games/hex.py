@@ -51,6 +51,7 @@ class Hex(PlacementGame, LaidOutGame):
     name = "hex"
     player_names: ClassVar[tuple[str, str]] = ("Red", "Blue")
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "red", "blue")
+    rows_from_top: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
@@ -217,10 +218,8 @@ class Hex(PlacementGame, LaidOutGame):
         return _SWAP if row == self.size else f"{string.ascii_lowercase[column]}{row + 1}"
 
     def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
-        if action < self.num_cells:
-            return (int(action),)
-        # The swap is a click on the stone.
-        return (int(np.flatnonzero(self.owners(state))[0]),)
+        del state
+        return (int(action),) if action < self.num_cells else ()
 
     def draw(self, state: StonesState) -> str:
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]

@@ -1,4 +1,4 @@
-"""Games in which players in turn place a stone on an empty cell of a rectangle.
+"""Games of two kinds of stones on a rectangle: `StonesGame` has the board, `PlacementGame` also the usual rules.
 
 Stones are bits of a bitboard: cell (row, column) is bit `row * (columns + 1) + column`.
 """
@@ -37,18 +37,15 @@ class StonesState:
         array of a state separately.
     """
 
-    game: "PlacementGame" = static_field(kw_only=True, repr=False)
+    game: "StonesGame" = static_field(kw_only=True, repr=False)
     stones: tuple[Bits, Bits]
     current_player: Int32[Array, "*B"]
     terminated: Bool[Array, "*B"]
     rewards: Float32[Array, "*B 2"]
 
 
-class PlacementGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState], EditableGame[StonesState]):
-    """The rules of placing stones. A game says which stones win (`_wins`), and how a position is read (`from_text`).
-
-    The game is over when a player wins or no cell is empty.
-    """
+class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState], EditableGame[StonesState]):
+    """A board with stones, without the rules by which they come and go."""
 
     columns: int
     rows: int
@@ -57,26 +54,10 @@ class PlacementGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesSt
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "X", "O")
     piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
-    @abc.abstractmethod
-    def _wins(self, own: Bits, stone: Bits, mover: Int32[Array, ""]) -> Bool[Array, ""]:
-        """Whether `stone`, the mover's last one, wins; `own` are the stones of the mover, this one included."""
-
     @property
     def num_cells(self) -> int:
         """Cells are numbered row-major from the top left."""
         return self.columns * self.rows
-
-    @property
-    def num_actions(self) -> int:
-        return self.num_cells
-
-    @property
-    def max_legal_actions(self) -> int:
-        return self.num_actions
-
-    @property
-    def max_plies(self) -> int:
-        return self.num_cells
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -110,41 +91,6 @@ class PlacementGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesSt
             terminated=jnp.bool_(False),
             rewards=jnp.zeros(2, jnp.float32),
         )
-
-    def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
-        return self._place(state, self._stone(jnp.asarray(action, jnp.int32)))
-
-    def _place(self, state: StonesState, stone: Bits) -> StonesState:
-        """The mover puts a stone on the board; nothing changes if the cell is occupied or off the board."""
-        first, second = (self._words(stones) for stones in state.stones)
-        mover, occupied = state.current_player, union(first, second)
-        legal = ~state.terminated & any_of(both(stone, without(self._board, occupied)))
-        won = self._wins(union(choose(mover == 0, first, second), stone), stone, mover)
-        stone, won = materialize((only_if(legal, stone), legal & won))
-        full = ~any_of(without(self._board, union(occupied, stone)))
-        return StonesState(
-            game=self,
-            stones=(
-                self._stored(union(first, only_if(mover == 0, stone))),
-                self._stored(union(second, only_if(mover == 1, stone))),
-            ),
-            current_player=jnp.where(any_of(stone), 1 - mover, mover),
-            terminated=state.terminated | won | full,
-            rewards=rewards_of_winner(won, mover),
-        )
-
-    def legal_action_mask(self, state: StonesState) -> Bool[Array, "A"]:
-        return self._unpack(self._free(state))
-
-    def sample_legal_action(self, state: StonesState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
-        free = self._free(state)
-        bit = bitboard.nth(free, scale_bits(bits, bitboard.count(free)))
-        return jnp.where(state.terminated, 0, bit - bit // self._stride)
-
-    def _free(self, state: StonesState) -> Bits:
-        """The cells without a stone; none after the end."""
-        occupied = union(*(self._words(stones) for stones in state.stones))
-        return only_if(~state.terminated, without(self._board, occupied))
 
     def observe(self, state: StonesState) -> Float32[Array, "rows columns planes"]:
         """The mover's stones, and those of the other player."""
@@ -212,10 +158,6 @@ class PlacementGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesSt
     def _rows_as_text(self, state: StonesState) -> list[str]:
         return ["".join(SYMBOLS[owner] for owner in row) for row in self.owners(state)]
 
-    def action_to_text(self, state: StonesState, action: int) -> str:
-        del state
-        return square_name(self.rows, *divmod(int(action), self.columns))
-
     def draw(self, state: StonesState) -> str:
         width = len(str(self.rows))
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
@@ -227,6 +169,68 @@ class PlacementGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesSt
         owners.flat[square] = piece
         first, second = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
         return dataclasses.replace(state, stones=(first, second), terminated=jnp.bool_(False))
+
+
+class PlacementGame(StonesGame):
+    """Players in turn place a stone on an empty cell. The game is over when a player wins or no cell is empty.
+
+    A game says which stones win (`_wins`), and how a position is read (`from_text`). An action is a cell.
+    """
+
+    @abc.abstractmethod
+    def _wins(self, own: Bits, stone: Bits, mover: Int32[Array, ""]) -> Bool[Array, ""]:
+        """Whether `stone`, the mover's last one, wins; `own` are the stones of the mover, this one included."""
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_cells
+
+    @property
+    def max_legal_actions(self) -> int:
+        return self.num_actions
+
+    @property
+    def max_plies(self) -> int:
+        return self.num_cells
+
+    def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
+        return self._place(state, self._stone(jnp.asarray(action, jnp.int32)))
+
+    def _place(self, state: StonesState, stone: Bits) -> StonesState:
+        """The mover puts a stone on the board; nothing changes if the cell is occupied or off the board."""
+        first, second = (self._words(stones) for stones in state.stones)
+        mover, occupied = state.current_player, union(first, second)
+        legal = ~state.terminated & any_of(both(stone, without(self._board, occupied)))
+        won = self._wins(union(choose(mover == 0, first, second), stone), stone, mover)
+        stone, won = materialize((only_if(legal, stone), legal & won))
+        full = ~any_of(without(self._board, union(occupied, stone)))
+        return StonesState(
+            game=self,
+            stones=(
+                self._stored(union(first, only_if(mover == 0, stone))),
+                self._stored(union(second, only_if(mover == 1, stone))),
+            ),
+            current_player=jnp.where(any_of(stone), 1 - mover, mover),
+            terminated=state.terminated | won | full,
+            rewards=rewards_of_winner(won, mover),
+        )
+
+    def legal_action_mask(self, state: StonesState) -> Bool[Array, "A"]:
+        return self._unpack(self._free(state))
+
+    def sample_legal_action(self, state: StonesState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        free = self._free(state)
+        bit = bitboard.nth(free, scale_bits(bits, bitboard.count(free)))
+        return jnp.where(state.terminated, 0, bit - bit // self._stride)
+
+    def _free(self, state: StonesState) -> Bits:
+        """The cells without a stone; none after the end."""
+        occupied = union(*(self._words(stones) for stones in state.stones))
+        return only_if(~state.terminated, without(self._board, occupied))
+
+    def action_to_text(self, state: StonesState, action: int) -> str:
+        del state
+        return square_name(self.rows, *divmod(int(action), self.columns))
 
     def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
         del state

@@ -98,9 +98,13 @@ class BoardGame(Protocol[S_contra]):
     Law: squares are on the board, and no two legal actions have the same squares.
     """
 
+    rows_from_top: ClassVar[bool] = False
+    """The rows are numbered from the top and not, as in chess, from the bottom."""
+
     @abc.abstractmethod
     def action_squares(self, state: S_contra, action: int) -> tuple[int, ...]:
-        """The squares (row-major) that a person clicks to play `action`, in order."""
+        """The squares (row-major) that a person clicks to play `action`, in order. None for a pass or the like, for
+        which the page has a button."""
 
 
 @runtime_checkable

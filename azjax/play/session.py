@@ -84,6 +84,7 @@ class PlaySession:
             "most": self.pool.max_simulations,
             "simulations": self.num_simulations,
             "board": has_board,
+            "rows_from_top": isinstance(game, BoardGame) and game.rows_from_top,
             "pieces": game.piece_names if can_edit and isinstance(game, EditableGame) else (),
             "exact": self.exact is not None,
         }

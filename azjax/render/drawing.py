@@ -250,14 +250,16 @@ class Sheet:
             signs.insert(0, arrow(center(*start), center(*end), 5 + 9 * strength, tip, **style))
         self.add("signs", *signs)
 
-    def coordinates(self, columns: Sequence[str] | None = None, *, rows: bool = True) -> None:
+    def coordinates(
+        self, columns: Sequence[str] | None = None, *, rows: bool = True, rows_from_top: bool = False
+    ) -> None:
         """Writes the columns' names (letters by default) below the board and the rows' numbers beside it."""
         size = 23 * self.scale
         for column, name in enumerate(columns or string.ascii_lowercase[: self.columns]):
             y = SQUARE * self.rows + 26 * self.scale
             self.add("board", text(SQUARE * (column + 0.5), y, name, size, fill="faint"))
         for row in range(self.rows if rows else 0):
-            label = str(self.rows - row)
+            label = str(row + 1 if rows_from_top else self.rows - row)
             self.add("board", text(-22 * self.scale, SQUARE * (row + 0.5), label, size, fill="faint"))
 
     def document(

@@ -39,12 +39,15 @@ def test_games_end_as_here(game):
 def test_what_it_cannot_play_is_refused(positions_of):
     bot = OpenSpielPlayer("bot", "mcts", 20)
     brandub = make("brandub")
-    available = "connect_four, hex, mnk, pgx:hex, pgx:othello, tictactoe"
+    available = "connect_four, hex, mnk, othello, pgx:hex, pgx:othello, tictactoe"
     with pytest.raises(InputError, match=f"bot cannot play brandub; available: {available}"):
         play_match(brandub, bot, random_player(brandub), 2, jax.random.key(0))
     starts = positions_of(TICTACTOE, "X________")
     with pytest.raises(InputError, match="bot cannot begin at the position 'X________'"):
         play_match(TICTACTOE, bot, random_player(TICTACTOE), 2, jax.random.key(0), start_states=starts)
+    small = make("othello", size=6)
+    with pytest.raises(InputError, match="bot cannot play othello"):
+        play_match(small, bot, random_player(small), 2, jax.random.key(0))
     for spec, message in [
         ("openspiel:chess:3", "unknown bot 'chess' of OpenSpiel; available: mcts, minimax"),
         ("openspiel:mcts", "'openspiel:mcts': openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES"),

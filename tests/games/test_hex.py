@@ -113,7 +113,7 @@ def test_the_swap_mirrors_the_first_stone():
     game = make("hex", size=4, swap=True)
     state = _after(game, "c1")
     assert legal_texts(game, state)[-1] == "swap"
-    assert game.action_squares(state, 16) == (2,)
+    assert game.action_squares(state, 16) == ()
     swapped = game.step(state, jnp.int32(16))
     assert game.to_text(swapped) == "____/____/O___/____ X"
     assert "swap" not in legal_texts(game, swapped)

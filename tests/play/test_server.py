@@ -81,6 +81,7 @@ def test_the_game_is_described(client):
         "most": 64,
         "simulations": 64,
         "board": True,
+        "rows_from_top": False,
         "pieces": ["nothing", "X", "O"],
         "exact": True,
     }

@@ -23,6 +23,7 @@ GAMES = {
     "mnk": {"columns": 5, "rows": 4, "in_a_row": 3},
     "connect_four": {},
     "hex": {"size": 4, "swap": True},
+    "othello": {"size": 4},
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
     "breakthrough": {},

@@ -53,7 +53,7 @@ def draw_hex(game: Hex, state: StonesState, policy: Policy | None, last_action: 
         sheet.add("board", _cell(sheet, square, fill="cell", stroke="cell-edge", stroke_width=4))
     likely = likely_actions(game, policy, _SHADES)
     for rank, (action, probability) in enumerate(likely):
-        (square,) = (divmod(each, size) for each in game.action_squares(state, action))
+        square = _square(owners, action)
         opacity = 0.1 + 0.5 * probability / likely[0][1]
         sheet.add("marks", _cell(sheet, square, fill="policy", fill_opacity=opacity))
         if rank < _BADGES:
@@ -70,9 +70,10 @@ def draw_hex(game: Hex, state: StonesState, policy: Policy | None, last_action: 
     last_move = None
     if last_action is not None:
         last_move = action_to_text(game, state, last_action)
-        # After a swap the only stone is the last one.
-        (square,) = (divmod(each, size) for each in game.action_squares(state, last_action))
-        sheet.add("signs", circle(*sheet.center(*square), 30, fill="none", stroke="last", stroke_width=6))
+        sheet.add(
+            "signs",
+            circle(*sheet.center(*_square(owners, last_action)), 30, fill="none", stroke="last", stroke_width=6),
+        )
     _coordinates(sheet)
     details = [
         f"{name} on {', '.join(action_to_text(game, state, row * size + column) for row, column in on)}"
@@ -80,6 +81,11 @@ def draw_hex(game: Hex, state: StonesState, policy: Policy | None, last_action: 
         if on
     ]
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
+
+
+def _square(owners: Int[np.ndarray, "size size"], action: int) -> Square:
+    """The cell of an action; that of the only stone before a swap, and after it."""
+    return divmod(action, len(owners)) if action < owners.size else squares(owners > 0)[0]
 
 
 def _corners(sheet: Sheet, square: Square, *corners: int) -> list[Point]:
