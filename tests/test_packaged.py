@@ -76,7 +76,13 @@ def test_a_damaged_file_is_refused(folder):
         packaged.game_of_agent("mine")
 
 
-@pytest.mark.parametrize("name", packaged.packaged())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name.startswith("santorini_3") else [])
+        for name in packaged.packaged()
+    ],
+)
 def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
     game = game_of(name)
     assert is_trained(name)

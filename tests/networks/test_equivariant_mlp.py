@@ -49,7 +49,9 @@ def _without_zeros(variables):
     return jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(next(keys), leaf.shape), variables)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("tictactoe", "brandub") else []) for name in GAMES]
+)
 def test_the_policy_turns_with_the_position_and_the_value_stays(name):
     game = GAMES[name]
     network = EquivariantMlp(32, 3).for_game(game)
