@@ -45,8 +45,8 @@ that `azjax solve` wrote, or with --game GAME one of random, optimal, or a searc
 uniform:64. In matches it may be a program (gtp:COMMAND, opentafl:COMMAND or line:COMMAND) or a bot of OpenSpiel
 (openspiel:mcts:1000 or openspiel:minimax:6).
 
-Exit codes: 0 done, 1 error, 2 bad input, 130 or 143 stopped by Ctrl-C or SIGTERM. A training run that is stopped saves
-first.
+Exit codes: 0 done, 1 error, 2 bad input; 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP (a closed terminal). A
+training run that is stopped saves first. 141: the program that reads the output has ended.
 """
 
 _COMMANDS = {

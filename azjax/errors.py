@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -12,26 +13,33 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from azjax.core.errors import AzjaxError, InputError
+from azjax.core.signals import discard_output
 
 
 @contextlib.contextmanager
 def errors_in_one_line() -> Iterator[None]:
     """Prints errors and warnings for users as one line on standard error.
 
-    The exit code is 2 for an `InputError`, 1 for any other `AzjaxError` and for an error of the operating system, and
-    130 after Ctrl-C. Every other exception is a bug: it keeps its traceback, and the exit code is 1.
+    The exit code is 2 for an `InputError`, 1 for any other `AzjaxError` and for an error of the operating system, 130
+    after Ctrl-C, and 141 if the reader of the output has ended. Every other exception is a bug: it keeps its traceback,
+    and the exit code is 1.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _print_warning
             yield
+            sys.stdout.flush()  # here, where a closed pipe has its exit code
     except InputError as error:
         _fail(str(error), 2)
     except AzjaxError as error:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has ended. Python would fail again when it empties its buffers.
+        discard_output([1])
+        _exit(128 + signal.SIGPIPE)
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:  # such as a full disk
             _fail(": ".join(map(str, filter(None, (error.filename, error.strerror)))), 1)

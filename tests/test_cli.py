@@ -399,6 +399,15 @@ def test_an_error_for_users_is_one_line_and_an_exit_code(capsys, error, code, li
     assert capsys.readouterr().err == f"{line}\n"
 
 
+def test_a_closed_pipe_ends_a_command_with_its_usual_exit_code():
+    """As of `azjax agents | head -0`."""
+    command = [sys.executable, "-m", "azjax", "agents"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
 @pytest.mark.parametrize("error", [ValueError("a bug"), RuntimeError("a bug"), KeyError("a bug"), OSError("a bug")])
 def test_a_bug_is_not_caught(error):
     with pytest.raises(type(error)), errors_in_one_line():

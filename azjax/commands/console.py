@@ -6,7 +6,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-console = Console(highlight=False, markup=False, emoji=False)
+
+class _Console(Console):
+    """A console that leaves a closed pipe to `azjax.errors`, where it has its exit code; Rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # this is called while the error is handled
+
+
+console = _Console(highlight=False, markup=False, emoji=False)
 
 _SECONDS_BETWEEN_LINES = 30.0
 

@@ -86,6 +86,7 @@ def sweep_command(arguments: list[str]) -> None:
         jobs = submit(worker, folder / "slurm", options.workers, study.slurm, name=study.name)
         say(f"submitted: {', '.join(job.job_id for job in jobs)}")
         return
+    sweep.end_with_parent()
     try:
         sweep.run_sweep(trials, folder, worker, options.workers, console)
     except sweep.Stopped as stopped:

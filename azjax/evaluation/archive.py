@@ -15,11 +15,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from azjax.core.errors import FileError, InputError
+from azjax.core.json_text import parse_json
 from azjax.games.game import AnyGame
 from azjax.games.registry import make, options_of
 
 _FORMAT = 1
 _MANIFEST = "manifest"
+_MOST_UNPACKED = 200  # bytes for each byte of the file; solutions have up to 20, and a zip file can have 1,000
 
 Arrays = dict[str, np.ndarray]
 Manifest = dict[str, Any]
@@ -96,7 +98,10 @@ def _read(path: str | Path, kind: str, *, with_arrays: bool) -> tuple[AnyGame, M
     try:
         # Opened here, since NumPy does not close a file that it cannot read.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            manifest: Manifest = json.loads(str(archive[_MANIFEST]))
+            packed, unpacked = os.fstat(file.fileno()).st_size, sum(each.file_size for each in archive.zip.infolist())
+            if unpacked > _MOST_UNPACKED * packed:
+                raise InputError(f"{packed:,} bytes that unpack to {unpacked:,}")
+            manifest: Manifest = parse_json(str(archive[_MANIFEST]))
             if (manifest["kind"], manifest["format"]) != (kind, _FORMAT):
                 raise InputError(
                     f"it is of kind {manifest['kind']}, format {manifest['format']}, not {kind}, {_FORMAT}"

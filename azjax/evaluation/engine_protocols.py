@@ -9,13 +9,13 @@
 """
 
 import abc
-import json
 import time
 from typing import Any
 
 import jax
 
 from azjax.core.errors import InputError
+from azjax.core.json_text import parse_json
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.host_games import text_game
 from azjax.games.game import AnyGame, State
@@ -210,8 +210,8 @@ class SantoriniAi(EngineProtocol):
             if line is None:
                 return found
             try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):  # no JSON, or nested too deeply
+                message = parse_json(line)
+            except ValueError:
                 continue
             if not isinstance(message, dict) or message.get("type") != "best_move" or "next_state" not in message:
                 continue

@@ -20,6 +20,7 @@ import numpy as np
 
 from azjax.core import display
 from azjax.core.errors import InputError
+from azjax.core.json_text import parse_json
 from azjax.evaluation.archive import write_atomically
 from azjax.evaluation.host_games import host_step, position_from_text, replay, start_text
 from azjax.evaluation.matches import MatchResult
@@ -76,7 +77,7 @@ class GameRecord:
             game that is not `game`.
         """
         try:
-            content = json.loads(line)
+            content = parse_json(line)
             number, name, options, players, start, moves, rewards, end = (content[key] for key in _KEYS)
             opening_plies = content.get(_OPENING, 0)
             if number != _FORMAT:
@@ -93,7 +94,7 @@ class GameRecord:
                 raise InputError(f"{_OPENING} must be 0..{len(moves)}, the number of moves, got {opening_plies!r}")
         except KeyError as error:
             raise InputError(f"no game record: {error} is missing") from None
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
             raise InputError(f"no game record: {error}") from None
         # Names and options are compared first: making another game may take long.
         if game is not None and not (name == game.name and options.items() <= options_of(game).items()):

@@ -12,6 +12,7 @@ import numpy as np
 from jax import export as jax_export
 
 from azjax.core.errors import AzjaxError, FileError, InputError
+from azjax.core.json_text import parse_json
 from azjax.evaluation.archive import write_atomically
 from azjax.export.description import FILES, INPUT, describe, describe_file
 from azjax.export.onnx_graph import to_onnx
@@ -101,7 +102,7 @@ def _described_files(beside: Path, description: dict[str, Any]) -> dict[str, Any
     if not beside.exists():
         return {}
     try:
-        earlier = json.loads(beside.read_text(encoding="utf-8"))
+        earlier = parse_json(beside.read_bytes())
         files: dict[str, Any] = dict(earlier.pop(FILES))
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         earlier = files = {}

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from azjax.agents import SearchSpec
 from azjax.core.errors import FileError, InputError
+from azjax.core.json_text import parse_json
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import AnyGame, State
 from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, SearchUpdate
@@ -274,8 +275,8 @@ async def _body(request: Request) -> Json:
     except TimeoutError:
         raise _BodyTooSlowError(f"the body must be there within {BODY_SECONDS:g} s") from None
     try:
-        question = json.loads(body)
-    except (ValueError, RecursionError):
+        question = parse_json(body)
+    except ValueError:
         raise InputError("the body is no JSON") from None
     if not isinstance(question, dict):
         raise InputError("the body must be a JSON object")

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
 from azjax.core.errors import FileError, RunError
+from azjax.core.json_text import parse_json
 from azjax.parallel.processes import is_first
 
 _T = TypeVar("_T")
@@ -62,11 +64,11 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The steps that have a manifest, ascending. Whether they are sound is checked by `restore`."""
-        return sorted(int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit())
+        return sorted(int(path.stem) for path in self.folder.glob("*.json") if _is_step(path.stem))
 
     def unfinished_steps(self) -> list[int]:
         """The steps that have files but no manifest, ascending: interrupted while written or removed, or damaged."""
-        with_files = {int(path.name) for path in self.folder.glob("*") if path.name.isdigit()}
+        with_files = {int(path.name) for path in self.folder.glob("*") if _is_step(path.name)}
         return sorted(with_files - set(self.steps()))
 
     def best_step(self) -> int:
@@ -149,7 +151,7 @@ class Checkpoints:
         later = [
             path
             for path in (self.folder.iterdir() if self.folder.exists() else [])
-            if path.name.removesuffix(".json").isdigit() and int(path.name.removesuffix(".json")) not in sound
+            if _is_step(name := path.name.removesuffix(".json")) and int(name) not in sound
         ]
         aside = self.folder.parent / _DAMAGED
         for path in later:
@@ -242,11 +244,16 @@ def _write_manifest(path: Path, body: Manifest) -> None:
 def _read_manifest(path: Path) -> Manifest | None:
     """The body of a manifest; None if it is missing, unreadable or damaged."""
     try:
-        manifest = json.loads(path.read_text())
+        manifest = parse_json(path.read_bytes())
         body: Manifest = manifest["body"]
         return body if _body_digest(body) == manifest["sha256"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _is_step(name: str) -> bool:
+    """Whether a file of this name belongs to a step; other files are left alone."""
+    return re.fullmatch(r"0|[1-9][0-9]*", name) is not None
 
 
 def _one_line(error: Exception) -> str:

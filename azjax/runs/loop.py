@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from rich.console import Console
 
 from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
+from azjax.core.signals import discard_output, output_on_terminals, stop_signals
 from azjax.games.game import AnyGame
 from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
@@ -24,6 +25,7 @@ from azjax.parallel.sharding import WHOLE, Devices, shard
 from azjax.runs.callback import Callback, Update
 from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
+from azjax.runs.divergence import DivergenceWarning
 from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.memory import free_memory
 from azjax.runs.metrics import METRICS, MetricsLog, read_rows
@@ -72,7 +74,7 @@ def train(
 ) -> TrainResult:
     """Trains an agent and keeps everything in a run folder.
 
-    Ctrl-C or SIGTERM finishes the current iteration, saves, and returns. A second signal acts as usual.
+    Ctrl-C, SIGTERM or SIGHUP finishes the current iteration, saves, and returns. A second signal acts as usual.
 
     The parallel games, their replay and the batch of an optimizer step are split over the devices. With several
     processes (`azjax.parallel.peers.joined`) every process makes the same call with the same shared folder. A signal
@@ -178,13 +180,14 @@ def train_runs(
             network = summarize(config.make_network(game), game)
             beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
-            called = [MetricsLog(), *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
+            own = MetricsLog(), DivergenceWarning()
+            called = [*own, *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
             for callback in called:
                 stack.callback(callback.end)
                 for run in runs:
                     callback.begin(run.folder, run.config, start)
             return _Loop(compiled_run, hyper, runs, evaluation, console, called).iterate(start, state)
-    except AzjaxError:
+    except (AzjaxError, BrokenPipeError):
         raise
     except OSError as error:
         raise FileError(f"{name}: {error.strerror or error}") from error
@@ -341,17 +344,20 @@ def _as_callback(function: Callable[[Update], None]) -> Callback:
 
 @contextlib.contextmanager
 def _stop_requests() -> Iterator[list[signal.Signals]]:
-    """Collects Ctrl-C and SIGTERM; after the first of them the next one acts as usual."""
+    """Collects the signals that stop work; after the first of them the next one acts as usual."""
     stops: list[signal.Signals] = []
+    terminals = output_on_terminals()
 
     def request(number: int, frame: FrameType | None) -> None:
         del frame
         stops.append(signal.Signals(number))
+        if number == signal.SIGHUP:
+            discard_output(terminals)
         signal.signal(number, before[number])
 
     before: dict[int, Any] = {}
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stop_signals():
             # Only the main thread may set handlers; in other threads the caller handles signals.
             with contextlib.suppress(ValueError):
                 before[number] = signal.signal(number, request)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from azjax.core.errors import RunError
+from azjax.core.json_text import parse_json
 from azjax.runs.callback import Callback, Update
 from azjax.training.config import Config
 
@@ -59,11 +60,12 @@ class MetricsLog(Callback):
 def read_rows(path: Path) -> list[Row]:
     """The rows of a metrics file up to the first that cannot be read; none if the file is missing."""
     rows: list[Row] = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
-            row = json.loads(line)
-            _ = int(row["iteration"])
-        except (ValueError, TypeError, KeyError):
+            row = parse_json(line)
+        except ValueError:
+            break
+        if not (isinstance(row, dict) and type(row.get("iteration")) is int):
             break
         rows.append(row)
     return rows

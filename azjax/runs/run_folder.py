@@ -17,7 +17,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree, UInt32
 
-from azjax.core.errors import FileError, RunError
+from azjax.core.errors import FileError, InputError, RunError
+from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.protocols import next_game, without_history
@@ -92,6 +93,8 @@ def load_run(folder: str | Path) -> tuple[AnyGame, Config]:
     for name in changed:
         _warn_once(f"{name} has changed since {folder} was made")
     try:
+        if not isinstance(saved["game"], str):
+            raise InputError(f"game must be a name, got {saved['game']!r}")
         return make(saved["game"], **saved["options"]), config_from_json(saved["config"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder}: its {CONFIG} does not describe a run: {error}") from error
@@ -279,7 +282,7 @@ def write_config(folder: Path, description: RunDescription) -> None:
 
 def _read_config(folder: Path) -> RunDescription:
     try:
-        saved: RunDescription = json.loads((folder / CONFIG).read_text())
+        saved: RunDescription = parse_json((folder / CONFIG).read_bytes())
         _ = (
             saved["game"],
             {**saved["options"], **saved["config"], **saved["config"]["hyper"], **saved.get("sources", {})},

@@ -4,7 +4,7 @@ from azjax.report.intervals import Interval
 from azjax.sweep.objective import Elo, Mistakes, Objective, Score
 from azjax.sweep.page import write_page
 from azjax.sweep.points import Point
-from azjax.sweep.pool import run_sweep, worker_command
+from azjax.sweep.pool import end_with_parent, run_sweep, worker_command
 from azjax.sweep.storage import JOURNAL, connect
 from azjax.sweep.study import Budget, Choices, Range, Study
 from azjax.sweep.study_file import load_study
@@ -31,6 +31,7 @@ __all__ = [
     "Trials",
     "best_first",
     "connect",
+    "end_with_parent",
     "failures",
     "load_study",
     "points_table",

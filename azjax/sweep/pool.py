@@ -3,9 +3,11 @@
 import contextlib
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +22,11 @@ from azjax.sweep.points import Point
 from azjax.sweep.study import Study
 from azjax.sweep.summary import best_first, failures
 from azjax.sweep.trials import Trials
-from azjax.sweep.worker import stop_signals, work
+from azjax.sweep.worker import raise_on_stop_signals, work
 
 _POLL_SECONDS = 0.5
+_PARENT = "AZJAX_SWEEP_PARENT"
+"""The variable that tells a worker the number of the process that began it."""
 
 
 def worker_command(path: str | Path, folder: Path, storage: str, lease: float) -> list[str]:
@@ -38,6 +42,20 @@ def worker_command(path: str | Path, folder: Path, storage: str, lease: float) -
     command = [sys.executable, "-m", "azjax", "sweep", str(Path(path).absolute())]
     imports = [word for name in imported for word in ("--import", name)]
     return [*command, *imports, "--folder", str(folder.absolute()), "--storage", where, "--lease", str(lease)]
+
+
+def end_with_parent() -> None:
+    """A worker that `run_sweep` began stops, as after SIGTERM, when the process of `run_sweep` has ended."""
+    parent = os.environ.pop(_PARENT, None)
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(_POLL_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int, console: Console) -> None:
@@ -72,7 +90,7 @@ def run_sweep(trials: Trials, folder: Path, command: Sequence[str], workers: int
 
 def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar") -> None:
     """Starts the workers, waits for them, and passes signals on to them."""
-    with stop_signals(), tempfile.TemporaryDirectory() as temporary:
+    with raise_on_stop_signals(), tempfile.TemporaryDirectory() as temporary:
         paths = [Path(temporary) / str(number) for number in range(workers)]
         processes: list[subprocess.Popen[bytes]] = []
         try:
@@ -86,6 +104,7 @@ def _supervise(trials: Trials, command: Sequence[str], workers: int, bar: "_Bar"
                         stderr=file,
                         stdin=subprocess.DEVNULL,
                         start_new_session=True,
+                        env={**os.environ, _PARENT: str(os.getpid())},
                     )
                 processes.append(process)
                 _give_cores(process.pid, number, workers)

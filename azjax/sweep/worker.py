@@ -12,6 +12,7 @@ from types import FrameType
 import jax
 
 from azjax.core.errors import FileError, InputError, RunError, SettingsError
+from azjax.core.signals import discard_output, output_on_terminals, stop_signals
 from azjax.runs import train_population
 from azjax.runs.population import HYPER_FIELDS
 from azjax.sweep.objective import Measure
@@ -55,7 +56,7 @@ def work(
     study = trials.study
     at_once = (1 if jax.default_backend() == "cpu" else 8) if points_at_once is None else points_at_once
     at_once = at_once if study.search.keys() <= HYPER_FIELDS else 1
-    with stop_signals() as check:
+    with raise_on_stop_signals() as check:
         if trials.is_over():
             return
         measure = study.objective.prepare(study.game)
@@ -171,19 +172,21 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def stop_signals() -> Iterator[Callable[[], None]]:
+def raise_on_stop_signals() -> Iterator[Callable[[], None]]:
     """Raises `Stopped` when a signal arrives; the second signal acts as usual.
 
     Yields:
       a function that raises `Stopped` if a signal arrived so late in `train` that it ended without noticing.
     """
-    stopping = (signal.SIGINT, signal.SIGTERM)
+    stopping, terminals = stop_signals(), output_on_terminals()
     before = {number: signal.getsignal(number) for number in (*stopping, signal.SIGUSR2)}
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
         for each in stopping:
             signal.signal(each, before[each])
+        if number == signal.SIGHUP:
+            discard_output(terminals)
         raise Stopped(signal.Signals(number))
 
     def terminate(number: int, frame: FrameType | None) -> None:

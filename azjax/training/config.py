@@ -8,6 +8,7 @@ import jax
 import tyro
 
 from azjax.core.errors import InputError
+from azjax.core.field_types import check_field_types
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.networks import Network, check_settings, make_network
@@ -285,6 +286,8 @@ class Config:
     def __post_init__(self) -> None:
         for name in ("start_positions", "ladder_opponents", "auxiliary_losses"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # hashable, of any sequence
+        check_field_types(Config, vars(self))
+        check_field_types(Hyper, vars(self.hyper))
         for name, minimum in _MINIMUM.items():
             if getattr(self, name) < minimum:
                 raise InputError(f"{name} must be at least {minimum}, got {getattr(self, name)}")

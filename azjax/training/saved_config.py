@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from azjax.core.errors import InputError
+from azjax.core.field_types import check_field_types
 from azjax.core.source import loaded_class, source_name
 from azjax.networks import Network
 from azjax.training.config import Config, Hyper
@@ -25,12 +26,15 @@ def config_from_json(saved: dict[str, Any]) -> Config:
     """The inverse of `config_to_json`; fields that were added later have their defaults.
 
     Raises:
-      InputError: a value out of range, or a network whose class is not loaded.
+      InputError: a value of another type or out of range, or a network whose class is not loaded.
       TypeError: an unknown field.
     """
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
     if not isinstance(fields.get("network", ""), str):
         fields["network"] = _network_from_json(fields["network"])
+    # Before they are made, since their constructors may be checked by other means.
+    check_field_types(Config, fields)
+    check_field_types(Hyper, fields["hyper"])
     return Config(**{**fields, "hyper": Hyper(**fields["hyper"])})
 
 

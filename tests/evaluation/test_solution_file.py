@@ -68,6 +68,14 @@ def test_a_file_that_is_no_solution_is_refused(tmp_path):
         load_solution(path)
 
 
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_is_unpacked(saved):
+    with np.load(saved) as archive:
+        content = dict(archive)
+    np.savez_compressed(saved, **{**content, "scores": np.zeros(50_000_000, np.int8)})
+    with pytest.raises(ValueError, match=r"bytes that unpack to 50,\d\d\d,\d\d\d"):
+        load_solution(saved)
+
+
 def test_a_truncated_file_is_refused(saved):
     whole = saved.read_bytes()
     for length in (len(whole) - 1, len(whole) // 2, 10):

@@ -56,6 +56,17 @@ def test_every_leaf_comes_back_with_its_bits_and_dtype(folder):
     assert _equal(state, _state(30))
 
 
+def test_files_of_other_names_are_left_alone(folder):
+    for name in ("\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT FIVE}.json", "007", "40.json.partial", "readme"):
+        (folder / name).write_text("mine")
+    checkpoints = Checkpoints(folder)
+    assert checkpoints.steps() == [10, 20, 30]
+    assert checkpoints.unfinished_steps() == []
+    checkpoints.set_aside_after(20)
+    assert checkpoints.steps() == [10, 20]
+    assert (folder / "\N{SUPERSCRIPT TWO}").read_text() == (folder / "007").read_text() == "mine"
+
+
 def test_a_given_step_can_be_restored(folder):
     step, state = Checkpoints(folder).restore(LIKE, 10)
     assert step == 10

@@ -284,17 +284,29 @@ def test_a_run_without_a_later_field_continues_with_its_default(straight, tmp_pa
         train(GAME, dataclasses.replace(SMALL, solver=True), folder, resume=True)
 
 
-def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight, tmp_path, number):
     folder = tmp_path / "run"
 
     def interrupt(update):
         if update.iteration == 2:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
     result = train(GAME, SMALL, folder, callbacks=[interrupt])
-    assert (result.stopped_by, result.iteration) == (signal.SIGTERM, 2)
+    assert (result.stopped_by, result.iteration) == (number, 2)
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None
+    assert checkpoint_bits(folder) == checkpoint_bits(straight)
+
+
+def test_a_hangup_that_is_ignored_stops_nothing(straight, tmp_path):
+    """As in a run that was begun with nohup."""
+    folder, before = tmp_path / "run", signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result = train(GAME, SMALL, folder, callbacks=[lambda _: signal.raise_signal(signal.SIGHUP)])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert result.stopped_by is None
     assert checkpoint_bits(folder) == checkpoint_bits(straight)
 
 

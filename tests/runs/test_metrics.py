@@ -1,6 +1,8 @@
 import math
 from pathlib import Path
 
+import pytest
+
 from azjax.runs import Update
 from azjax.runs.metrics import METRICS, TIMING, MetricsLog, read_rows
 from azjax.training import Config
@@ -33,6 +35,17 @@ def test_an_incomplete_row_is_dropped(tmp_path):
     path.write_bytes(path.read_bytes()[:-5])
     assert [row["iteration"] for row in read_rows(path)] == [1, 2]
     _write(tmp_path, 2, [3])
+    assert [row["iteration"] for row in read_rows(path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"iteration": 4, "loss": "\xff"}', b"[" * 100_000, b'{"iteration": 4.5}', b'{"iteration": 1e999}', b"[4]"],
+)
+def test_rows_end_at_one_that_cannot_be_read(tmp_path, line):
+    _write(tmp_path, 0, range(1, 4))
+    path = tmp_path / METRICS
+    path.write_bytes(path.read_bytes() + line + b"\n" + b'{"iteration": 5}\n')
     assert [row["iteration"] for row in read_rows(path)] == [1, 2, 3]
 
 

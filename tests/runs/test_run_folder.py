@@ -89,10 +89,35 @@ def test_commands_refuse_a_run_of_azjax_0_1_with_exit_code_1(old_run, capsys, co
     assert line.startswith(f"azjax: {old_run} was written by azjax 0.1.0, whose runs this version cannot load")
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"game": "connect2"}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"game": "connect2"}', "[" * 100_000, "\N{SUPERSCRIPT TWO}"])
 def test_a_config_that_cannot_be_read_is_reported(tmp_path, content):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(RunError, match=r"its config\.json cannot be read"):
+        load_run(tmp_path)
+
+
+def test_a_config_in_another_encoding_is_reported(tmp_path):
+    (tmp_path / "config.json").write_bytes(b'{"game": "\xff"}')
+    with pytest.raises(RunError, match=r"its config\.json cannot be read"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "message"),
+    [
+        ('"game": "connect2"', '"game": 5', "game must be a name, got 5"),
+        ('"width": 16', '"width": 1.5', r"width must be a whole number, got 1\.5"),
+        ('"num_simulations": 4', '"num_simulations": 2.5', r"num_simulations must be a whole number, got 2\.5"),
+        ('"solver": false', '"solver": 0', "solver must be true or false, got 0"),
+        ('"policy": "alphazero"', '"policy": null', "policy must be a text, got None"),
+        ('"l2": ', '"l2": [], "x": ', r"l2 must be a number, got \[\]|unexpected keyword"),
+    ],
+)
+def test_a_config_with_a_value_of_another_type_is_reported(tmp_path, was, becomes, message):
+    text = json.dumps(describe_run(GAME, SMALL, 1, ALPHAZERO_LOSS))
+    assert was in text
+    (tmp_path / "config.json").write_text(text.replace(was, becomes))
+    with pytest.raises(RunError, match=rf"its config\.json does not describe a run: .*{message}"):
         load_run(tmp_path)
 
 

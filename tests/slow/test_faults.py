@@ -13,6 +13,7 @@ from killing import KILLED, TIMEOUT_SECONDS, TRAIN, assert_equal_runs, train_com
 from small_disk import fill, mount, small_disk
 
 from azjax.runs import Checkpoints, load_variables
+from azjax.runs.metrics import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def straight(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_at_once_and_the_run_continues_to_the_same_bit(straight, tmp_path, number, code):
     folder = tmp_path / "run"
     process = _start(folder)
@@ -60,6 +61,24 @@ def test_a_signal_saves_at_once_and_the_run_continues_to_the_same_bit(straight, 
     assert (folder / "checkpoints" / f"{stopped}.json").stat().st_mtime - sent < 10
     train_to_the_end("connect2", folder, OPTIONS)
     assert_equal_runs(folder, straight)
+
+
+def test_a_terminal_that_is_closed_saves_the_run(straight, tmp_path):
+    """The system sends SIGHUP, and writing to the terminal fails from then on."""
+    folder, (ours, theirs) = tmp_path / "run", os.openpty()
+    own_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    command = train_command("connect2", folder, [*OPTIONS, "--checkpoint-every=1000"], own_terminal + TRAIN)
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    while not (rows := read_rows(folder / "metrics.jsonl")) and process.poll() is None:
+        os.read(ours, 65536)
+        time.sleep(0.001)
+    os.close(ours)
+    assert process.wait(TIMEOUT_SECONDS) == 128 + signal.SIGHUP
+    (stopped,) = Checkpoints(folder / "checkpoints").steps()
+    assert len(rows) <= stopped < KILLED["iterations"]
+    train_to_the_end("connect2", folder, [*OPTIONS, "--accept-changes"])
+    assert_equal_runs(straight, folder)
 
 
 def test_a_full_disk_is_reported_in_one_line_and_the_run_continues_with_more_space(straight, tmp_path):

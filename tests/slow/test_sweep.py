@@ -90,6 +90,18 @@ def test_sigterm_saves_releases_the_points_and_ends_with_143(tmp_path, workers):
         assert (run / "checkpoints" / f"{done}.json").exists()
 
 
+def test_workers_whose_parent_is_killed_stop_and_release_their_points(tmp_path):
+    path, folder = write_sweep(tmp_path, ("simulations = 256", "simulations = 25600000")), tmp_path / "study"
+    process = start(path, folder, "--workers", "2")
+    wait_until(lambda: len(rows(folder)) == 4 and all(rows(folder).values()), process)
+    process.kill()
+    process.communicate()
+    until = time.monotonic() + 5
+    while {point.state for point in watch(path, folder).points()} != {"waiting"}:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
 def test_the_failure_of_all_workers_is_reported_in_one_line(tmp_path):
     path = write_sweep(tmp_path, ('game = "connect2"', 'game = "brandub"'), ("replay_size = 64", "replay_size = 9000"))
     process = start(path, tmp_path / "study", "--workers", "2")
