@@ -1,6 +1,7 @@
 """The storage of a study: a journal file that all workers can reach, or a database."""
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import optuna
 import sqlalchemy.exc
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.storages.journal._storage import NOT_FOUND_MSG
 
 from azjax.core.errors import FileError, InputError
 
@@ -24,7 +26,7 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
       must_exist: whether a missing journal file is an error.
 
     Raises:
-      FileError: the journal file is missing, or it cannot be made.
+      FileError: the journal file is missing or damaged, or it cannot be made.
       InputError: the address is of SQLite, or of a database that cannot be reached.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -35,7 +37,7 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
             raise FileError(f"there is no sweep yet: {storage} is missing")
         with _file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            return optuna.storages.JournalStorage(_Journal(path))
+            return _JournalStorage(path)
     kind = str(storage).partition(":")[0]
     if kind.startswith("sqlite"):
         raise InputError("SQLite fails when several workers begin at once; give the path of a journal file instead")
@@ -54,6 +56,29 @@ def _database(address: str) -> optuna.storages.BaseStorage:
     except (sqlalchemy.exc.IntegrityError, sqlalchemy.exc.ProgrammingError):
         time.sleep(2)
         return optuna.storages.get_storage(address)
+
+
+class _JournalStorage(optuna.storages.JournalStorage):
+    """Tells the row of a journal that cannot be read; the file stays as it is."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        super().__init__(_Journal(path))
+
+    def _sync_with_backend(self) -> None:
+        before = self._replay_result.log_number_read
+        try:
+            super()._sync_with_backend()
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise self._damaged(self._replay_result.log_number_read + 1, str(error)) from error
+        except (AssertionError, AttributeError, IndexError, KeyError, TypeError) as error:
+            if error.args == (NOT_FOUND_MSG,) or self._replay_result.log_number_read == before:
+                raise  # the answer to what was asked, and no damage
+            raise self._damaged(self._replay_result.log_number_read, "it is no operation of a study") from error
+
+    def _damaged(self, row: int, problem: str) -> FileError:
+        rows_before = f"head -n {row - 1} keeps the rows before it"
+        return FileError(f"{self._path}: row {row} is damaged ({problem}); {rows_before}")
 
 
 class _Journal(JournalFileBackend):
@@ -100,6 +125,8 @@ def _remove_incomplete_row(path: Path) -> None:
 def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
 

@@ -223,6 +223,32 @@ def test_a_storage_that_cannot_be_used_is_refused_in_one_line(address, line):
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[" * 50,
+        b'"\xff"',
+        b"[1]",
+        b"{}",
+        b'{"op_code": 99}',
+        b'{"op_code": 4}',
+        b'{"op_code": 4, "study_id": 7}',
+    ],
+)
+def test_a_damaged_row_of_a_journal_is_named_and_the_file_is_kept(tmp_path, line):
+    path = tmp_path / JOURNAL
+    optuna.create_study(storage=connect(path), study_name="mine").ask()
+    rows = path.read_bytes().splitlines(keepends=True)
+    written = b"".join([*rows[:-1], line + b"\n", rows[-1]])
+    path.write_bytes(written)
+    with pytest.raises(FileError, match=rf"journal\.log: row {len(rows)} is damaged \(.*\); head -n {len(rows) - 1} "):
+        connect(path)
+    assert path.read_bytes() == written
+    path.write_bytes(b"".join(rows))
+    assert len(optuna.load_study(storage=connect(path), study_name="mine").trials) == 1
+
+
 def test_looking_at_a_missing_journal_makes_no_study(tmp_path):
     with pytest.raises(FileError, match=r"there is no sweep yet: .*journal\.log is missing"):
         connect(tmp_path / "no" / JOURNAL, must_exist=True)
