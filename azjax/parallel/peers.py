@@ -1,14 +1,18 @@
 """The processes of one run on several machines: they meet, and when one ends all others stop and name it.
 
 Process 0 listens at the coordinator's address. Each other process keeps one connection to it, over which both sides
-send a sign of life every second. Process 0 reports a lost process to the rest.
+send a sign of life every second. Process 0 reports a lost process to the rest. A process proves that it knows the token
+of the environment variable `AZJAX_MEETING_TOKEN`, which is the same in all of them and never sent.
 
 If the coordinator of JAX's runtime in process 0 dies, JAX ends the other processes with a stack trace that names no
 process. So they reach the coordinator through a relay on their own machine, which stays open whatever happens.
 """
 
 import contextlib
+import hashlib
+import hmac
 import os
+import secrets
 import socket
 import sys
 import threading
@@ -26,6 +30,7 @@ _SILENCE_SECONDS = 15.0  # after which a process counts as dead
 _REPORT_SECONDS = 3.0  # in which the loss of a process, a possible cause of an error, is reported
 _GRACE_SECONDS = 8.0  # for a process to print its own error
 _HELLO, _HELLO_SECONDS = "azjax process ", 10.0
+_TOKEN = "AZJAX_MEETING_TOKEN"
 
 
 @contextlib.contextmanager
@@ -36,7 +41,8 @@ def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
     it. JAX must not have been used before.
 
     Args:
-      coordinator: HOST:PORT of process 0, where all processes meet within 300 seconds.
+      coordinator: HOST:PORT of process 0, where all processes meet within 300 seconds. Process 0 listens there alone:
+        HOST must be the address by which the others reach it.
       process: the number of this process, 0..processes - 1.
       processes: the number of processes.
 
@@ -45,12 +51,14 @@ def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
     """
     host, _, port = coordinator.rpartition(":")
     peers, runtime = (
-        _accept_all(int(port), processes) if process == 0 else _connect(host, int(port), process, processes)
+        _accept_all(host, int(port), processes) if process == 0 else _connect(host, int(port), process, processes)
     )
     watch = _Watch(process, peers)
     # GPUs and TPUs have their own collectives.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(runtime, processes, process, cluster_detection_method="deactivate")
+    jax.distributed.initialize(
+        runtime, processes, process, coordinator_bind_address=runtime, cluster_detection_method="deactivate"
+    )
     try:
         yield
         wait_for_all("the end")
@@ -139,7 +147,19 @@ class _Watch:
                 os._exit(1)
 
 
-def _accept_all(port: int, processes: int) -> tuple[dict[int, socket.socket], str]:
+def _server(host: str, port: int) -> socket.socket:
+    """A server at an address of this machine."""
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(address, family=family)
+
+
+def _proof(challenge: str, process: int, processes: int) -> str:
+    """What only a process that knows the token can answer."""
+    token = os.environ.get(_TOKEN, "")
+    return hmac.new(token.encode(), f"{challenge} {process} {processes}".encode(), hashlib.sha256).hexdigest()
+
+
+def _accept_all(host: str, port: int, processes: int) -> tuple[dict[int, socket.socket], str]:
     """In process 0: waits for all others.
 
     Returns:
@@ -148,9 +168,9 @@ def _accept_all(port: int, processes: int) -> tuple[dict[int, socket.socket], st
     peers: dict[int, socket.socket] = {}
     deadline = time.monotonic() + _MEETING_SECONDS
     try:
-        server = socket.create_server(("", port))
+        server = _server(host, port)
     except (OSError, OverflowError) as error:
-        raise RunError(f"process 0 cannot listen on port {port}: {error}") from error
+        raise RunError(f"process 0 cannot listen at {host}:{port}: {error}") from error
     with server, contextlib.ExitStack() as opened:
         while len(peers) < processes - 1:
             server.settimeout(max(deadline - time.monotonic(), 0.01))
@@ -160,9 +180,15 @@ def _accept_all(port: int, processes: int) -> tuple[dict[int, socket.socket], st
                 missing = ", ".join(str(rank) for rank in range(1, processes) if rank not in peers)
                 raise RunError(f"of {processes} processes these are missing: {missing}") from None
             opened.enter_context(peer)
+            challenge = secrets.token_hex()
             try:
-                rank, count = (int(word) for word in next(_lines(peer, _HELLO_SECONDS)).removeprefix(_HELLO).split())
-            except (OSError, ValueError, StopIteration):  # not a process of azjax
+                peer.sendall(f"{challenge}\n".encode())
+                first, second, proof = next(_lines(peer, _HELLO_SECONDS)).removeprefix(_HELLO).split()
+                rank, count = int(first), int(second)
+                if not hmac.compare_digest(proof.encode(), _proof(challenge, rank, count).encode()):
+                    peer.sendall(f"refused {_TOKEN} is not the same as in process 0\n".encode())
+                    raise ValueError("a process with another token")
+            except (OSError, ValueError, StopIteration):  # not a process of this run
                 peer.close()
                 continue
             if count != processes or not 0 < rank < processes or rank in peers:
@@ -171,11 +197,11 @@ def _accept_all(port: int, processes: int) -> tuple[dict[int, socket.socket], st
                 raise RunError(problem)
             peers[rank] = peer
         opened.pop_all()
-    with socket.create_server(("", 0)) as free:
+    with _server(host, 0) as free:
         runtime_port = free.getsockname()[1]
     for peer in peers.values():
         peer.sendall(f"welcome {runtime_port}\n".encode())
-    return peers, f"localhost:{runtime_port}"
+    return peers, f"{host}:{runtime_port}"
 
 
 def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
@@ -192,7 +218,8 @@ def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[i
     with contextlib.ExitStack() as opened:
         opened.enter_context(peer)
         try:
-            peer.sendall(f"{_HELLO}{process} {processes}\n".encode())
+            challenge = next(_lines(peer, _MEETING_SECONDS))
+            peer.sendall(f"{_HELLO}{process} {processes} {_proof(challenge, process, processes)}\n".encode())
             word, _, rest = next(_lines(peer, _MEETING_SECONDS)).partition(" ")
         except (OSError, StopIteration) as error:
             raise RunError(f"process 0 at {host}:{port} stopped before all processes had come") from error

@@ -28,6 +28,7 @@ from azjax.core.errors import FileError, InputError
 from azjax.core.json_text import parse_json
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import AnyGame, State
+from azjax.play.connections import BoundedProtocol
 from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, SearchUpdate
 from azjax.play.session import Json, PlaySession, parse_game, value_lost
 
@@ -91,7 +92,7 @@ def serve(
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
         # A server on all addresses is reached by numbers, which no foreign host name resolves to.
         app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
-        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(app, http=BoundedProtocol, ws="none", log_level="error", timeout_graceful_shutdown=1)
         pool.start()
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])

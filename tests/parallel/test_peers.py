@@ -1,6 +1,8 @@
 """How processes meet, watch each other and end, without JAX; tests/slow/test_many_processes.py tests it with JAX."""
 
 import contextlib
+import hashlib
+import hmac
 import re
 import socket
 import subprocess
@@ -26,7 +28,9 @@ def _meet(port, ranks, processes):
     def meet(rank, processes):
         try:
             met[rank] = (
-                peers._accept_all(port, processes) if rank == 0 else peers._connect("localhost", port, rank, processes)
+                peers._accept_all("localhost", port, processes)
+                if rank == 0
+                else peers._connect("localhost", port, rank, processes)
             )
         except RunError as error:
             met[rank] = str(error)
@@ -77,6 +81,33 @@ def test_a_connection_from_another_program_does_not_count(port):
     server.join(60)
     stranger.close()
     _close(met)
+
+
+def test_a_process_with_another_token_is_refused_and_the_others_meet(port, monkeypatch):
+    monkeypatch.setenv("AZJAX_MEETING_TOKEN", "ours")
+    met = {}
+    server = threading.Thread(target=lambda: met.update(_meet(port, [0], [2])))
+    server.start()
+    answer = None
+    while answer is None:
+        with contextlib.suppress(OSError), socket.create_connection(("localhost", port)) as stranger:
+            lines = stranger.makefile()
+            challenge = lines.readline().strip()
+            proof = hmac.new(b"theirs", f"{challenge} 1 2".encode(), hashlib.sha256).hexdigest()
+            stranger.sendall(f"azjax process 1 2 {proof}\n".encode())
+            answer = lines.readline()
+    assert answer == "refused AZJAX_MEETING_TOKEN is not the same as in process 0\n"
+    met |= _meet(port, [1], [2])
+    server.join(60)
+    assert sorted(met[0][0]) == [1]
+    _close(met)
+
+
+def test_process_0_listens_at_its_address_alone(port):
+    with pytest.raises(RunError, match=r"process 0 cannot listen at 192\.0\.2\.1:\d+: "):
+        peers._accept_all("192.0.2.1", port, 2)  # no address of this machine
+    with peers._server("127.0.0.1", port) as server:
+        assert server.getsockname()[0] == "127.0.0.1"
 
 
 WATCH = """

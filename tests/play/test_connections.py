@@ -1,0 +1,84 @@
+"""The server over real sockets."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra play")
+import uvicorn
+
+from azjax.play import connections
+from azjax.play.connections import BoundedProtocol
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def _app(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture
+def port(monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    config = uvicorn.Config(_app, http=BoundedProtocol, ws="none", port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def _connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def _is_closed(connection):
+    """Waits until the other side sends something or closes."""
+    with contextlib.suppress(ConnectionResetError):
+        return connection.recv(1000) == b""
+    return True
+
+
+def test_requests_on_one_connection_are_answered(port):
+    with _connect(port) as connection:
+        for _ in range(3):
+            time.sleep(0.3)  # less than the limit each, and more together
+            connection.sendall(REQUEST)
+            assert connection.recv(1000).endswith(b"ok")
+        assert _is_closed(connection)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", REQUEST[:-2], REQUEST + REQUEST[:20]])
+def test_a_request_that_does_not_begin_in_time_closes_the_connection(port, sent):
+    with _connect(port) as connection:
+        connection.sendall(sent)
+        if sent.startswith(REQUEST):
+            assert connection.recv(1000).endswith(b"ok")
+        assert _is_closed(connection)
+
+
+def test_bytes_that_trickle_in_gain_no_time(port):
+    began = time.monotonic()
+    with _connect(port) as connection, contextlib.suppress(OSError):
+        for byte in REQUEST * 10:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.2)
+    assert time.monotonic() - began < 20  # a whole request takes 36 seconds
+
+
+def test_there_is_a_largest_number_of_connections(port, monkeypatch):
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(_connect(port)) for _ in range(3)]
+        time.sleep(0.1)
+        assert _is_closed(stack.enter_context(_connect(port)))
+        held[0].sendall(REQUEST)
+        assert held[0].recv(1000).endswith(b"ok")
