@@ -40,6 +40,9 @@ POSITIONS: list[tuple[str, str, dict[str, int], str, bool]] = [
     ("connect2", "connect2", {}, "a1", True),
     ("connect_four", "connect_four", {}, "4 6 4 6 6 1 4 4 7 3 5", True),
     ("gomoku", "mnk", {"columns": 15, "rows": 15, "in_a_row": 5}, "h8 i9 i8 g8 h7 h9 g9 i7 f10 e11 h6 h5 j8", False),
+    ("hex", "hex", {"size": 7, "swap": True}, "b6 d4 c5 d5 c6 e3 e4 d6 d3 c4", False),
+    ("othello", "othello", {}, "f5 f6 d3 g5 e6 c5 d6 e3 g6 d2 c3 d7 h4 f4 e1 c1", False),
+    ("chomp", "chomp", {"columns": 6, "rows": 4}, "d3 f2 c4", True),
     ("santorini", "santorini", {"size": 5, "workers": 2}, SANTORINI, True),
     ("brandub", "brandub", {}, BRANDUB, True),
 ]

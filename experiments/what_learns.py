@@ -111,6 +111,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
     "playout cap": {"num_simulations": 64, "fast_simulations": 8},
+    "8 simulations": {"num_simulations": 8},
+    "16 simulations": {"num_simulations": 16},
     "32 simulations": {"num_simulations": 32},
     "progressive simulations": {"first_simulations": 4, "doubling_iterations": 500},
     "PUCT": PUCT,
