@@ -29,8 +29,8 @@ def draw_chomp(game: Chomp, state: ChompState, policy: Policy | None, last_actio
     left = np.asarray(state.squares)
     rows, columns = left.shape
     sheet = Sheet("azjax-chomp", rows, columns, _COLORS)
-    for square in np.ndindex(rows, columns):
-        sheet.add("board", tile(*square, 3, rx=8, fill="taken"))
+    for row, column in np.ndindex(rows, columns):
+        sheet.add("board", tile(row, column, 3, rx=8, fill="taken"))
     for row, column in squares(left):
         sheet.add("board", tile(row, column, 3, rx=8, fill="chocolate", stroke="chocolate-edge", stroke_width=4))
         sheet.add("board", tile(row, column, 20, rx=6, fill="light"))

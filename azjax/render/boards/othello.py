@@ -28,8 +28,8 @@ def draw_othello(game: Othello, state: StonesState, policy: Policy | None, last_
     owners = game.owners(state)
     size = len(owners)
     sheet = Sheet("azjax-othello", size, size, _COLORS)
-    for square in np.ndindex(owners.shape):
-        sheet.add("board", tile(*square, 1, rx=4, fill="felt", stroke="felt-edge", stroke_width=3))
+    for row, column in np.ndindex(size, size):
+        sheet.add("board", tile(row, column, 1, rx=4, fill="felt", stroke="felt-edge", stroke_width=3))
     for row, column in squares(owners > 0):
         color = "first" if owners[row, column] == 1 else "second"
         sheet.piece(row, column, circle(0, 0, 39, fill=color, stroke=f"{color}-edge", stroke_width=4))
