@@ -44,11 +44,11 @@ def draw_chomp(game: Chomp, state: ChompState, policy: Policy | None, last_actio
         sheet.mark([divmod(last_action, columns)])
     likely = likely_actions(game, policy, _SHADES)
     for rank, (action, probability) in enumerate(likely):
-        square = divmod(action, columns)
+        row, column = divmod(action, columns)
         opacity = 0.1 + 0.6 * probability / likely[0][1]
-        sheet.add("marks", tile(*square, 3, rx=8, fill="policy", fill_opacity=opacity))
+        sheet.add("marks", tile(row, column, 3, rx=8, fill="policy", fill_opacity=opacity))
         if rank < _BADGES:
-            sheet.add("signs", percentage(*center(*square), probability, 24, fill="label"))
+            sheet.add("signs", percentage(*center(row, column), probability, 24, fill="label"))
     sheet.coordinates()
     names = ", ".join(square_name(rows, *square) for square in squares(left))
     return sheet.document(game, state, f"Left: {names or 'nothing'}", likely=likely, last_move=last_move)
