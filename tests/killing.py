@@ -1,9 +1,12 @@
 """Trains through the command line in processes that are killed (signal 9) at random moments."""
 
+import contextlib
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -43,6 +46,16 @@ def watch(event, arguments):
             os.kill(os.getpid(), 9)
 sys.addaudithook(watch)
 """
+
+
+@contextlib.contextmanager
+def hangups_heard() -> Iterator[None]:
+    """Within, SIGHUP is not ignored, as it is where nohup began the tests; processes inherit that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def train_command(game: str, folder: Path, options: list[str], program: str = TRAIN) -> list[str]:

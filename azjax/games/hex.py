@@ -112,7 +112,7 @@ class Hex(PlacementGame, LaidOutGame):
         return jnp.where(state.terminated, 0, action)
 
     def observe(self, state: StonesState) -> Float32[Array, "size size 3"]:
-        """The mover's stones, those of the other player, and ones if the mover is player 1."""
+        """The own stones, those of the other player, and ones for player 1, from the view of the player to move."""
         second = jnp.broadcast_to(state.current_player == 1, (self.size, self.size, 1))
         return jnp.concatenate([super().observe(state), second.astype(jnp.float32)], axis=2)
 

@@ -93,7 +93,7 @@ class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState
         )
 
     def observe(self, state: StonesState) -> Float32[Array, "rows columns planes"]:
-        """The mover's stones, and those of the other player."""
+        """The own stones, and those of the other player, from the view of the player to move."""
         first, second = (self._words(stones) for stones in state.stones)
         moves_first = state.current_player == 0
         own, other = choose(moves_first, first, second), choose(moves_first, second, first)

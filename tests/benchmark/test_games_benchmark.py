@@ -89,7 +89,9 @@ def test_sizes_below_one_are_refused(field):
 
 
 def test_an_unknown_game_and_a_batch_below_one_are_refused():
-    with pytest.raises(ValueError, match="unknown game 'chess'; available: tictactoe, connect_four, hex 11x11, othello, "):
+    with pytest.raises(
+        ValueError, match="unknown game 'chess'; available: tictactoe, connect_four, hex 11x11, othello, "
+    ):
         GamesBenchmark(games=("chess",))
     with pytest.raises(ValueError, match="batches must be at least 1, got 0"):
         GamesBenchmark(batches=(0, 4))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 import small_run
-from killing import KILLED, assert_equal_runs, checkpoint_bits, train_killed, train_to_the_end
+from killing import KILLED, assert_equal_runs, checkpoint_bits, hangups_heard, train_killed, train_to_the_end
 
 from azjax.core.errors import RunError
 from azjax.games.registry import make
@@ -292,7 +292,8 @@ def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight
         if update.iteration == 2:
             signal.raise_signal(number)
 
-    result = train(GAME, SMALL, folder, callbacks=[interrupt])
+    with hangups_heard():
+        result = train(GAME, SMALL, folder, callbacks=[interrupt])
     assert (result.stopped_by, result.iteration) == (number, 2)
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None

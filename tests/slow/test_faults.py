@@ -9,7 +9,15 @@ import time
 import warnings
 
 import pytest
-from killing import KILLED, TIMEOUT_SECONDS, TRAIN, assert_equal_runs, train_command, train_to_the_end
+from killing import (
+    KILLED,
+    TIMEOUT_SECONDS,
+    TRAIN,
+    assert_equal_runs,
+    hangups_heard,
+    train_command,
+    train_to_the_end,
+)
 from small_disk import fill, mount, small_disk
 
 from azjax.runs import Checkpoints, load_variables
@@ -48,7 +56,8 @@ def straight(tmp_path_factory):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_saves_at_once_and_the_run_continues_to_the_same_bit(straight, tmp_path, number, code):
     folder = tmp_path / "run"
-    process = _start(folder)
+    with hangups_heard():
+        process = _start(folder)
     while not (folder / "checkpoints" / "3.json").exists() and process.poll() is None:
         time.sleep(0.001)
     sent = time.time()
@@ -68,7 +77,8 @@ def test_a_terminal_that_is_closed_saves_the_run(straight, tmp_path):
     folder, (ours, theirs) = tmp_path / "run", os.openpty()
     own_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     command = train_command("connect2", folder, [*OPTIONS, "--checkpoint-every=1000"], own_terminal + TRAIN)
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    with hangups_heard():
+        process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     while not (rows := read_rows(folder / "metrics.jsonl")) and process.poll() is None:
         os.read(ours, 65536)
