@@ -403,6 +403,17 @@ def test_connect_four_is_learned_as_the_committed_file_says():
         assert f"| {name} | {' | '.join(shares)} |" in page("agents")
 
 
+def test_the_win_against_best_play_is_what_the_committed_file_says():
+    results, text = result_of("connect_four_best_play"), " ".join(page("agents").split())
+    alone, searching = results["rows"][:2]
+    games = results["settings"]["games"]
+    assert (alone["num_simulations"], results["settings"]["agent"]) == (0, "packaged")
+    assert all(row["won"] == games for row in results["rows"][1:])
+    assert f"wins {alone['won']} of {games} games without search, and {searching['won']} of {games} with" in text
+    told = f"{searching['num_simulations']} simulations a move, which take {1000 * searching['seconds_per_move']:.0f} ms"
+    assert told in text
+
+
 def test_the_worth_of_training_is_what_the_committed_file_says():
     found, text = result_of("scaling")["exponents"], " ".join(page("what_holds_learning_back").split())
     training, play, worth = (
