@@ -410,7 +410,9 @@ def test_the_win_against_best_play_is_what_the_committed_file_says():
     assert (alone["num_simulations"], results["settings"]["agent"]) == (0, "packaged")
     assert all(row["won"] == games for row in results["rows"][1:])
     assert f"wins {alone['won']} of {games} games without search, and {searching['won']} of {games} with" in text
-    told = f"{searching['num_simulations']} simulations a move, which take {1000 * searching['seconds_per_move']:.0f} ms"
+    told = (
+        f"{searching['num_simulations']} simulations a move, which take {1000 * searching['seconds_per_move']:.0f} ms"
+    )
     assert told in text
 
 
