@@ -19,6 +19,7 @@ experiments/results/connect_four.json and docs/connect_four.png.
 import dataclasses
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def main(
     beside = on_sets(game, agents, sets) if sets else {}
     for name, shares in beside.items():
         console.print(f"{name}: {', '.join(f'{kind} {share:.1%}' for kind, share in shares.items())}")
-    match = play_first(game, player, rollouts[0], games)
+    match = against_mcts(game, player, rollouts[0], games)
     console.print(f"moving first against MCTS, {rollouts[0]:,} rollouts: {match}")
     sizes = {kind: int((positions.kinds == kind).sum()) for kind in dict.fromkeys(positions.kinds.tolist())}
     write_results(
@@ -278,13 +279,21 @@ class OpenSpielMcts:
         return int(self.bot.step(state))
 
 
-def play_first(game: Game, player: Player, rollouts: int, games: int) -> dict[str, int]:
+def against_mcts(game: Game, player: Player, rollouts: int, games: int) -> dict[str, int]:
     """Counts of games won, drawn and lost by the player, who moves first in all of them."""
+    bots = [OpenSpielMcts(rollouts, seed) for seed in range(games)]
+    return results_of(play_first(game, player, lambda row, moves: bots[row].move(moves), games))
+
+
+def play_first(game: Game, player: Player, reply: Callable[[int, str], int], games: int) -> np.ndarray:
+    """The points, float [games], of the player, who moves first in games side by side.
+
+    `reply(row, moves)` is the column, 0 to 6, of the opponent in game `row` after moves such as `445`.
+    """
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), games))
     step = jax.jit(jax.vmap(game.step))
-    bots = [OpenSpielMcts(rollouts, seed) for seed in range(games)]
     moves, points = [""] * games, np.zeros(games)
-    for ply in track(range(game.max_plies), f"{games} games against MCTS"):
+    for ply in track(range(game.max_plies), f"{games} games of {player.name}"):
         running = np.flatnonzero(~np.asarray(states.terminated))
         if not len(running):
             break
@@ -292,12 +301,17 @@ def play_first(game: Game, player: Player, rollouts: int, games: int) -> dict[st
             actions = np.asarray(act(player, jax.random.key(ply), states)[0])
         else:
             actions = np.zeros(games, np.int32)
-            actions[running] = [bots[row].move(moves[row]) for row in running]
+            actions[running] = [reply(row, moves[row]) for row in running]
         for row in running:
             moves[row] += str(actions[row] + 1)
         states = step(states, actions)
         points += np.asarray(states.rewards[:, 0])
-    return {name: int((points == result).sum()) for name, result in (("won", 1), ("drawn", 0), ("lost", -1))}
+    return points
+
+
+def results_of(points: np.ndarray) -> dict[str, int]:
+    """How many games were won, drawn and lost."""
+    return {name: int((points == point).sum()) for name, point in (("won", 1), ("drawn", 0), ("lost", -1))}
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

@@ -19,17 +19,16 @@ import jax
 import numpy as np
 import tyro
 from bitbully import BitBully
-from connect_four import players
+from connect_four import play_first, players, results_of
 from connect_four_positions import board
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from study import RESULTS, write_results
 
 import azjax
 from azjax.evaluation import Player, network_player, search_player
 from azjax.evaluation.players import act
-from azjax.games.game import AnyGame
+from azjax.games.game import Game
 from azjax.packaged import load_agent
 from azjax.runs import load_run, load_variables
 
@@ -70,7 +69,7 @@ def main(
     for simulations in num_simulations:
         player = make_player(game, run, simulations)
         seconds = seconds_per_move(game, player)
-        played = play_first(game, player, solver, games, seed)
+        played = play(game, player, solver, games, seed)
         row = {"num_simulations": simulations, "seconds_per_move": round(seconds, 4), **counts(played)}
         rows.append(row)
         console.print(row)
@@ -80,7 +79,7 @@ def main(
     console.print(f"written to {output}", soft_wrap=True)
 
 
-def make_player(game: AnyGame, run: Path | None, num_simulations: int) -> Player:
+def make_player(game: Game, run: Path | None, num_simulations: int) -> Player:
     """The agent with so many simulations."""
     if run is not None:
         alone, searching = players(game, load_run(run)[1], load_variables(run)[1], max(num_simulations, 1)).values()
@@ -93,7 +92,7 @@ def make_player(game: AnyGame, run: Path | None, num_simulations: int) -> Player
     )
 
 
-def seconds_per_move(game: AnyGame, player: Player) -> float:
+def seconds_per_move(game: Game, player: Player) -> float:
     """For the first move of one game, the median of some."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 1))
     seconds = []
@@ -104,29 +103,17 @@ def seconds_per_move(game: AnyGame, player: Player) -> float:
     return float(np.median(seconds[1:]))  # the first one compiles
 
 
-def play_first(game: AnyGame, player: Player, solver: BitBully, games: int, seed: int) -> Played:
+def play(game: Game, player: Player, solver: BitBully, games: int, seed: int) -> Played:
     """Plays games side by side, in which the player moves first."""
-    rng = np.random.default_rng(seed)
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), games))
-    step = jax.jit(jax.vmap(game.step))
-    moves, points, given_away = [""] * games, np.zeros(games), np.full(games, -1)
-    for ply in track(range(game.max_plies), f"{games} games of {player.name}"):
-        running = np.flatnonzero(~np.asarray(states.terminated))
-        if not len(running):
-            break
-        if ply % 2 == 0:
-            actions = np.array(act(player, jax.random.key(ply), states)[0])
-        else:
-            actions = np.zeros(games, np.int32)
-            for row in running:
-                actions[row], wins = best_reply(solver, moves[row], rng)
-                if not wins and given_away[row] < 0:
-                    given_away[row] = ply - 1
-        for row in running:
-            moves[row] += str(actions[row] + 1)
-        states = step(states, actions)
-        points += np.asarray(states.rewards[:, 0])
-    return Played(points, given_away)
+    rng, given_away = np.random.default_rng(seed), np.full(games, -1)
+
+    def reply(row: int, moves: str) -> int:
+        column, wins = best_reply(solver, moves, rng)
+        if not wins and given_away[row] < 0:
+            given_away[row] = len(moves) - 1
+        return column
+
+    return Played(play_first(game, player, reply, games), given_away)
 
 
 def best_reply(solver: BitBully, moves: str, rng: np.random.Generator) -> tuple[int, bool]:
@@ -138,9 +125,11 @@ def best_reply(solver: BitBully, moves: str, rng: np.random.Generator) -> tuple[
 
 def counts(played: Played) -> dict[str, Any]:
     """How many games were won, drawn and lost, and how many wins were given away at each ply."""
-    results = {name: int((played.points == point).sum()) for name, point in (("won", 1), ("drawn", 0), ("lost", -1))}
     plies, numbers = np.unique(played.given_away[played.given_away >= 0], return_counts=True)
-    return {**results, "given_away": {str(ply): int(number) for ply, number in zip(plies, numbers, strict=True)}}
+    return {
+        **results_of(played.points),
+        "given_away": {str(ply): int(number) for ply, number in zip(plies, numbers, strict=True)},
+    }
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

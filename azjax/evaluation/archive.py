@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,11 +21,12 @@ from azjax.games.registry import make, options_of
 
 _FORMAT = 1
 _MANIFEST = "manifest"
-_MOST_UNPACKED = 200  # bytes for each byte of the file; solutions have up to 20, and a zip file can have 1,000
+_MOST_BYTES_OF_MANIFEST = 1 << 20
 
 Arrays = dict[str, np.ndarray]
 Manifest = dict[str, Any]
 """JSON."""
+MostBytes = Callable[[AnyGame], int]
 
 
 @contextlib.contextmanager
@@ -68,21 +69,26 @@ def save_archive(path: str | Path, kind: str, game: AnyGame, manifest: Manifest,
         np.savez_compressed(file, **{_MANIFEST: content, **arrays})  # type: ignore[arg-type]
 
 
-def load_archive(path: str | Path, kind: str) -> tuple[AnyGame, Manifest, Arrays]:
+def load_archive(path: str | Path, kind: str, most_bytes: MostBytes) -> tuple[AnyGame, Manifest, Arrays]:
     """Reads an archive of this kind and checks all of its bytes.
 
+    Args:
+      path: the file.
+      kind: of the content.
+      most_bytes: how many bytes the arrays may unpack to, for the game of the archive; more are not unpacked.
+
     Raises:
-      InputError: the file is missing, damaged, or of another kind.
+      InputError: the file is missing, damaged, too large when unpacked, or of another kind.
     """
-    game, manifest, arrays = _read(path, kind, with_arrays=True)
+    game, manifest, arrays = _read(path, kind, most_bytes)
     if digest(arrays) != manifest.get("sha256"):
         raise InputError(f"{path} is damaged: its values are not those that were written")
     return game, manifest, arrays
 
 
 def game_of_archive(path: str | Path, kind: str) -> AnyGame:
-    """The game of an archive; arguments and errors are those of `load_archive`."""
-    return _read(path, kind, with_arrays=False)[0]
+    """The game of an archive, whose arrays are not read; errors are those of `load_archive`."""
+    return _read(path, kind, None)[0]
 
 
 def digest(arrays: Arrays) -> str:
@@ -94,20 +100,29 @@ def digest(arrays: Arrays) -> str:
     return sha256.hexdigest()
 
 
-def _read(path: str | Path, kind: str, *, with_arrays: bool) -> tuple[AnyGame, Manifest, Arrays]:
+def _check_size(unpacked: int, most: int) -> None:
+    """A zip file may unpack to a thousand times its size."""
+    if unpacked > most:
+        raise InputError(f"it unpacks to {unpacked:,} bytes, and at most {most:,} are read")
+
+
+def _read(path: str | Path, kind: str, most_bytes: MostBytes | None) -> tuple[AnyGame, Manifest, Arrays]:
+    """The arrays are read if `most_bytes` is given."""
     try:
         # Opened here, since NumPy does not close a file that it cannot read.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            packed, unpacked = os.fstat(file.fileno()).st_size, sum(each.file_size for each in archive.zip.infolist())
-            if unpacked > _MOST_UNPACKED * packed:
-                raise InputError(f"{packed:,} bytes that unpack to {unpacked:,}")
+            sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
+            _check_size(sizes.pop(_MANIFEST, 0), _MOST_BYTES_OF_MANIFEST)
             manifest: Manifest = parse_json(str(archive[_MANIFEST]))
             if (manifest["kind"], manifest["format"]) != (kind, _FORMAT):
                 raise InputError(
                     f"it is of kind {manifest['kind']}, format {manifest['format']}, not {kind}, {_FORMAT}"
                 )
-            arrays = {name: archive[name] for name in archive.files if with_arrays and name != _MANIFEST}
-        return make(manifest["game"], **manifest["options"]), manifest, arrays
+            game, arrays = make(manifest["game"], **manifest["options"]), {}
+            if most_bytes is not None:
+                _check_size(sum(sizes.values()), most_bytes(game))
+                arrays = {name: archive[name] for name in archive.files if name != _MANIFEST}
+        return game, manifest, arrays
     except FileNotFoundError:
         raise InputError(f"there is no {kind} file {path}") from None
     except Exception as error:  # a damaged archive can raise any

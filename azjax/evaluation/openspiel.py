@@ -124,4 +124,5 @@ def _name(game: AnyGame) -> str | None:
         options = options_of(game)
         parameters = (f"{theirs}={options[ours]}" for theirs, ours in _PARAMETERS[game.name].items())
         return f"{game.name}({','.join(parameters)})"
-    return NAMES_IN_OPENSPIEL.get(game.name) if game == make(game.name) else None
+    name = NAMES_IN_OPENSPIEL.get(game.name)
+    return name if name is not None and game == make(game.name) else None

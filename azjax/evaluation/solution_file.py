@@ -14,6 +14,7 @@ from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
 
 _KIND = "solution"
+_MARGIN = 1 << 16  # bytes of headers
 
 
 def check_can_save(game: AnyGame, path: str | Path) -> None:
@@ -56,7 +57,7 @@ def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolu
     Raises:
       InputError: the file is missing or damaged, or belongs to another game or to other rules.
     """
-    own_game, manifest, arrays = load_archive(path, _KIND)
+    own_game, manifest, arrays = load_archive(path, _KIND, _most_bytes)
     if game not in (None, own_game):
         raise InputError(f"{path} is a solution of {own_game}, and not of {game}")
     table = Scores.of(arrays["reached"], arrays["scores"])
@@ -65,6 +66,12 @@ def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolu
     if not (same_numbers and solution.is_consistent()):
         raise InputError(f"{path} was made with other rules or position numbers of {own_game.name}: solve it again")
     return solution
+
+
+def _most_bytes(game: AnyGame) -> int:
+    """A bit for each number, and two bytes for each position."""
+    numbers = numbering(game).num_position_numbers if is_numbered(game) else 0
+    return 3 * numbers + _MARGIN
 
 
 def game_of_solution(path: str | Path) -> AnyGame:

@@ -110,7 +110,7 @@ class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], Edita
         return state.squares.reshape(-1) & ~state.terminated
 
     def observe(self, state: ChompState) -> Float32[Array, "rows columns 1"]:
-        """The squares that are left, which are the same from the view of the player to move and of the other one."""
+        """The squares that are left; they look alike to both players."""
         return state.squares[..., None].astype(jnp.float32)
 
     def symmetries(self, state: ChompState) -> tuple[ChompState, Int32[Array, "S A"]]:

@@ -5,9 +5,7 @@ right, the one below and the one below to the left. No game is a draw (Gale 1979
 Fixed-Point Theorem"). With `swap`, the second player may answer the first stone with `swap`: that stone becomes one of
 player 1 on the mirrored cell, and player 0 is to move, as in OpenSpiel and pgx, whose action numbers these are.
 
-An action is a cell, row-major from the top left; the last one is the swap. Text: the rows from the top, `/` between,
-`X` player 0, `O` player 1, `_` empty, and who is to move, such as `_X_/___/__O X`. Moves are `b3`: letter of the column
-from the left, number of the row from the top.
+Actions, text and moves are those of `square_stones.py`, with the extra action `swap`.
 """
 
 import dataclasses
@@ -24,48 +22,37 @@ from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
-from azjax.games.placement import SYMBOLS, PlacementGame, StonesState
-from azjax.games.protocols import ActionGroup, LaidOutGame
+from azjax.games.placement import PlacementGame, StonesState
 from azjax.games.registry import register
+from azjax.games.square_stones import SquareStonesGame
 
 MIN_SIZE, MAX_SIZE = 2, 13
-_SWAP = "swap"
 
 
 @dataclasses.dataclass(frozen=True)
-class Hex(PlacementGame, LaidOutGame):
+class Hex(SquareStonesGame, PlacementGame):
     """Hex on a rhombus.
 
     Attributes:
       size: rows and columns, 2..13.
       swap: the second player may swap.
-      rows: `size`.
-      columns: `size`.
     """
 
-    size: int = 11
     swap: bool = False
-    rows: int = dataclasses.field(init=False, repr=False)
-    columns: int = dataclasses.field(init=False, repr=False)
 
     name = "hex"
     player_names: ClassVar[tuple[str, str]] = ("Red", "Blue")
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "red", "blue")
-    rows_from_top: ClassVar[bool] = True
+    extra_action: ClassVar[str] = "swap"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
             raise InputError(f"hex: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
-        for side in ("rows", "columns"):
-            object.__setattr__(self, side, self.size)
+        super().__post_init__()
 
     @property
-    def num_actions(self) -> int:
-        return self.num_cells + self.swap
-
-    @property
-    def max_legal_actions(self) -> int:
-        return self.num_actions
+    def has_extra_action(self) -> bool:
+        return self.swap
 
     @property
     def max_plies(self) -> int:
@@ -74,10 +61,6 @@ class Hex(PlacementGame, LaidOutGame):
     @property
     def observation_shape(self) -> tuple[int, ...]:
         return (self.size, self.size, 3)
-
-    @property
-    def action_layout(self) -> tuple[ActionGroup, ...]:
-        return (ActionGroup("square", 1), *([ActionGroup("board", 1)] if self.swap else []))
 
     def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
         following = super().step(state, action)
@@ -115,11 +98,6 @@ class Hex(PlacementGame, LaidOutGame):
         """The own stones, those of the other player, and ones for player 1, from the view of the player to move."""
         second = jnp.broadcast_to(state.current_player == 1, (self.size, self.size, 1))
         return jnp.concatenate([super().observe(state), second.astype(jnp.float32)], axis=2)
-
-    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "2 A"]]:
-        turned, cells = super().symmetries(state)
-        swap = jnp.full((len(cells), int(self.swap)), self.num_cells, jnp.int32)
-        return turned, jnp.concatenate([cells, swap], axis=1)
 
     def _turned(self, board: Int[np.ndarray, "rows columns"]) -> list[Int[np.ndarray, "rows columns"]]:
         return [board, board[::-1, ::-1]]
@@ -164,19 +142,10 @@ class Hex(PlacementGame, LaidOutGame):
 
     # Text.
 
-    def to_text(self, state: StonesState) -> str:
-        return f"{'/'.join(self._rows_as_text(state))} {self.piece_letters[int(state.current_player)]}"
-
     def from_text(self, text: str) -> StonesState:
-        board, _, mover = text.partition(" ")
-        rows = board.split("/")
-        if [len(row) for row in rows] != [self.size] * self.size or mover not in self.piece_letters:
-            form = f"{self.size} rows of {self.size} characters with / between, and X or O to move"
-            raise InputError(f"hex: a position is {form}; got {text!r}")
-        for index, symbol in enumerate(board):
-            if symbol not in SYMBOLS + "/":
-                raise InputError(f"hex: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
-        first, second, player = board.count("X"), board.count("O"), self.piece_letters.index(mover)
+        *stones, player = self._read(text)
+        first, second = (int(bitboard.count(own)) for own in stones)
+        mover, last = self.piece_letters[player], 1 - player
         # After a swap player 0 has a stone less than without one.
         swapped = self.swap and second > 0 and first - second == player - 1
         if first - second != player and not swapped:
@@ -185,11 +154,9 @@ class Hex(PlacementGame, LaidOutGame):
                 f"hex: {text!r} has {first} X and {second} O; with {mover} to move there are {second + player} X"
                 f"{after_swap}"
             )
-        stones = [self._pack(np.array([symbol == letter for row in rows for symbol in row])) for letter in "XO"]
         won = [bool(self._has_chain(own, number)) for number, own in enumerate(stones)]
         if won[player]:
             raise InputError(f"hex: {text!r} is impossible: {mover} has won, and is to move")
-        last = 1 - player
         if won[last] and not self._one_stone_made_the_chain(stones[last], last):
             raise InputError(f"hex: {text!r} has chains that no last move completes")
         rewards = np.zeros(2, np.float32)
@@ -211,15 +178,6 @@ class Hex(PlacementGame, LaidOutGame):
     def _one_stone_made_the_chain(self, own: Bits, player: int) -> bool:
         cells = np.flatnonzero(np.asarray(self._unpack(own)))
         return any(not self._has_chain(without(own, self._stone(jnp.int32(cell))), player) for cell in cells)
-
-    def action_to_text(self, state: StonesState, action: int) -> str:
-        del state
-        row, column = divmod(int(action), self.size)
-        return _SWAP if row == self.size else f"{string.ascii_lowercase[column]}{row + 1}"
-
-    def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
-        del state
-        return (int(action),) if action < self.num_cells else ()
 
     def draw(self, state: StonesState) -> str:
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]

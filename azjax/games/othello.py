@@ -3,9 +3,7 @@
 A move must turn over a disc. A player without such a move passes, and may not pass otherwise; when neither player can
 move the game is over (World Othello Federation, "Official rules for the game Othello"). Black, player 0, begins.
 
-An action is a square, row-major from the top left; the last one is the pass, as in OpenSpiel. Text: the rows from the
-top, `/` between, `X` Black, `O` White, `_` empty, and who is to move, such as `____/_OX_/_XO_/____ X`. Moves are `c4`:
-letter of the column from the left, number of the row from the top, and `pass`.
+Actions, text and moves are those of `square_stones.py`, with the extra action `pass`. The numbers are OpenSpiel's.
 """
 
 import dataclasses
@@ -21,55 +19,35 @@ from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, slid
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.core.xla import materialize
-from azjax.games.placement import SYMBOLS, StonesGame, StonesState
-from azjax.games.protocols import ActionGroup, LaidOutGame
+from azjax.games.placement import StonesState
 from azjax.games.registry import register
+from azjax.games.square_stones import SquareStonesGame
 
 SIZES = (4, 6, 8)
-_PASS = "pass"
 
 
 @dataclasses.dataclass(frozen=True)
-class Othello(StonesGame, LaidOutGame):
+class Othello(SquareStonesGame):
     """Othello.
 
     Attributes:
       size: rows and columns: 4, 6 or 8.
-      rows: `size`.
-      columns: `size`.
     """
-
-    size: int = 8
-    rows: int = dataclasses.field(init=False, repr=False)
-    columns: int = dataclasses.field(init=False, repr=False)
 
     name = "othello"
     player_names: ClassVar[tuple[str, str]] = ("Black", "White")
     piece_names: ClassVar[tuple[str, ...]] = ("nothing", "black", "white")
-    rows_from_top: ClassVar[bool] = True
+    extra_action: ClassVar[str] = "pass"
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise InputError(f"othello: size must be {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}, got {self.size}")
-        for side in ("rows", "columns"):
-            object.__setattr__(self, side, self.size)
-
-    @property
-    def num_actions(self) -> int:
-        return self.num_cells + 1
+        super().__post_init__()
 
     @property
     def max_plies(self) -> int:
         # Four squares have discs from the start, and a move follows each pass.
         return 2 * (self.num_cells - 4)
-
-    @property
-    def max_legal_actions(self) -> int:
-        return self.num_actions
-
-    @property
-    def action_layout(self) -> tuple[ActionGroup, ...]:
-        return (ActionGroup("square", 1), ActionGroup("board", 1))
 
     def init(self, key: PRNGKeyArray) -> StonesState:
         low, high = self.size // 2 - 1, self.size // 2
@@ -148,37 +126,21 @@ class Othello(StonesGame, LaidOutGame):
         action = jnp.where(count == 0, self.num_cells, bit - bit // self._stride)
         return jnp.where(state.terminated, 0, action)
 
-    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "8 A"]]:
-        turned, squares = super().symmetries(state)
-        passes = jnp.full((len(squares), 1), self.num_cells, jnp.int32)
-        return turned, jnp.concatenate([squares, passes], axis=1)
-
     # Text.
 
-    def to_text(self, state: StonesState) -> str:
-        return f"{'/'.join(self._rows_as_text(state))} {self.piece_letters[int(state.current_player)]}"
-
     def from_text(self, text: str) -> StonesState:
-        board, _, mover = text.partition(" ")
-        rows = board.split("/")
-        if [len(row) for row in rows] != [self.size] * self.size or mover not in self.piece_letters:
-            form = f"{self.size} rows of {self.size} characters with / between, and X or O to move"
-            raise InputError(f"othello: a position is {form}; got {text!r}")
-        for index, symbol in enumerate(board):
-            if symbol not in SYMBOLS + "/":
-                raise InputError(f"othello: character {index + 1} of {text!r} is {symbol!r}; allowed: X, O and _")
-        for row, column in np.ndindex(2, 2):
-            row, column = row + self.size // 2 - 1, column + self.size // 2 - 1
-            if rows[row][column] == "_":
-                place = self._square_name(row, column)
+        first, second, player = self._read(text)
+        low, high = self.size // 2 - 1, self.size // 2
+        for row, column in ((low, low), (low, high), (high, low), (high, high)):
+            if not bitboard.has(union(first, second), jnp.int32(row * self._stride + column)):
+                place = f"{string.ascii_lowercase[column]}{row + 1}"
                 raise InputError(f"othello: {text!r} is impossible: {place} has a disc from the start")
-        first, second = (self._pack(np.array([symbol == letter for row in rows for symbol in row])) for letter in "XO")
         over = not any_of(self._moves(first, second)) and not any_of(self._moves(second, first))
-        result = np.sign(board.count("X") - board.count("O")) if over else 0
+        result = np.sign(int(bitboard.count(first)) - int(bitboard.count(second))) if over else 0
         return StonesState(
             game=self,
             stones=(self._stored(first), self._stored(second)),
-            current_player=jnp.int32(self.piece_letters.index(mover)),
+            current_player=jnp.int32(player),
             terminated=jnp.bool_(over),
             rewards=jnp.asarray([result, -result], jnp.float32),
         )
@@ -186,17 +148,6 @@ class Othello(StonesGame, LaidOutGame):
     def ending(self, state: StonesState) -> str:
         first, second = ((self.owners(state) == player).sum() for player in (1, 2))
         return f"{super().ending(state)}, {first} to {second} discs"
-
-    def _square_name(self, row: int, column: int) -> str:
-        return f"{string.ascii_lowercase[column]}{row + 1}"
-
-    def action_to_text(self, state: StonesState, action: int) -> str:
-        del state
-        return _PASS if action == self.num_cells else self._square_name(*divmod(int(action), self.size))
-
-    def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
-        del state
-        return (int(action),) if action < self.num_cells else ()
 
     def draw(self, state: StonesState) -> str:
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]

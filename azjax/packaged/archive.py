@@ -17,6 +17,7 @@ from azjax.networks import Network, Variables, make_network
 from azjax.search import Evaluator, SearchHyper, evaluators
 
 FOLDER = Path(__file__).parent
+MAX_UNPACKED_BYTES = 1 << 28
 _KIND = "agent"
 
 Stored: TypeAlias = Shaped[np.ndarray, "..."]
@@ -81,7 +82,7 @@ def read_agent(path: Path) -> Agent:
     Raises:
       InputError: there is no such file, or it is damaged.
     """
-    game, manifest, arrays = load_archive(path, _KIND)
+    game, manifest, arrays = load_archive(path, _KIND, lambda _: MAX_UNPACKED_BYTES)
     try:
         network = make_network(game=game, **manifest["network"])
         agent = Agent(game, network, _nested(arrays), SearchHyper(c_puct=float(manifest["c_puct"])))

@@ -3,7 +3,6 @@
 Nothing is used before its SHA-256 is the one that the user gave, and nothing that is fetched is ever executed.
 """
 
-import contextlib
 import hashlib
 import http.client
 import os
@@ -13,7 +12,6 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from azjax.core.errors import AzjaxError, FileError, InputError
 from azjax.packaged.archive import cache_folder, packaged, read_agent
 
 MAX_AGENT_BYTES = 1 << 26
-MAX_UNPACKED_BYTES = 1 << 28
 MAX_CARD_BYTES = 1 << 20
 
 _SECONDS = 30.0
@@ -130,9 +127,6 @@ class _HttpsRedirects(urllib.request.HTTPRedirectHandler):
 
 def _check(path: Path, source: str) -> None:
     """Checks that the file is an agent whose variables fit its network."""
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise InputError(f"{source}.npz unpacks to more than {MAX_UNPACKED_BYTES:,} bytes, the most that is read")
     try:
         read_agent(path)
     except InputError as error:

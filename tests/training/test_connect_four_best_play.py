@@ -38,8 +38,8 @@ def study(monkeypatch):
 
 
 def test_the_agent_moves_first_and_its_lost_wins_are_counted_by_ply(study):
-    played = study.play_first(GAME, random_player(GAME), Solver(), games=16, seed=0)
-    again = study.play_first(GAME, random_player(GAME), Solver(), games=16, seed=0)
+    played = study.play(GAME, random_player(GAME), Solver(), games=16, seed=0)
+    again = study.play(GAME, random_player(GAME), Solver(), games=16, seed=0)
     np.testing.assert_array_equal(played.points, again.points)
     # The solver is asked after 1, 3, 5, ... moves; after 9 the win is gone, by the move of ply 8.
     assert set(played.given_away.tolist()) <= {-1, 8}

@@ -137,7 +137,7 @@ def test_the_match_counts_games_that_the_first_player_won_drew_and_lost(study, m
 
     monkeypatch.setattr(study, "OpenSpielMcts", First)
     player = search_player(GAME, evaluators.uniform(GAME), num_simulations=300)
-    assert study.play_first(GAME, player, 1, 2) == {"won": 2, "drawn": 0, "lost": 0}
+    assert study.against_mcts(GAME, player, 1, 2) == {"won": 2, "drawn": 0, "lost": 0}
 
 
 def test_openspiel_finds_a_mate_in_one(study):
