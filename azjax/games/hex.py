@@ -30,7 +30,7 @@ MIN_SIZE, MAX_SIZE = 2, 13
 
 
 @dataclasses.dataclass(frozen=True)
-class Hex(SquareStonesGame, PlacementGame):
+class Hex(SquareStonesGame[StonesState], PlacementGame):
     """Hex on a rhombus.
 
     Attributes:

@@ -8,16 +8,18 @@ Actions, text and moves are those of `square_stones.py`, with the extra action `
 
 import dataclasses
 import string
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Int32, PRNGKeyArray, UInt32
 
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, slide, union, without
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
 from azjax.core.xla import materialize
 from azjax.games.placement import StonesState
 from azjax.games.registry import register
@@ -26,8 +28,20 @@ from azjax.games.square_stones import SquareStonesGame
 SIZES = (4, 6, 8)
 
 
+@pytree_dataclass
+class OthelloState(StonesState):
+    """A position.
+
+    Attributes:
+      free: the squares where the player to move can put a disc; none after the end. Kept, since a step finds them to
+        see whether the game goes on.
+    """
+
+    free: Bits
+
+
 @dataclasses.dataclass(frozen=True)
-class Othello(SquareStonesGame):
+class Othello(SquareStonesGame[OthelloState]):
     """Othello.
 
     Attributes:
@@ -49,107 +63,115 @@ class Othello(SquareStonesGame):
         # Four squares have discs from the start, and a move follows each pass.
         return 2 * (self.num_cells - 4)
 
-    def init(self, key: PRNGKeyArray) -> StonesState:
-        low, high = self.size // 2 - 1, self.size // 2
-        stones = (
-            self._stored(self._of_squares((low, high), (high, low))),
-            self._stored(self._of_squares((low, low), (high, high))),
-        )
-        state: StonesState = dataclasses.replace(super().init(key), stones=stones)
-        return state
+    @property
+    def _stride(self) -> int:
+        # Without spare bits 64 squares are two words, not three; `_lines` stops at the edges instead.
+        return self.columns
 
-    def _of_squares(self, *squares: tuple[int, int]) -> Bits:
-        bits = (row * self._stride + column for row, column in squares)
+    def init(self, key: PRNGKeyArray) -> OthelloState:
+        del key
+        low, high = self.size // 2 - 1, self.size // 2
+        black, white = ((low, high), (high, low)), ((low, low), (high, high))
+        return self._position(self._discs(black), self._discs(white), jnp.int32(0))
+
+    def _discs(self, cells: Iterable[tuple[int, int]]) -> Bits:
+        bits = (row * self._stride + column for row, column in cells)
         return tuple(jnp.asarray(word) for word in bitboard.constant(bits, self._num_words))
 
-    def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
-        action = jnp.asarray(action, jnp.int32)
-        own, other = self._own_and_other(state)
-        mover = state.current_player
-        stone = both(self._stone(action), without(self._board, union(own, other)))
-        turned = only_if(~state.terminated, self._turned_over(stone, own, other))
-        moves = any_of(turned)
-        passes = (action == self.num_cells) & self._must_pass(state)
-        stone, turned = materialize((only_if(moves, stone), turned))
-        own, other = union(own, stone, turned), without(other, turned)
-        over = moves & ~any_of(self._moves(own, other)) & ~any_of(self._moves(other, own))
-        difference = jnp.sign(bitboard.count(own) - bitboard.count(other)).astype(jnp.float32)
-        sign = jnp.where(jnp.arange(2) == mover, 1.0, -1.0).astype(jnp.float32)
-        first = mover == 0
-        return StonesState(
+    def step(self, state: OthelloState, action: Int[ArrayLike, ""]) -> OthelloState:
+        action, player = jnp.asarray(action, jnp.int32), state.current_player
+        own, other = self._own_and_other(state.stones, player)
+        stone = both(self._stone(action), state.free)
+        turned = self._turned_over(stone, own, other)
+        legal = any_of(stone) | ((action == self.num_cells) & self._must_pass(state))
+        following = self._position(without(other, turned), union(own, stone, turned), 1 - player)
+        unchanged = dataclasses.replace(state, rewards=jnp.zeros_like(state.rewards))
+        played: OthelloState = jax.tree.map(lambda new, old: jnp.where(legal, new, old), following, unchanged)
+        return played
+
+    def _own_and_other(self, discs: tuple[Bits, Bits], player: Int32[Array, ""]) -> tuple[Bits, Bits]:
+        """The discs of `player` and those of the other one; or, of these two, the discs of players 0 and 1."""
+        left, right = discs
+        return choose(player == 0, left, right), choose(player == 0, right, left)
+
+    def _position(self, own: Bits, other: Bits, player: Int32[Array, ""]) -> OthelloState:
+        """The position where `player` is to move and has the discs `own`."""
+        own, other = materialize((own, other))
+        free = self._moves(own, other)
+        over = ~any_of(free) & ~any_of(self._moves(other, own))
+        first, second = self._own_and_other((own, other), player)
+        result = jnp.where(over, jnp.sign(bitboard.count(first) - bitboard.count(second)), 0)
+        return OthelloState(
             game=self,
-            stones=(self._stored(choose(first, own, other)), self._stored(choose(first, other, own))),
-            current_player=jnp.where(moves | passes, 1 - mover, mover),
-            terminated=state.terminated | over,
-            rewards=jnp.where(over, difference * sign, 0.0),
+            stones=(first, second),
+            current_player=player,
+            terminated=over,
+            rewards=jnp.stack([result, -result]).astype(jnp.float32),
+            free=free,
         )
 
-    def _own_and_other(self, state: StonesState) -> tuple[Bits, Bits]:
-        """The discs of the player to move, and those of the other player."""
-        first, second = (self._words(stones) for stones in state.stones)
-        moves_first = state.current_player == 0
-        return choose(moves_first, first, second), choose(moves_first, second, first)
-
-    @property
-    def _directions(self) -> list[int]:
-        steps = (1, self._stride - 1, self._stride, self._stride + 1)
-        return [sign * step for step in steps for sign in (1, -1)]
+    def _lines(self, other: Bits) -> Iterator[tuple[int, Bits]]:
+        """Each direction as a distance, with those discs of `other` that a line in it can turn over."""
+        inner = self._discs((row, column) for row in range(self.size) for column in range(1, self.size - 1))
+        # A line that crosses neither a left nor a right column cannot go around an edge.
+        sideways = both(other, inner)
+        for distance in (1, self._stride - 1, self._stride, self._stride + 1):
+            crossed = other if distance == self._stride else sideways
+            yield from ((distance, crossed), (-distance, crossed))
 
     def _turned_over(self, stone: Bits, own: Bits, other: Bits) -> Bits:
         """The discs of `other` that a new disc of `own` turns over."""
         turned = []
-        for step in self._directions:
-            line = slide(stone, other, step, self.size - 2)
+        for step, crossed in self._lines(other):
+            line = slide(stone, crossed, step, self.size - 2)
             turned.append(only_if(any_of(both(shift(union(line, stone), step), own)), line))
         return union(*turned)
 
     def _moves(self, own: Bits, other: Bits) -> Bits:
         """The empty squares where a disc of `own` turns over one of `other`."""
         empty = without(self._board, union(own, other))
-        return both(empty, union(*(shift(slide(own, other, step, self.size - 2), step) for step in self._directions)))
+        ends = (shift(slide(own, crossed, step, self.size - 2), step) for step, crossed in self._lines(other))
+        return both(empty, union(*ends))
 
-    def _free(self, state: StonesState) -> Bits:
-        """The squares where the player to move can put a disc; none after the end."""
-        return only_if(~state.terminated, self._moves(*self._own_and_other(state)))
+    def _must_pass(self, state: OthelloState) -> Bool[Array, ""]:
+        return ~state.terminated & ~any_of(state.free)
 
-    def _must_pass(self, state: StonesState) -> Bool[Array, ""]:
-        return ~state.terminated & ~any_of(self._free(state))
+    def legal_action_mask(self, state: OthelloState) -> Bool[Array, "A"]:
+        return jnp.append(self._unpack(state.free), self._must_pass(state))
 
-    def legal_action_mask(self, state: StonesState) -> Bool[Array, "A"]:
-        squares = self._unpack(self._free(state))
-        return jnp.append(squares, ~state.terminated & ~jnp.any(squares))
+    def sample_legal_action(self, state: OthelloState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
+        count = bitboard.count(state.free)
+        square = bitboard.nth(state.free, scale_bits(bits, jnp.maximum(count, 1)))
+        return jnp.where(count > 0, square, jnp.where(state.terminated, 0, self.num_cells))
 
-    def sample_legal_action(self, state: StonesState, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
-        free = self._free(state)
-        count = bitboard.count(free)
-        bit = bitboard.nth(free, scale_bits(bits, jnp.maximum(count, 1)))
-        action = jnp.where(count == 0, self.num_cells, bit - bit // self._stride)
-        return jnp.where(state.terminated, 0, action)
+    def symmetries(self, state: OthelloState) -> tuple[OthelloState, Int32[Array, "S A"]]:
+        images, actions = super().symmetries(state)
+        _, inverse = self._symmetry_tables
+        free = jax.vmap(self._pack)(self._unpack(state.free)[inverse])
+        return dataclasses.replace(images, free=free), actions
+
+    def with_piece(self, state: OthelloState, square: int, piece: int) -> OthelloState:
+        changed = super().with_piece(state, square, piece)
+        discs = self._own_and_other(changed.stones, state.current_player)
+        return dataclasses.replace(changed, free=self._moves(*discs))
 
     # Text.
 
-    def from_text(self, text: str) -> StonesState:
-        first, second, player = self._read(text)
+    def from_text(self, text: str) -> OthelloState:
+        first, second, mover = self._read(text)
         low, high = self.size // 2 - 1, self.size // 2
         for row, column in ((low, low), (low, high), (high, low), (high, high)):
             if not bitboard.has(union(first, second), jnp.int32(row * self._stride + column)):
                 place = f"{string.ascii_lowercase[column]}{row + 1}"
                 raise InputError(f"othello: {text!r} is impossible: {place} has a disc from the start")
-        over = not any_of(self._moves(first, second)) and not any_of(self._moves(second, first))
-        result = np.sign(int(bitboard.count(first)) - int(bitboard.count(second))) if over else 0
-        return StonesState(
-            game=self,
-            stones=(self._stored(first), self._stored(second)),
-            current_player=jnp.int32(player),
-            terminated=jnp.bool_(over),
-            rewards=jnp.asarray([result, -result], jnp.float32),
-        )
+        player = jnp.int32(mover)
+        return self._position(*self._own_and_other((first, second), player), player)
 
-    def ending(self, state: StonesState) -> str:
+    def ending(self, state: OthelloState) -> str:
         first, second = ((self.owners(state) == player).sum() for player in (1, 2))
         return f"{super().ending(state)}, {first} to {second} discs"
 
-    def draw(self, state: StonesState) -> str:
+    def draw(self, state: OthelloState) -> str:
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
         lines = [f"{number + 1}  {row}" for number, row in enumerate(rows)]
         return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines])

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import string
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -37,14 +37,17 @@ class StonesState:
         array of a state separately.
     """
 
-    game: "StonesGame" = static_field(kw_only=True, repr=False)
+    game: "StonesGame[Any]" = static_field(kw_only=True, repr=False)
     stones: tuple[Bits, Bits]
     current_player: Int32[Array, "*B"]
     terminated: Bool[Array, "*B"]
     rewards: Float32[Array, "*B 2"]
 
 
-class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState], EditableGame[StonesState]):
+Stones = TypeVar("Stones", bound=StonesState)
+
+
+class StonesGame(Game[Stones], TextGame[Stones], BoardGame[Stones], EditableGame[Stones]):
     """A board with stones, without the rules by which they come and go."""
 
     columns: int
@@ -81,18 +84,7 @@ class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState
         """All cells."""
         return bitboard.constant(self._bits.tolist(), self._num_words)
 
-    def init(self, key: PRNGKeyArray) -> StonesState:
-        del key
-        empty = self._stored(bitboard.empty(self._num_words))
-        return StonesState(
-            game=self,
-            stones=(empty, empty),
-            current_player=jnp.int32(0),
-            terminated=jnp.bool_(False),
-            rewards=jnp.zeros(2, jnp.float32),
-        )
-
-    def observe(self, state: StonesState) -> Float32[Array, "rows columns planes"]:
+    def observe(self, state: Stones) -> Float32[Array, "rows columns planes"]:
         """The own stones, and those of the other player, from the view of the player to move."""
         first, second = (self._words(stones) for stones in state.stones)
         moves_first = state.current_player == 0
@@ -100,17 +92,17 @@ class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState
         planes = bitboard.unpack([own, other], self._bits)
         return planes.reshape(self.rows, self.columns, 2).astype(jnp.float32)
 
-    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "S A"]]:
+    def symmetries(self, state: Stones) -> tuple[Stones, Int32[Array, "S A"]]:
         permutation, inverse = self._symmetry_tables
         # Cell j of the turned board shows the cell that was moved there.
         turned = [self._unpack(self._words(stones))[inverse] for stones in state.stones]
         return self._images(state, turned), jnp.asarray(permutation)
 
-    def _images(self, state: StonesState, cells: Sequence[Bool[Array, "S cells"]]) -> StonesState:
+    def _images(self, state: Stones, cells: Sequence[Bool[Array, "S cells"]]) -> Stones:
         """States [S, ...]: `state` with the stones of each player on these cells."""
         first, second = (jax.vmap(lambda board: self._stored(self._pack(board)))(board) for board in cells)
         images = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(cells[0]), *jnp.shape(leaf))), state)
-        turned: StonesState = dataclasses.replace(images, stones=(first, second))
+        turned: Stones = dataclasses.replace(images, stones=(first, second))
         return turned
 
     @functools.cached_property
@@ -139,7 +131,7 @@ class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState
 
     def _stone(self, cell: Int32[Array, ""]) -> Bits:
         """The board with one stone; not on the board if there is no such cell."""
-        return single(cell + cell // self.columns, self._num_words)
+        return single(cell + cell // self.columns * (self._stride - self.columns), self._num_words)
 
     def _unpack(self, board: Bits) -> Bool[Array, "cells"]:
         return bitboard.unpack([board], self._bits)[:, 0]
@@ -149,29 +141,29 @@ class StonesGame(Game[StonesState], TextGame[StonesState], BoardGame[StonesState
 
     # Text.
 
-    def owners(self, state: StonesState) -> Int[np.ndarray, "rows columns"]:
+    def owners(self, state: Stones) -> Int[np.ndarray, "rows columns"]:
         """0 empty, 1 a stone of player 0, 2 of player 1."""
         first, second = (np.asarray(self._unpack(self._words(stones)), np.int64) for stones in state.stones)
         owners: Int[np.ndarray, "rows columns"] = (first + 2 * second).reshape(self.rows, self.columns)
         return owners
 
-    def _rows_as_text(self, state: StonesState) -> list[str]:
+    def _rows_as_text(self, state: Stones) -> list[str]:
         return ["".join(SYMBOLS[owner] for owner in row) for row in self.owners(state)]
 
-    def draw(self, state: StonesState) -> str:
+    def draw(self, state: Stones) -> str:
         width = len(str(self.rows))
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
         lines = [f"{self.rows - number:>{width}}  {row}" for number, row in enumerate(rows)]
         return "\n".join([*lines, " " * (width + 2) + " ".join(string.ascii_lowercase[: self.columns])])
 
-    def with_piece(self, state: StonesState, square: int, piece: int) -> StonesState:
+    def with_piece(self, state: Stones, square: int, piece: int) -> Stones:
         owners = self.owners(state)
         owners.flat[square] = piece
         first, second = (self._stored(self._pack(owners.ravel() == player)) for player in (1, 2))
         return dataclasses.replace(state, stones=(first, second), terminated=jnp.bool_(False))
 
 
-class PlacementGame(StonesGame):
+class PlacementGame(StonesGame[StonesState]):
     """Players in turn place a stone on an empty cell. The game is over when a player wins or no cell is empty.
 
     A game says which stones win (`_wins`), and how a position is read (`from_text`). An action is a cell.
@@ -192,6 +184,17 @@ class PlacementGame(StonesGame):
     @property
     def max_plies(self) -> int:
         return self.num_cells
+
+    def init(self, key: PRNGKeyArray) -> StonesState:
+        del key
+        empty = self._stored(bitboard.empty(self._num_words))
+        return StonesState(
+            game=self,
+            stones=(empty, empty),
+            current_player=jnp.int32(0),
+            terminated=jnp.bool_(False),
+            rewards=jnp.zeros(2, jnp.float32),
+        )
 
     def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
         return self._place(state, self._stone(jnp.asarray(action, jnp.int32)))

@@ -15,12 +15,12 @@ from jaxtyping import Array, Int32
 
 from azjax.core.bitboard import Bits
 from azjax.core.errors import InputError
-from azjax.games.placement import SYMBOLS, StonesGame, StonesState
+from azjax.games.placement import SYMBOLS, Stones, StonesGame
 from azjax.games.protocols import ActionGroup, LaidOutGame
 
 
 @dataclasses.dataclass(frozen=True)
-class SquareStonesGame(StonesGame, LaidOutGame):
+class SquareStonesGame(StonesGame[Stones], LaidOutGame):
     """Text, moves and actions of such a board.
 
     Attributes:
@@ -58,14 +58,14 @@ class SquareStonesGame(StonesGame, LaidOutGame):
     def action_layout(self) -> tuple[ActionGroup, ...]:
         return (ActionGroup("square", 1), *[ActionGroup("board", 1)] * self.has_extra_action)
 
-    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "S A"]]:
+    def symmetries(self, state: Stones) -> tuple[Stones, Int32[Array, "S A"]]:
         turned, cells = super().symmetries(state)
         extra = jnp.full((len(cells), int(self.has_extra_action)), self.num_cells, jnp.int32)
         return turned, jnp.concatenate([cells, extra], axis=1)
 
     # Text.
 
-    def to_text(self, state: StonesState) -> str:
+    def to_text(self, state: Stones) -> str:
         return f"{'/'.join(self._rows_as_text(state))} {self.piece_letters[int(state.current_player)]}"
 
     def _read(self, text: str) -> tuple[Bits, Bits, int]:
@@ -82,11 +82,11 @@ class SquareStonesGame(StonesGame, LaidOutGame):
         first, second = (self._pack(cells == letter) for letter in self.piece_letters)
         return first, second, self.piece_letters.index(mover)
 
-    def action_to_text(self, state: StonesState, action: int) -> str:
+    def action_to_text(self, state: Stones, action: int) -> str:
         del state
         row, column = divmod(int(action), self.size)
         return self.extra_action if row == self.size else f"{string.ascii_lowercase[column]}{row + 1}"
 
-    def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
+    def action_squares(self, state: Stones, action: int) -> tuple[int, ...]:
         del state
         return (int(action),) if action < self.num_cells else ()

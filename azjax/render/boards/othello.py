@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from azjax.games.othello import Othello
+from azjax.games.othello import Othello, OthelloState
 from azjax.games.pictures import draw_board
-from azjax.games.placement import StonesState
 from azjax.games.protocols import action_to_text, player_names
 from azjax.render.drawing import Colors, Policy, Sheet, center, circle, likely_actions, percentage, squares, tile
 
@@ -23,7 +22,7 @@ _SHADES, _BADGES = 10, 5
 
 
 @draw_board.register
-def draw_othello(game: Othello, state: StonesState, policy: Policy | None, last_action: int | None) -> str:
+def draw_othello(game: Othello, state: OthelloState, policy: Policy | None, last_action: int | None) -> str:
     """The picture of an Othello position."""
     owners = game.owners(state)
     size = len(owners)
