@@ -45,6 +45,7 @@ POSITIONS: list[tuple[str, str, dict[str, int], str, bool]] = [
     ("chomp", "chomp", {"columns": 6, "rows": 4}, "d3 f2 c4", True),
     ("santorini", "santorini", {"size": 5, "workers": 2}, SANTORINI, True),
     ("brandub", "brandub", {}, BRANDUB, True),
+    ("hnefatafl", "hnefatafl", {}, "h11-h9", False),
 ]
 ANIMATED = ("connect_four", "4 6 4 6 6 1 4 4 7 3 5 4 4 5 5 2 2 1 2 2 1 1 5 5 7 7 2 2 5 7 7 6 6 3 3")
 

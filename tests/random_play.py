@@ -18,6 +18,7 @@ OPTIONS = {
     "othello": {"size": 6},
     "santorini": {"size": 5, "workers": 2},
     "brandub": {},
+    "hnefatafl": {},
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import small_run
+from each_game import each_game
 from killing import KILLED, train_command
 
 from azjax.cli import main
@@ -59,8 +60,7 @@ def _refused(capsys, arguments, code=2):
         (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
         (
             ["gtp", "random", "--game", "tictactoe", "--protocol", "opentafl"],
-            "opentafl is for brandub by its default rules, not for "
-            "Mnk(columns=3, rows=3, in_a_row=3, name='tictactoe', first_cell=1)",
+            "opentafl is for brandub, ard_ri, tablut, tawlbwrdd, hnefatafl by their default rules, not for tictactoe",
         ),
         (
             ["gtp", "random", "--game", "tictactoe", "--seconds", "1"],
@@ -423,10 +423,10 @@ def test_a_bug_ends_the_installed_command_with_its_traceback():
     assert done.stderr.endswith("KeyError: 'nothing'\n")
 
 
-@pytest.mark.parametrize("game", available())
-def test_no_option_of_a_game_has_the_name_of_a_training_option(game, capsys):
+@each_game()
+def test_no_option_of_a_game_has_the_name_of_a_training_option(name, capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(["train", game, "--help"])
+        main(["train", name, "--help"])
     assert stopped.value.code == 0
     assert "--truncate-at-ply" in capsys.readouterr().out
 

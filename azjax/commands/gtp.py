@@ -19,7 +19,7 @@ class GtpOptions(AgentOptions):
     """Runs an agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
 
     Attributes:
-      protocol: gtp, or opentafl for brandub.
+      protocol: gtp, or opentafl for tafl.
       seconds: search so long for each move without a clock, in place of the simulations.
     """
 

@@ -26,7 +26,7 @@ def num_words(num_bits: int) -> int:
 
 def constant(bits: Iterable[int], words: int) -> Bits:
     """The set of these bit numbers, as NumPy constants."""
-    total = sum(1 << bit for bit in set(bits))
+    total = sum(1 << bit for bit in set(map(int, bits)))  # an integer of NumPy has 64 bits at most
     return tuple(np.uint32(total >> (WORD * word) & 0xFFFFFFFF) for word in range(words))
 
 
@@ -101,14 +101,15 @@ def shift(bits: Bits, distance: int) -> Bits:
 
 def slide(pieces: Bits, free: Bits, step: int, longest: int) -> Bits:
     """The free squares that some piece reaches by `step` repeated up to `longest` times over free squares."""
-    reached, path, distance = pieces, free, 1
-    # Kogge-Stone: each turn doubles the distance.
+    reached, path, reach = pieces, free, 0
+    # Kogge-Stone: each turn doubles the reach, the last one as far as is left. Squares of `path` end runs of reach + 1.
     while True:
+        distance = min(reach + 1, longest - reach)
         reached = union(reached, both(path, shift(reached, step * distance)))
-        if 2 * distance > longest:
+        reach += distance
+        if reach == longest:
             return without(reached, pieces)
         path = both(path, shift(path, step * distance))
-        distance *= 2
 
 
 def any_of(bits: Bits) -> Bool[Array, "..."]:

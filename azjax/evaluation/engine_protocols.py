@@ -2,7 +2,7 @@
 
 - `gtp`: the Go Text Protocol (Farnebäck 2002, version 2): `clear_board`, `play b MOVE`, `genmove w`, `quit`. Black is
   player 0.
-- `opentafl`: the OpenTafl Engine Protocol, for Brandub.
+- `opentafl`: the OpenTafl Engine Protocol, for tafl.
 - `santorini`: that of santorini-ai (https://github.com/JPricey/santorini-ai, uci/README.md), for Santorini on 5x5 with
   two workers. The program is sent a position, writes ever better next positions, and is told to stop after `seconds`.
 - `line`: the protocol of docs/line_protocol.md, for every game.
@@ -26,8 +26,16 @@ SIDES = ("attackers", "defenders")
 _SECONDS_TO_STOP = 1.0
 _MAX_ANSWERS = 10_000
 _SANTORINI_SQUARES = 25
-# Our default rules as a rules record in OpenTafl's notation.
-BRANDUB_RULES = "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM start:/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
+# Our rules as rules records in OpenTafl's notation.
+_RULES_RECORDS = {
+    "brandub": "dim:7 surf:n atkf:y ks:c cens: cenhe:tcnkmTCNKM",
+    "ard_ri": "dim:7 esc:e surf:n atkf:y ks:s spd:1 cor: cenh: cenhe:",
+    "tablut": "dim:9 esc:e surf:n atkf:y ks:c cor: cenh: cenhe:tcnkmTCNKM cens: linc:n",
+    "tawlbwrdd": "dim:11 esc:e surf:n atkf:y ks:w cor: cen:",
+    "hnefatafl": "dim:11 surf:y atkf:y ks:s cenhe:tcnkmTCNKM",
+}
+# Options that a record does not tell.
+_FREE_OPTIONS = {"rules", "history", "repetition", "repetitions", "no_moves", "max_plies"}
 
 
 class EngineProtocol(abc.ABC):
@@ -123,14 +131,13 @@ class OpenTafl(EngineProtocol):
         return "OpenTafl draws at the third occurrence of a position, as --repetitions 3 does"
 
     def greet(self, seconds: float) -> None:
-        if self.game.name != "brandub":
-            raise InputError(f"opentafl is for brandub, not for {self.game.name}")
+        rules_record(self.game)  # refuses other games
         answer = self.engine.answer(seconds)
         while answer.line().strip() != "hello":
             pass
 
     def new_game(self, start: str | None, seat: int) -> None:
-        self.engine.send(f"rules {BRANDUB_RULES}")
+        self.engine.send(f"rules {rules_record(self.game)}")
         if start is not None:
             self.engine.send(f"position {position_record(start)}")
             # A record does not say whose turn it is. `side` is the side to move, not that of the program: it would play
@@ -232,8 +239,22 @@ ENGINE_PROTOCOLS: dict[str, type[EngineProtocol]] = {
 }
 
 
+def rules_record(game: AnyGame) -> str:
+    """The rules of a game of tafl in OpenTafl's notation.
+
+    Raises:
+      InputError: another game, or other rules than those that the game has by default.
+    """
+    options = options_of(game) if game.name in _RULES_RECORDS else {}
+    if not options or options.get("rules", game.name) != game.name or options.keys() - _FREE_OPTIONS:
+        other = " ".join([game.name, *(f"{option}={value}" for option, value in options.items())])
+        raise InputError(f"opentafl is for {', '.join(_RULES_RECORDS)} by their default rules, not for {other}")
+    start = position_record(text_game(game).to_text(game.init(jax.random.key(0))))
+    return f"{_RULES_RECORDS[game.name]} start:{start}"
+
+
 def position_record(text: str) -> str:
-    """A position of Brandub in OpenTafl's notation: from the first rank up, a slash at either end, no side to move."""
+    """A position of tafl in OpenTafl's notation: from the first rank up, a slash at either end, no side to move."""
     rows = text.partition(" ")[0].split("/")
     return f"/{'/'.join(reversed(rows))}/"
 

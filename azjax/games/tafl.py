@@ -1,15 +1,24 @@
-"""Tafl: attackers around a king who wants to reach a corner. `brandub` is the 7x7 game.
+"""Tafl: attackers around a king who wants to escape.
 
-Player 0 attacks and moves first. Defenders win with the king on a corner, attackers by capturing him. `tafl_board.py`
-has the moves and the numbers of actions, `tafl_rules.py` all else that the contract of a game wants.
+Player 0 attacks and moves first. Defenders win with the king on a corner, or in some games on the edge, attackers by
+capturing him. `tafl_board.py` has the moves and the numbers of actions, `tafl_options.py` what the games differ in,
+`tafl_rules.py` all else that the contract of a game wants.
+
+- `brandub`, 7x7, the game of the notebooks that azjax began with.
+- `ard_ri`, 7x7: pieces step to the next square (Dragonheels Lair, "Rules of the game Ard Ri").
+- `tablut`, 9x9: OpenTafl's Tablut without its Linnaean capture.
+- `tawlbwrdd`, 11x11 without special squares: OpenTafl's Tawlbwrdd.
+- `hnefatafl`, 11x11: the Fetlar rules (Fetlar Hnefatafl Panel 2007) with draws by the third occurrence of a position.
 
 Text: the rows from the top with `/` between, `t` attacker, `T` defender, `K` king, a number for so many empty squares;
 a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
 """
 
 import dataclasses
+import inspect
 import re
 import string
+import typing
 from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
@@ -20,12 +29,27 @@ from azjax.core.errors import InputError
 from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, TextGame, square_name
 from azjax.games.registry import register
 from azjax.games.tafl_board import SYMBOLS
-from azjax.games.tafl_rules import PlainTafl, TaflRules, TaflState
+from azjax.games.tafl_options import TaflRules
+from azjax.games.tafl_rules import BRANDUB_START, PlainTafl, TaflState
 
 RULES = {
     "brandub": TaflRules(),
-    # Those of the Brandub notebook, whose test for repetition never fires.
     "seed000": TaflRules(capture="trapped", attackers_gone="ignored", repetition="never"),
+    "ard_ri": TaflRules(
+        king="by_four", escape="edge", castle="king", castle_hostile="never", longest_move=1, no_moves="loss"
+    ),
+    "tablut": TaflRules(escape="edge", repetitions=3, no_moves="loss"),
+    "tawlbwrdd": TaflRules(
+        king="by_two", escape="edge", castle="anyone", castle_hostile="never", repetitions=3, no_moves="loss"
+    ),
+    "hnefatafl": TaflRules(king="by_four", castle="king", encirclement="attackers_win", repetitions=3, no_moves="loss"),
+}
+STARTS = {
+    "brandub": BRANDUB_START,
+    "ard_ri": "2ttt2/3t3/t1TTT1t/ttTKTtt/t1TTT1t/3t3/2ttt2",
+    "tablut": "3ttt3/4t4/4T4/t3T3t/ttTTKTTtt/t3T3t/4T4/4t4/3ttt3",
+    "tawlbwrdd": "4ttt4/4t1t4/5t5/5T5/tt2TTT2tt/t1tTTKTTt1t/tt2TTT2tt/5T5/5t5/4t1t4/4ttt4",
+    "hnefatafl": "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3",
 }
 
 
@@ -39,11 +63,12 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
 
     @property
     def options(self) -> dict[str, Any]:
-        name = next((name for name, rules in RULES.items() if rules == self.rules), "brandub")
-        fields = {field.name: getattr(self.rules, field.name) for field in dataclasses.fields(self.rules)}
-        named = dataclasses.asdict(RULES[name])
-        changed = {field: value for field, value in fields.items() if value != named[field]}
-        return {"rules": name, "history": self.history, **changed}
+        named: dict[str, Any] = {}
+        if self.name == "brandub":
+            named["rules"] = "seed000" if self.rules == RULES["seed000"] else "brandub"
+        usual = dataclasses.asdict(RULES[named.get("rules", self.name)])
+        changed = {field: value for field, value in dataclasses.asdict(self.rules).items() if value != usual[field]}
+        return {**named, "history": self.history, **changed}
 
     # Text.
 
@@ -62,9 +87,11 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
         self._refuse_impossible(cells, side, text)
         state = self._first(cells, jnp.int32("ad".index(side)))
         board = state.board
-        result = 1.0 if not any_of(board.king) else -1.0 if any_of(both(board.king, self.grid.corners)) else 0.0
+        result = 1.0 if not any_of(board.king) else -1.0 if any_of(both(board.king, self.grid.goals)) else 0.0
         if self.rules.attackers_gone == "defenders_win" and not any_of(board.attackers):
             result = -1.0
+        if result == 0 and self.rules.encirclement == "attackers_win" and self._encircled(board):
+            result = 1.0
         over = result != 0
         if not over and not self.grid.can_move(board, jnp.bool_(side == "a")):
             over = True
@@ -75,28 +102,25 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
         )
 
     def _refuse_impossible(self, cells: np.ndarray, side: str, text: str) -> None:
-        middle, edge = self.size // 2, (0, self.size - 1)
         for piece, people, most in zip((1, 2, 3), ("attackers", "defenders", "kings"), self._start_counts, strict=True):
             if (cells == piece).sum() > most:
                 raise InputError(
                     f"{self.name}: {text!r} has {(cells == piece).sum()} {people}, at most {most} are possible"
                 )
-        for row, column in (*((r, c) for r in edge for c in edge), (middle, middle)):
-            if cells[row, column] in (1, 2):
-                square = "castle" if row == middle else "corner"
-                name = square_name(self.size, row, column)
-                raise InputError(
-                    f"{self.name}: {SYMBOLS[cells[row, column]]} stands on {name} in {text!r}, and the king alone may "
-                    f"stand on the {square}"
-                )
+        for row, column in np.argwhere(self.grid.closed_squares[0] & np.isin(cells, (1, 2))).tolist():
+            symbol, where = SYMBOLS[cells[row, column]], square_name(self.size, row, column)
+            square = "castle" if row == self.size // 2 else "corner"
+            raise InputError(
+                f"{self.name}: {symbol} stands on {where} in {text!r}, and the king alone may stand on the {square}"
+            )
         king, attackers = (cells == 3).any(), (cells == 1).any()
-        escaped = any(cells[row, column] == 3 for row in edge for column in edge)
-        # Where the mover can lose its own pieces, what is missing does not tell who moved last.
+        goal = "the edge" if self.rules.escape == "edge" else "a corner"
+        escaped = (cells[self.grid.goal_squares] == 3).any()
         active = self.rules.capture == "active"
         for impossible, why in (
             (not king and not attackers, "has neither king nor attackers"),
             (active and not king and side == "a", "has no king, so the attackers moved last, and d is to move"),
-            (escaped and side == "d", "has the king on a corner, so the defenders moved last, and a is to move"),
+            (escaped and side == "d", f"has the king on {goal}, so the defenders moved last, and a is to move"),
             (
                 active and not attackers and side == "d",
                 "has no attackers, so the defenders moved last, and a is to move",
@@ -125,8 +149,10 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
         board, result = state.board, float(state.rewards[0])
         if not any_of(board.king):
             return "the king is captured"
-        if any_of(both(board.king, self.grid.corners)):
+        if any_of(both(board.king, self.grid.goals)):
             return "the king escapes"
+        if self.rules.encirclement == "attackers_win" and self._encircled(board):
+            return "the defenders are encircled"
         if result < 0 and not any_of(board.attackers):
             return "the attackers are gone"
         if not self.grid.can_move(board, state.current_player == 0):
@@ -135,9 +161,7 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
 
     def draw(self, state: TaflState) -> str:
         rows = np.asarray(self.cells(state)).reshape(self.size, self.size)
-        middle = self.size // 2
-        empty = np.full(rows.shape, ".")
-        empty[middle, middle] = empty[0, 0] = empty[0, -1] = empty[-1, 0] = empty[-1, -1] = "x"
+        empty = np.where(self.grid.closed_squares[0], "x", ".")
         lines = [
             f"{self.size - number:>2}  "
             + " ".join(SYMBOLS[c] if c else blank for c, blank in zip(row, blanks, strict=True))
@@ -151,31 +175,31 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
         return self._first(cells.reshape(self.size, self.size), state.current_player)
 
 
-@register("brandub")
-def brandub(
-    rules: Literal["brandub", "seed000"] = "brandub",
-    history: int = 3,
-    capture: Literal["active", "trapped"] | None = None,
-    king: Literal["by_castle", "by_two"] | None = None,
-    castle_hostile: Literal["when_empty", "never"] | None = None,
-    attackers_gone: Literal["defenders_win", "ignored"] | None = None,
-    repetition: Literal["draw", "never"] | None = None,
-    repetitions: int | None = None,
-    no_moves: Literal["draw", "loss"] | None = None,
-    max_plies: int | None = None,
-) -> Tafl:
-    """Brandub, 7x7. `rules` names a set of rules; the other options change one of them each."""
-    if rules not in RULES:
-        raise InputError(f"brandub: rules must be one of {', '.join(RULES)}, got {rules!r}")
-    changes: dict[str, Any] = {
-        "capture": capture,
-        "king": king,
-        "castle_hostile": castle_hostile,
-        "attackers_gone": attackers_gone,
-        "repetition": repetition,
-        "repetitions": repetitions,
-        "no_moves": no_moves,
-        "max_plies": max_plies,
-    }
-    given = {field: value for field, value in changes.items() if value is not None}
-    return Tafl(dataclasses.replace(RULES[rules], **given), history)
+def _add(name: str, *rule_sets: str) -> None:
+    """Registers a game with an option for each field of `TaflRules`; `rules` names a set of them, if there are some."""
+
+    def build(**options: Any) -> Tafl:
+        rules, history = options.pop("rules", name), options.pop("history", 3)
+        if rules not in (name, *rule_sets):
+            raise InputError(f"{name}: rules must be one of {', '.join((name, *rule_sets))}, got {rules!r}")
+        changes = {option: value for option, value in options.items() if value is not None}
+        return Tafl(dataclasses.replace(RULES[rules], **changes), history, STARTS[name], name)
+
+    size = STARTS[name].count("/") + 1
+    build.__doc__ = f"Tafl on {size}x{size}. Each option changes one of the rules."
+    options: list[tuple[str, Any, Any]] = [("history", int, 3)]
+    if rule_sets:
+        options.insert(0, ("rules", Literal[(name, *rule_sets)], name))
+    kinds = typing.get_type_hints(TaflRules)
+    options += [(field.name, kinds[field.name] | None, None) for field in dataclasses.fields(TaflRules)]
+    parameters = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for option, kind, default in options
+    ]
+    build.__signature__ = inspect.Signature(parameters, return_annotation=Tafl)  # type: ignore[attr-defined]
+    register(name)(build)
+
+
+_add("brandub", "seed000")
+for _name in ("ard_ri", "tablut", "tawlbwrdd", "hnefatafl"):
+    _add(_name)

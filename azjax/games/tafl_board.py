@@ -1,17 +1,17 @@
 """The board of tafl games: the pieces on it, and how they may move.
 
-Pieces move like rooks. No piece stops on the castle (the center), but all may cross it when it is empty; the king alone
-enters a corner. Action = square * D + direction * (size - 1) + distance - 1 with D = 4 * (size - 1) and
-square = size * row + column; directions are 0 down, 1 up, 2 right, 3 left.
+Pieces move like rooks, on some boards fewer squares. All may cross the empty castle (the center); the rules say who may
+stop there. Where the king escapes to a corner, he alone enters one. Action = square * D + direction * (size - 1) +
+distance - 1 with D = 4 * (size - 1) and square = size * row + column; directions are 0 down, 1 up, 2 right, 3 left.
 
 Axis letters: `A` actions, `K` slots of the table of legal actions.
 """
 
 import dataclasses
 import functools
-import string
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,8 @@ from azjax.core.xla import batch_last, materialize
 
 SYMBOLS = ".tTK"
 """The characters of an empty square, an attacker, a defender and the king."""
+
+MAX_SIZE = 25
 
 _Flags = Bool[Array | np.ndarray | np.bool_, "..."]
 
@@ -48,9 +50,15 @@ class Grid:
 
     Attributes:
       size: squares of a side.
+      escape: where the king escapes to; pawns do not enter the corners if he escapes to them.
+      castle_is_for: who may stop on the castle.
+      longest_move: squares of a move, at most.
     """
 
     size: int
+    escape: Literal["corners", "edge"] = "corners"
+    castle_is_for: Literal["nobody", "king", "anyone"] = "nobody"
+    longest_move: int = MAX_SIZE
 
     @property
     def reach(self) -> int:
@@ -88,7 +96,46 @@ class Grid:
 
     @functools.cached_property
     def corners(self) -> Bits:
-        return self.constant((row, column) for row in (0, self.size - 1) for column in (0, self.size - 1))
+        return self.constant((row, column) for row in (0, self.reach) for column in (0, self.reach))
+
+    @functools.cached_property
+    def edge(self) -> Bits:
+        return self.constant(square for square in np.ndindex(self.size, self.size) if {0, self.reach} & {*square})
+
+    @functools.cached_property
+    def goal_squares(self) -> Bool[np.ndarray, "size size"]:
+        """Where the king has escaped."""
+        goals = np.zeros((self.size, self.size), bool)
+        if self.escape == "edge":
+            goals[:: self.reach] = goals[:, :: self.reach] = True
+        else:
+            goals[:: self.reach, :: self.reach] = True
+        return goals
+
+    @functools.cached_property
+    def goals(self) -> Bits:
+        return self._set_of(self.goal_squares)
+
+    @functools.cached_property
+    def closed_squares(self) -> Bool[np.ndarray, "2 size size"]:
+        """Where a pawn, and where the king, may not stop."""
+        closed = np.zeros((2, self.size, self.size), bool)
+        if self.escape == "corners":
+            closed[0, :: self.reach, :: self.reach] = True
+        middle = self.size // 2
+        closed[:, middle, middle] = self.castle_is_for != "anyone", self.castle_is_for == "nobody"
+        return closed
+
+    @functools.cached_property
+    def closed_to_pawns(self) -> Bits:
+        return self._set_of(self.closed_squares[0])
+
+    @functools.cached_property
+    def closed_to_king(self) -> Bits:
+        return self._set_of(self.closed_squares[1])
+
+    def _set_of(self, squares: Bool[np.ndarray, "size size"]) -> Bits:
+        return bitboard.constant(self.bits[squares].tolist(), self.words)
 
     @functools.cached_property
     def by_the_castle(self) -> Bits:
@@ -111,18 +158,18 @@ class Grid:
         index = 0
         for number, row in enumerate(rows, start=1):
             column = 0
-            for symbol in row:
-                index += 1
+            for symbol in re.findall("[0-9]+|." if self.size > 9 else ".", row):
                 if symbol in SYMBOLS[1:]:
                     if column < self.size:
                         cells[number - 1, column] = SYMBOLS.index(symbol)
                     column += 1
-                elif symbol in string.digits[1:]:
+                elif re.fullmatch("[1-9][0-9]?", symbol):
                     column += int(symbol)
                 else:
                     raise InputError(
-                        f"{game}: character {index} of {text!r} is {symbol!r}; allowed: t, T, K and 1..{self.size}"
+                        f"{game}: character {index + 1} of {text!r} is {symbol!r}; allowed: t, T, K and 1..{self.size}"
                     )
+                index += len(symbol)
             if column != self.size:
                 raise InputError(f"{game}: row {number} of {text!r} has {column} squares instead of {self.size}")
             index += 1
@@ -155,7 +202,8 @@ class Grid:
         path = without(both(between, line), source)
         own = choose(attacking, board.attackers, union(board.defenders, board.king))
         is_king = any_of(both(source, board.king))
-        allowed = ~any_of(both(target, self.castle)) & (is_king | ~any_of(both(target, self.corners)))
+        closed = choose(is_king, self.closed_to_king, self.closed_to_pawns)
+        allowed = ~any_of(both(target, closed)) & (distance <= self.longest_move)
         legal = any_of(both(source, own)) & ~any_of(both(path, board.occupied)) & allowed
         return source, target, legal & in_range & on_board
 
@@ -164,13 +212,12 @@ class Grid:
         pawns = choose(attacking, board.attackers, board.defenders)
         king = only_if(~attacking, board.king)
         free = without(self.all, board.occupied)
-        pawn_free = without(free, self.corners)
         found = []
         for step in self.steps:
-            pawn_to = both(shift(pawns, step), pawn_free)
-            king_to = both(shift(king, step), free)
-            over = both(shift(both(union(pawn_to, king_to), self.castle), step), free)
-            found.append(union(without(union(pawn_to, king_to), self.castle), over))
+            pawn_to, king_to = both(shift(pawns, step), free), both(shift(king, step), free)
+            found += [without(pawn_to, self.closed_to_pawns), without(king_to, self.closed_to_king)]
+            if self.longest_move > 1 and self.castle_is_for != "anyone":
+                found.append(both(shift(both(union(pawn_to, king_to), self.castle), step), free))
         return any_of(union(*found))
 
     def destinations(self, board: Board, attacking: _Flags) -> tuple[Bits, list[Bits]]:
@@ -178,15 +225,15 @@ class Grid:
         free = without(self.all, board.occupied)
         pawns = choose(attacking, board.attackers, board.defenders)
         king = only_if(~attacking, board.king)
-        pawn_free = without(free, self.corners)
+        longest = min(self.longest_move, self.reach)
         reached = [
             union(
-                bitboard.slide(pawns, pawn_free, step, self.reach),
-                bitboard.slide(king, free, step, self.reach),
+                without(bitboard.slide(pawns, free, step, longest), self.closed_to_pawns),
+                without(bitboard.slide(king, free, step, longest), self.closed_to_king),
             )
             for step in self.steps
         ]
-        return union(pawns, king), [without(squares, self.castle) for squares in reached]
+        return union(pawns, king), reached
 
     def sample(self, board: Board, attacking: _Flags, bits: UInt32[Array, ""]) -> Int32[Array, ""]:
         """A legal action drawn uniformly by random `bits`; 0 if there is none."""
@@ -249,16 +296,14 @@ class Grid:
     @functools.cached_property
     def landings(self) -> UInt32[np.ndarray, "2 2 squares"]:
         """The `ways` of a pawn and of a king that end where they may stand."""
-        size, reach, middle = self.size, self.reach, self.size // 2
+        size, reach = self.size, self.reach
         landings = np.zeros((2, 2, size * size), np.uint32)
         for row, column, direction, distance in np.ndindex(size, size, 4, reach):
             down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[direction]
             to = (row + down * (distance + 1), column + right * (distance + 1))
             way = np.uint32(1 << (direction % 2 * reach + distance))
-            if to != (middle, middle):
-                landings[1, direction // 2, row * size + column] |= way
-                if not (to[0] in (0, reach) and to[1] in (0, reach)):
-                    landings[0, direction // 2, row * size + column] |= way
+            if distance < self.longest_move and all(0 <= place < size for place in to):
+                landings[~self.closed_squares[:, *to], direction // 2, row * size + column] |= way
         return landings
 
     def mask(self, board: Board, attacking: _Flags) -> Bool[Array, "A"]:

@@ -5,7 +5,6 @@ Axis letters: `A` actions, `K` slots of the table of legal actions.
 
 import dataclasses
 import functools
-from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -22,50 +21,9 @@ from azjax.games.game import Game
 from azjax.games.protocols import RepetitionGame
 from azjax.games.repetition import History, new_history
 from azjax.games.tafl_board import Board, Grid
+from azjax.games.tafl_options import TaflRules
 
 BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
-
-
-@dataclasses.dataclass(frozen=True)
-class TaflRules:
-    """What tafl players disagree on.
-
-    The first of these decides the result: king captured, king on a corner, then the last four fields.
-
-    Attributes:
-      capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
-        hostile square, all at once. "trapped": after a move the mover, then the piece above, below, to the left and
-        to the right of it, of either side and each on the board as it then is, is removed if both its neighbors on
-        a line are bad: an enemy stands there, or the square is hostile, but not both.
-      king: "by_castle": he is captured by four on the castle, by the three others beside it, by two elsewhere.
-        "by_two": by two everywhere, as a pawn.
-      castle_hostile: "when_empty": the empty castle closes a line as an enemy does. "never": it does not. Empty
-        corners always do.
-      attackers_gone: "defenders_win", or "ignored".
-      repetition: "draw": when a position (board and side to move) comes again in a game; or "never".
-      repetitions: the occurrence that draws, 2 to 4.
-      no_moves: a side to move that has none: "draw", or "loss" for it.
-      max_plies: the game is drawn after so many plies, 1 to 65535.
-    """
-
-    capture: Literal["active", "trapped"] = "active"
-    king: Literal["by_castle", "by_two"] = "by_castle"
-    castle_hostile: Literal["when_empty", "never"] = "when_empty"
-    attackers_gone: Literal["defenders_win", "ignored"] = "defenders_win"
-    repetition: Literal["draw", "never"] = "draw"
-    repetitions: int = 2
-    no_moves: Literal["draw", "loss"] = "draw"
-    max_plies: int = 512
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value, allowed = getattr(self, field.name), get_args(field.type)
-            if allowed and value not in allowed:
-                raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
-        if not (isinstance(self.repetitions, int) and 2 <= self.repetitions <= 4):
-            raise InputError(f"tafl rules: repetitions must be 2..4, got {self.repetitions!r}")
-        if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
-            raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
 
 
 @pytree_dataclass
@@ -106,7 +64,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
       name: the registered name.
     """
 
-    rules: TaflRules = TaflRules()
+    rules: TaflRules = dataclasses.field(default_factory=TaflRules)
     history: int = 3
     start: str = BRANDUB_START
     name: str = "brandub"
@@ -118,7 +76,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
     @functools.cached_property
     def grid(self) -> Grid:
         """The board and the moves on it."""
-        return Grid(self.size)
+        return Grid(self.size, self.rules.escape, self.rules.castle, self.rules.longest_move)
 
     @functools.cached_property
     def size(self) -> int:
@@ -137,6 +95,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
     @property
     def max_legal_actions(self) -> int:
         # On an empty board each piece has size - 1 squares in its row and as many in its column.
+        # As many are in the table of them, whatever the longest move.
         return self._most_pieces * 2 * self.grid.reach
 
     @property
@@ -197,9 +156,11 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             repeats &= legal & ~captured
 
         attackers_win = ~any_of(board.king)
-        defenders_win = any_of(both(board.king, self.grid.corners))
+        defenders_win = any_of(both(board.king, self.grid.goals))
         if self.rules.attackers_gone == "defenders_win":
             defenders_win |= ~any_of(board.attackers) & ~attackers_win
+        if self.rules.encirclement == "attackers_win":
+            attackers_win |= ~defenders_win & self._encircled(board)
         stuck, repeats = materialize((~self.grid.can_move(board, player == 0), repeats))
         drawn = repeats | (ply >= self.max_plies)
         if self.rules.no_moves == "loss":
@@ -237,31 +198,42 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         )
 
     def _hostile(self, board: Board) -> Bits:
-        """The corners, and the castle unless the king is on it."""
-        if self.rules.castle_hostile == "never":
-            return self.grid.corners
-        return union(self.grid.corners, without(self.grid.castle, board.king))
+        """The empty corners to which the king escapes, and the castle if it is empty and hostile."""
+        hostile = bitboard.empty(self.grid.words)
+        if self.rules.escape == "corners":
+            hostile = self.grid.corners
+        if self.rules.castle_hostile == "when_empty":
+            hostile = union(hostile, without(self.grid.castle, board.king))
+        return hostile
 
     def _near(self, board: Board) -> Bits:
-        """The king where he is captured by all his neighbors, on the castle or beside it; otherwise nothing."""
+        """The king where he is captured by all his neighbors; otherwise nothing."""
         if self.rules.king == "by_two":
             return bitboard.empty(self.grid.words)
-        return both(board.king, self.grid.by_the_castle)
+        return both(board.king, self.grid.by_the_castle) if self.rules.king == "by_castle" else board.king
 
     def _surrounded(self, near: Bits, closed: Bits) -> Bool[Array, ""]:
-        """Whether `closed` has every neighbor of the king `near` the castle, but the castle itself."""
+        """Whether `closed`, with the castle where it counts, has every neighbor of the king `near`."""
         neighbors = union(*(shift(near, step) for step in self.grid.steps))
-        return any_of(near) & ~any_of(without(without(neighbors, closed), self.grid.castle))
+        if self.rules.king == "by_castle":
+            return any_of(near) & ~any_of(without(without(neighbors, closed), self.grid.castle))
+        inside = any_of(without(near, self.grid.edge))
+        if self.rules.castle_hostile == "when_empty":
+            closed = union(closed, self.grid.castle)
+        return inside & ~any_of(without(neighbors, closed))
 
     def _capture_active(self, board: Board, target: Bits, attacking: Bool[Array, ""]) -> Board:
         near = self._near(board)
         prey = choose(attacking, union(board.defenders, without(board.king, near)), board.attackers)
-        own = choose(attacking, board.attackers, union(board.defenders, board.king))
+        armed = self.rules.king_captures == "armed"
+        own = choose(attacking, board.attackers, union(board.defenders, board.king) if armed else board.defenders)
         closers = union(own, without(self._hostile(board), board.occupied))
         captured = bitboard.empty(self.grid.words)
         for step in self.grid.steps:
             closed = both(shift(both(shift(target, step), prey), step), closers)
             captured = union(captured, shift(closed, -step))
+        if not armed:
+            captured = only_if(~any_of(both(target, board.king)), captured)
         beside = any_of(both(union(*(shift(near, step) for step in self.grid.steps)), target))
         taken = only_if(attacking & beside & self._surrounded(near, board.attackers), near)
         lost = materialize(union(captured, taken))
@@ -273,9 +245,10 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         for step in (0, up, down, left, right):
             square = both(shift(target, step), self.grid.all)
             attacker, is_king = any_of(both(square, board.attackers)), any_of(both(square, board.king))
+            armed = self.rules.king_captures == "armed"
             enemies = choose(
                 attacker,
-                union(board.defenders, board.king),
+                union(board.defenders, board.king) if armed else board.defenders,
                 only_if(any_of(both(square, board.occupied)), board.attackers),
             )
             bad = toggle(enemies, self._hostile(board))
@@ -286,6 +259,24 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             captured = jnp.where(is_king & any_of(near), surrounded, on_a_line)
             board = Board(*(without(pieces, only_if(captured, square)) for pieces in board))
         return board
+
+    def _encircled(self, board: Board) -> Bool[Array, ""]:
+        """Whether attackers cut the king and all defenders off the edge."""
+        inside = without(self.grid.all, board.attackers)
+        enclosed = union(board.defenders, board.king)
+
+        def grow(area: Bits) -> Bits:
+            return both(inside, union(area, *(shift(area, step) for step in self.grid.steps)))
+
+        def body(carry: tuple[Bits, Bool[Array, ""]]) -> tuple[Bits, Bool[Array, ""]]:
+            area, _ = carry
+            grown = grow(grow(area))
+            free = any_of(both(grown, enclosed))
+            return grown, any_of(toggle(grown, area)) & ~free
+
+        begins = any_of(enclosed)  # in the type of the loop under `jax.shard_map`
+        from_outside, _ = jax.lax.while_loop(lambda carry: carry[1], body, (both(inside, self.grid.edge), begins))
+        return ~any_of(both(from_outside, enclosed))
 
     # Repetition.
 

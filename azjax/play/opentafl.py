@@ -1,4 +1,4 @@
-"""An agent as an engine of the OpenTafl Engine Protocol, for Brandub.
+"""An agent as an engine of the OpenTafl Engine Protocol, for tafl.
 
 Source: https://manywords.press/other-stuff/opentafl/opentafl-engine-protocol.txt, and OpenTafl's notation specification
 for records of rules and positions. Commands are not acknowledged. One that fails is answered `error 0 REASON`, or
@@ -10,10 +10,8 @@ import re
 from collections.abc import Callable
 
 from azjax.core.errors import InputError
-from azjax.evaluation.engine_protocols import BRANDUB_RULES, SIDES, position_record
-from azjax.games.game import AnyGame, State
-from azjax.games.protocols import TextGame
-from azjax.games.registry import options_of
+from azjax.evaluation.engine_protocols import SIDES, position_record, rules_record
+from azjax.evaluation.host_games import text_game
 from azjax.play.clock import Clock
 from azjax.play.lines import MAX_LINE, whole_number
 from azjax.play.ongoing_game import OngoingGame
@@ -26,10 +24,8 @@ _DEFAULTS = {
     **{"corre": "tTK", "cenre": "tTK", "sw": "n", "swf": "y", "efe": "n", "linc": "n", "ber": "n"},
 }
 _PIECES = ("corh", "cenh", "cenhe", "corp", "cenp", "cors", "cens", "corre", "cenre")
-# The name, and entries of pieces and squares that Brandub does not have.
+# The name, and entries of pieces and squares that our games do not have.
 _IGNORED = re.compile(r"name|[ncmg]j|[ad]for(h|p|s|re)")
-# Options that a record does not tell. OpenTafl draws at the third occurrence of a position.
-_FREE_OPTIONS = {"rules", "history", "repetition", "repetitions", "no_moves", "max_plies"}
 _MIN_SECONDS = 0.01
 
 
@@ -44,13 +40,14 @@ class OpenTaflEngine:
       ongoing: the game and its player.
 
     Raises:
-      InputError: the game is not Brandub, or has other rules.
+      InputError: the game is none of tafl, or has other rules.
     """
 
     greeting = "hello\n"
 
     def __init__(self, ongoing: OngoingGame) -> None:
-        self._ongoing, self._game = ongoing, _checked_game(ongoing.game)
+        self._rules = rules_record(ongoing.game)
+        self._ongoing, self._game = ongoing, text_game(ongoing.game)
         self.has_ended = False
         self._is_set_up = False  # by a record, which does not say whose turn it is
         self._proposed = ""  # our last move, until the host confirms it
@@ -96,8 +93,8 @@ class OpenTaflEngine:
         return position_record(self._game.to_text(self._ongoing.state))
 
     def _begin(self, words: list[str]) -> str:
-        if _entries(words) != _entries(BRANDUB_RULES.split()):
-            raise _CriticalError(f"this engine plays by the rules {BRANDUB_RULES}")
+        if _entries(words) != _entries(self._rules.split()):
+            raise _CriticalError(f"this engine plays by the rules {self._rules}")
         self._begin_game()
         return ""
 
@@ -232,15 +229,8 @@ class OpenTaflEngine:
         return ""
 
 
-def _checked_game(game: AnyGame) -> TextGame[State]:
-    rules = options_of(game) if game.name == "brandub" else {}
-    if not isinstance(game, TextGame) or rules.get("rules") != "brandub" or rules.keys() - _FREE_OPTIONS:
-        raise InputError(f"opentafl is for brandub by its default rules, not for {game}")
-    return game
-
-
 def _entries(words: list[str]) -> dict[str, str]:
-    """The entries of a rules record that matter for Brandub, defaults included."""
+    """The entries of a rules record that matter here, defaults included."""
     entries = dict(_DEFAULTS)
     for word in words:
         key, _, value = word.partition(":")

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import pytest
+from each_game import each_game
 
 import azjax.games
 from azjax.games import check_game
@@ -14,7 +15,7 @@ from azjax.games.tafl import Tafl, TaflRules
 from benchmarks.rules.table_game import TableGame
 
 
-@pytest.mark.parametrize("name", azjax.games.available())
+@each_game()
 def test_a_registered_game_keeps_every_law(name):
     check_game(azjax.games.make(name))
 

@@ -202,7 +202,11 @@ def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
         (ExternalPlayer("x", "gtp", "/no/such/program"), "'/no/such/program' could not be started: No such file"),
         (ExternalPlayer("x", "gtp", ""), "could not be started: there is no command"),
         (ExternalPlayer("x", "gtp", "'"), "could not be started: No closing quotation"),
-        (ExternalPlayer("x", "opentafl", "cat"), "x cannot play tictactoe: opentafl is for brandub, not for tictactoe"),
+        (
+            ExternalPlayer("x", "opentafl", "cat"),
+            "x cannot play tictactoe: opentafl is for brandub, ard_ri, tablut, tawlbwrdd, hnefatafl by their default "
+            "rules, not for tictactoe",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             against_random(bad)

@@ -37,7 +37,15 @@ SHUFFLE = ["d1-c1", "d3-c3", "c1-d1", "c3-d3"]  # four quiet moves that lead bac
 OTHER_VALUES = [
     {"capture": "trapped"},
     {"king": "by_two"},
+    {"king": "by_four"},
+    {"king_captures": "unarmed"},
+    {"escape": "edge"},
+    {"castle": "king"},
+    {"castle": "anyone"},
     {"castle_hostile": "never"},
+    {"longest_move": 1},
+    {"longest_move": 2},
+    {"encirclement": "attackers_win"},
     {"attackers_gone": "ignored"},
     {"repetition": "never"},
     {"repetitions": 3},
@@ -415,7 +423,12 @@ def test_the_named_rules_are_those_of_the_table():
     assert GAME.rules == TaflRules(
         capture="active",
         king="by_castle",
+        king_captures="armed",
+        escape="corners",
+        castle="nobody",
         castle_hostile="when_empty",
+        longest_move=25,
+        encirclement="ignored",
         attackers_gone="defenders_win",
         repetition="draw",
         repetitions=2,
@@ -428,7 +441,7 @@ def test_the_named_rules_are_those_of_the_table():
     assert isinstance(GAME, Tafl)
     assert GAME.history == 3
     for plain, rules in ((DEFAULT, GAME.rules), (SEED000, NOTEBOOK.rules)):
-        assert dataclasses.asdict(plain) == dataclasses.asdict(rules)
+        assert dataclasses.asdict(plain) == {**dataclasses.asdict(rules), "start_text": START}
 
 
 @pytest.mark.parametrize("options", [*OTHER_VALUES, {"history": 1}], ids=str)
@@ -448,7 +461,7 @@ def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(op
     [
         ({"rules": "tablut"}, ["rules", "brandub, seed000", "'tablut'"]),
         ({"capture": "custodial"}, ["capture", "active, trapped", "'custodial'"]),
-        ({"king": "strong"}, ["king", "by_castle, by_two", "'strong'"]),
+        ({"king": "strong"}, ["king", "by_castle, by_four, by_two", "'strong'"]),
         ({"castle_hostile": "seed000"}, ["castle_hostile", "when_empty, never", "'seed000'"]),
         ({"attackers_gone": "draw"}, ["attackers_gone", "defenders_win, ignored", "'draw'"]),
         ({"repetition": "loss"}, ["repetition", "draw, never", "'loss'"]),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from azjax.evaluation import ExternalPlayer, MoveChoice, Player, play_match, random_player, search_player
-from azjax.evaluation.engine_protocols import BRANDUB_RULES
+from azjax.evaluation.engine_protocols import rules_record
 from azjax.games.game import Game
 from azjax.games.protocols import legal_texts
 from azjax.games.registry import make
@@ -21,6 +21,7 @@ from azjax.play.opentafl import OpenTaflEngine
 from azjax.search import evaluators
 
 GAME = make("brandub")
+BRANDUB_RULES = rules_record(GAME)
 AZJAX = str(Path(sys.executable).with_name("azjax"))
 START = "/3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3/"
 
@@ -126,6 +127,21 @@ def test_records_of_other_rules_are_refused(engine, change):
     assert engine.answer(f"rules {record}").startswith("error -1 this engine plays by the rules dim:7 ")
 
 
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("ard_ri", "dim:7 esc:e surf:n atkf:y ks:s spd:1 cor: cenh: cenhe: start:/2ttt2/3t3/t1TTT1t/ttTKTtt/t1TTT1t/"),
+        ("tablut", "dim:9 esc:e surf:n atkf:y ks:c cor: cenh: cenhe:tcnkmTCNKM cens: linc:n start:/3ttt3/4t4/"),
+        ("tawlbwrdd", "dim:11 esc:e surf:n atkf:y ks:w cor: cen: start:/4ttt4/4t1t4/5t5/5T5/tt2TTT2tt/t1tTTKTTt1t/"),
+        ("hnefatafl", "dim:11 surf:y atkf:y ks:s cenhe:tcnkmTCNKM start:/3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/"),
+    ],
+)
+def test_each_game_of_tafl_has_its_record(name, record):
+    assert rules_record(make(name, repetitions=4)).startswith(record)
+    with pytest.raises(ValueError, match=f"opentafl is for .* by their default rules, not for {name} .*king=by_two"):
+        rules_record(make(name, king="by_two", castle="nobody", longest_move=3))
+
+
 def test_who_is_to_move_in_a_position_is_what_comes_next(engine):
     # Asked to play, told a move of a piece, or told the side.
     for line, answer in [
@@ -177,7 +193,7 @@ def test_the_clock_limits_a_search_and_analysis_tells_several_moves():
 @pytest.mark.parametrize(("name", "options"), [("tictactoe", {}), ("brandub", {"rules": "seed000"})])
 def test_other_games_and_rules_are_refused(name, options):
     game = make(name, **options)
-    with pytest.raises(ValueError, match="opentafl is for brandub by its default rules, not for "):
+    with pytest.raises(ValueError, match=r"opentafl is for brandub, .* by their default rules, not for "):
         OpenTaflEngine(OngoingGame(game, random_player(game)))
 
 

@@ -26,6 +26,7 @@ GAMES = {
     "othello": {"size": 4},
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
+    "hnefatafl": {},
     "breakthrough": {},
 }
 

@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from each_game import each_game
 from small_run import SMALL
 
-from azjax.games.registry import available, make
+from azjax.games.registry import make
 from azjax.networks import NetworkOutput
 from azjax.training import init, make_iteration
 
@@ -175,7 +176,7 @@ def test_given_starts_are_used_and_a_finished_one_is_refused():
         jax.eval_shape(lambda: init(game, over, 0, _hyper(over)))
 
 
-@pytest.mark.parametrize("name", available())
+@each_game()
 @pytest.mark.parametrize("network", ["mlp", pytest.param("resnet", marks=pytest.mark.slow)])
 def test_an_iteration_of_every_game_lowers_for_accelerators(name, network):
     game = make(name)

@@ -1,6 +1,7 @@
 """Tafl: discs on a wooden board with a castle and four corners; arrows show moves."""
 
 import numpy as np
+from jaxtyping import Bool
 
 from azjax.games.pictures import draw_board
 from azjax.games.protocols import action_to_text, square_name
@@ -44,7 +45,7 @@ def draw_tafl(game: Tafl, state: TaflState, policy: Policy | None, last_action: 
     size = len(cells)
     likely = likely_actions(game, policy, 6)
     sheet = Sheet("azjax-tafl", size, size, _COLORS)
-    _board(sheet)
+    _board(sheet, game.grid.closed_squares[0])
     if last_action is not None:
         start, end = (divmod(square, size) for square in game.action_squares(state, last_action))
         sheet.add("marks", tile(*start, 6, rx=10, fill="none", stroke="last", stroke_width=5, stroke_dasharray="14 10"))
@@ -63,13 +64,13 @@ def draw_tafl(game: Tafl, state: TaflState, policy: Policy | None, last_action: 
     return sheet.document(game, state, *details, likely=likely, last_move=last_move)
 
 
-def _board(sheet: Sheet) -> None:
-    size, last = sheet.rows, sheet.rows - 1
+def _board(sheet: Sheet, special: Bool[np.ndarray, "size size"]) -> None:
+    size = sheet.rows
     sheet.add("board", sheet.ground(fill="wood", stroke="wood-edge"))
     for number in range(1, size):
         for ends in (((0, 100 * number), (100 * size, 100 * number)), ((100 * number, 0), (100 * number, 100 * size))):
             sheet.add("board", line(*ends, stroke="wood-edge", stroke_width=2, stroke_opacity=0.7))
-    for row, column in ((0, 0), (0, last), (last, 0), (last, last), (size // 2, size // 2)):
+    for row, column in squares(special):
         x, y = center(row, column)
         sheet.add("board", tile(row, column, 5, rx=8, fill="castle"))
         # A knot of two crossing loops.

@@ -1,0 +1,63 @@
+"""What games of the tafl family differ in, beside the board and the start."""
+
+import dataclasses
+from typing import Literal, get_args
+
+from azjax.core.errors import InputError
+from azjax.games.tafl_board import MAX_SIZE
+
+
+@dataclasses.dataclass(frozen=True)
+class TaflRules:
+    """What tafl players disagree on.
+
+    The first of these decides the result: king captured, king on a corner, then the last four fields.
+
+    Attributes:
+      capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
+        hostile square, all at once. "trapped": after a move the mover, then the piece above, below, to the left and
+        to the right of it, of either side and each on the board as it then is, is removed if both its neighbors on
+        a line are bad: an enemy stands there, or the square is hostile, but not both.
+      king: "by_castle": he is captured by four on the castle, by the three others beside it, by two elsewhere.
+        "by_four": by four everywhere, one of which may be a hostile castle; not on the edge. "by_two": by two
+        everywhere, as a pawn.
+      king_captures: "armed": the king takes part in captures. "unarmed": he neither captures nor closes a line.
+      escape: the king escapes to the "corners", or to any square of the "edge".
+      castle: "nobody" stops on the castle, or the "king" may return, or it is for "anyone".
+      castle_hostile: "when_empty": the empty castle closes a line as an enemy does. "never": it does not. Empty
+        corners do, where the king escapes to them.
+      longest_move: squares of a move, at most; 1 to 25.
+      encirclement: "attackers_win": when no path of squares without attackers leads from a defender or the king to the
+        edge. "ignored": it decides nothing.
+      attackers_gone: "defenders_win", or "ignored".
+      repetition: "draw": when a position (board and side to move) comes again in a game; or "never".
+      repetitions: the occurrence that draws, 2 to 4.
+      no_moves: a side to move that has none: "draw", or "loss" for it.
+      max_plies: the game is drawn after so many plies, 1 to 65535.
+    """
+
+    capture: Literal["active", "trapped"] = "active"
+    king: Literal["by_castle", "by_four", "by_two"] = "by_castle"
+    king_captures: Literal["armed", "unarmed"] = "armed"
+    escape: Literal["corners", "edge"] = "corners"
+    castle: Literal["nobody", "king", "anyone"] = "nobody"
+    castle_hostile: Literal["when_empty", "never"] = "when_empty"
+    longest_move: int = MAX_SIZE
+    encirclement: Literal["attackers_win", "ignored"] = "ignored"
+    attackers_gone: Literal["defenders_win", "ignored"] = "defenders_win"
+    repetition: Literal["draw", "never"] = "draw"
+    repetitions: int = 2
+    no_moves: Literal["draw", "loss"] = "draw"
+    max_plies: int = 512
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, allowed = getattr(self, field.name), get_args(field.type)
+            if allowed and value not in allowed:
+                raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
+        if not (isinstance(self.repetitions, int) and 2 <= self.repetitions <= 4):
+            raise InputError(f"tafl rules: repetitions must be 2..4, got {self.repetitions!r}")
+        if not (isinstance(self.longest_move, int) and 1 <= self.longest_move <= MAX_SIZE):
+            raise InputError(f"tafl rules: longest_move must be 1..{MAX_SIZE}, got {self.longest_move!r}")
+        if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
+            raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
