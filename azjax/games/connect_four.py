@@ -19,11 +19,12 @@ from azjax.core.bits import nth_bit, scale_bits
 from azjax.core.errors import InputError
 from azjax.games.mnk import Mnk
 from azjax.games.placement import StonesState
+from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
 from azjax.games.registry import register
 
 
 @dataclasses.dataclass(frozen=True)
-class ConnectFour(Mnk):
+class ConnectFour(Mnk, NumberedGame[StonesState]):
     """Connect Four; the board and its lines are those of `Mnk`."""
 
     @property
@@ -60,6 +61,48 @@ class ConnectFour(Mnk):
         turned = [self._unpack(self._words(stones))[images] for stones in state.stones]
         columns = jnp.arange(self.columns, dtype=jnp.int32)
         return self._images(state, turned), jnp.stack([columns, columns[::-1]])
+
+    # Numbers: a digit for each column. Its stones from below are the bits of a number, 1 for player 0, below a 1 that
+    # marks the height; the digit is one less.
+
+    @property
+    def num_position_numbers(self) -> int:
+        numbers = self._base**self.columns
+        return numbers if numbers <= MAX_POSITION_NUMBERS else 0
+
+    @property
+    def _base(self) -> int:
+        return (1 << self.rows + 1) - 1
+
+    @property
+    def _powers_of_base(self) -> UInt32[np.ndarray, "columns"]:
+        return np.array([self._base**column for column in range(self.columns)], np.uint32)
+
+    def position_number(self, state: StonesState) -> UInt32[Array, ""]:
+        first, second = (self._unpack(self._words(stones)) for stones in state.stones)
+        from_below = (self.rows, self.columns)
+        bits = first.reshape(from_below)[::-1].astype(jnp.uint32) << np.arange(self.rows, dtype=np.uint32)[:, None]
+        heights = jnp.sum((first | second).reshape(from_below), axis=0, dtype=jnp.uint32)
+        digits = jnp.sum(bits, axis=0, dtype=jnp.uint32) + (jnp.uint32(1) << heights) - 1
+        number: Array = jnp.sum(digits * self._powers_of_base, dtype=jnp.uint32)
+        return number
+
+    def from_position_number(self, number: UInt32[Array, ""]) -> StonesState:
+        columns = (number // self._powers_of_base % np.uint32(self._base) + 1)[None]
+        heights = np.uint32(31) - jax.lax.clz(columns)
+        level = np.arange(self.rows, dtype=np.uint32)[::-1, None]
+        occupied, bits = level < heights, columns >> level & 1 == 1
+        first, second = (self._pack((occupied & owned).ravel()) for owned in (bits, ~bits))
+        ahead = bitboard.count(first) - bitboard.count(second)
+        possible = (ahead == 0) | (ahead == 1)
+        over = self._has_line(first) | self._has_line(second) | jnp.all(occupied)
+        return StonesState(
+            game=self,
+            stones=(self._stored(first), self._stored(second)),
+            current_player=ahead & 1,
+            terminated=~possible | over,
+            rewards=jnp.zeros(2, jnp.float32),
+        )
 
     # Text.
 

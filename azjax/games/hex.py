@@ -23,6 +23,7 @@ from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, sing
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.games.placement import PlacementGame, StonesState
+from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
 from azjax.games.registry import register
 from azjax.games.square_stones import SquareStonesGame
 
@@ -30,7 +31,7 @@ MIN_SIZE, MAX_SIZE = 2, 13
 
 
 @dataclasses.dataclass(frozen=True)
-class Hex(SquareStonesGame[StonesState], PlacementGame):
+class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState]):
     """Hex on a rhombus.
 
     Attributes:
@@ -139,6 +140,31 @@ class Hex(SquareStonesGame[StonesState], PlacementGame):
         grows = any_of(seed)
         connected, _ = jax.lax.while_loop(lambda carry: carry[1], body, (both(seed, stones), grows))
         return connected
+
+    # Numbers: those of the stones; with the swap twice and the player to move, who does not follow from the stones.
+
+    @property
+    def num_position_numbers(self) -> int:
+        numbers = (1 + self.swap) * 3**self.num_cells
+        return numbers if numbers <= MAX_POSITION_NUMBERS else 0
+
+    def position_number(self, state: StonesState) -> UInt32[Array, ""]:
+        number = self._ternary(state)
+        return 2 * number + state.current_player.astype(jnp.uint32) if self.swap else number
+
+    def from_position_number(self, number: UInt32[Array, ""]) -> StonesState:
+        stones = self._from_ternary(number >> 1 if self.swap else number)
+        ahead = bitboard.count(stones[0]) - bitboard.count(stones[1])
+        player = (number & 1).astype(jnp.int32) if self.swap else ahead & 1
+        possible = (ahead == player) | (self.swap & (ahead == player - 1) & any_of(stones[1]))
+        won = self._has_chain(stones[0], 0) | self._has_chain(stones[1], 1)
+        return StonesState(
+            game=self,
+            stones=(self._stored(stones[0]), self._stored(stones[1])),
+            current_player=player,
+            terminated=~possible | won,
+            rewards=jnp.zeros(2, jnp.float32),
+        )
 
     # Text.
 

@@ -22,6 +22,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.core.xla import materialize
 from azjax.games.placement import StonesState
+from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
 from azjax.games.registry import register
 from azjax.games.square_stones import SquareStonesGame
 
@@ -41,7 +42,7 @@ class OthelloState(StonesState):
 
 
 @dataclasses.dataclass(frozen=True)
-class Othello(SquareStonesGame[OthelloState]):
+class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
     """Othello.
 
     Attributes:
@@ -154,6 +155,21 @@ class Othello(SquareStonesGame[OthelloState]):
         changed = super().with_piece(state, square, piece)
         discs = self._own_and_other(changed.stones, state.current_player)
         return dataclasses.replace(changed, free=self._moves(*discs))
+
+    # Numbers: those of the stones, twice, and the player to move.
+
+    @property
+    def num_position_numbers(self) -> int:
+        numbers = 2 * 3**self.num_cells
+        return numbers if numbers <= MAX_POSITION_NUMBERS else 0
+
+    def position_number(self, state: OthelloState) -> UInt32[Array, ""]:
+        return 2 * self._ternary(state) + state.current_player.astype(jnp.uint32)
+
+    def from_position_number(self, number: UInt32[Array, ""]) -> OthelloState:
+        player = (number & 1).astype(jnp.int32)
+        state = self._position(*self._own_and_other(self._from_ternary(number >> 1), player), player)
+        return dataclasses.replace(state, rewards=jnp.zeros(2, jnp.float32))
 
     # Text.
 

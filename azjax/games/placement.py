@@ -139,6 +139,22 @@ class StonesGame(Game[Stones], TextGame[Stones], BoardGame[Stones], EditableGame
     def _pack(self, cells: Bool[Array | np.ndarray, "cells"]) -> Bits:
         return bitboard.pack(cells, self._bits, self._num_words)
 
+    # Numbers: a digit in base 3 for each cell, 0 empty, 1 a stone of player 0, 2 of player 1, the first cell lowest.
+
+    def _ternary(self, state: Stones) -> UInt32[Array, ""]:
+        first, second = (self._unpack(self._words(stones)).astype(jnp.uint32) for stones in state.stones)
+        number: Array = jnp.sum((first + 2 * second) * self._powers, dtype=jnp.uint32)
+        return number
+
+    def _from_ternary(self, number: UInt32[Array, ""]) -> tuple[Bits, Bits]:
+        """The stones of both players."""
+        digits = number // self._powers % 3
+        return self._pack(digits == 1), self._pack(digits == 2)
+
+    @property
+    def _powers(self) -> UInt32[np.ndarray, "cells"]:
+        return (3 ** np.arange(self.num_cells, dtype=np.uint64)).astype(np.uint32)
+
     # Text.
 
     def owners(self, state: Stones) -> Int[np.ndarray, "rows columns"]:

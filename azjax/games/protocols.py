@@ -123,6 +123,9 @@ class EditableGame(Protocol[S]):
         """
 
 
+MAX_POSITION_NUMBERS = 2**32
+
+
 @runtime_checkable
 class NumberedGame(Protocol[S]):
     """A game that numbers its positions densely, so that billions of them can be solved exactly.

@@ -26,7 +26,7 @@ from jaxtyping import Array, Int, Int32, UInt32
 from azjax.core.bits import Word, count_bits
 from azjax.core.errors import InputError
 from azjax.games.game import rewards_of_winner
-from azjax.games.protocols import BoardGame, EditableGame, NumberedGame, TextGame
+from azjax.games.protocols import MAX_POSITION_NUMBERS, BoardGame, EditableGame, NumberedGame, TextGame
 from azjax.games.registry import register
 from azjax.games.santorini_board import DIRECTIONS, DOME
 from azjax.games.santorini_rules import MOVES, PlainSantorini, SantoriniState
@@ -61,7 +61,7 @@ class Santorini(
     @property
     def num_position_numbers(self) -> int:
         numbers = 5**self.num_squares * self.num_squares ** (2 * self.workers)
-        return 0 if self.placement or numbers > 2**32 else numbers
+        return 0 if self.placement or numbers > MAX_POSITION_NUMBERS else numbers
 
     def position_number(self, state: SantoriniState) -> UInt32[Array, ""]:
         self._refuse_numbers()
