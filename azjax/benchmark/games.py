@@ -54,6 +54,16 @@ class Contest:
     openspiel: str | None = None
 
 
+# The rules of the games of tafl in plain Python are those of Brandub with other options.
+_HNEFATAFL = {
+    "king": "by_four",
+    "castle": "king",
+    "encirclement": "attackers_win",
+    "repetitions": 3,
+    "no_moves": "loss",
+    "start_text": "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3 a",
+}
+
 CONTESTS = {
     "tictactoe": Contest(
         "tictactoe", {}, ("mnk", "MnkRules", {"columns": 3, "rows": 3, "in_a_row": 3}), "tic_tac_toe", "tic_tac_toe"
@@ -73,6 +83,7 @@ CONTESTS = {
     "brandub without repetition": Contest(
         "brandub", {"repetition": "never"}, ("tafl", "BrandubRules", {"repetition": "never"})
     ),
+    "hnefatafl 11x11": Contest("hnefatafl", {}, ("tafl", "BrandubRules", _HNEFATAFL)),
     "santorini 5x5, 2 workers": Contest(
         "santorini", {"size": 5, "workers": 2}, ("santorini", "SantoriniRules", {"size": 5, "workers": 2})
     ),

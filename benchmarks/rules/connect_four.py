@@ -8,40 +8,45 @@ class Position:
     """A position.
 
     Attributes:
-      columns: the discs of each of the 7 columns from the bottom, 1 (player 0) or 2 (player 1).
+      columns: the discs of each column from the bottom, 1 (player 0) or 2 (player 1).
       player: the player to move, 0 or 1; after the end of the game the player who would move next.
       terminal: the game is over.
       rewards: rewards of the last step, by player.
     """
 
-    columns: tuple[tuple[int, ...], ...] = ((),) * 7
+    columns: tuple[tuple[int, ...], ...]
     player: int = 0
     terminal: bool = False
     rewards: tuple[float, float] = (0.0, 0.0)
 
 
+@dataclasses.dataclass(frozen=True)
 class ConnectFourRules:
-    """Seven columns, six rows, four in a row win."""
+    """The board, and the discs in a row that win."""
+
+    columns: int = 7
+    rows: int = 6
+    in_a_row: int = 4
 
     def start(self) -> Position:
-        return Position()
+        return Position(((),) * self.columns)
 
     def legal_actions(self, position: Position) -> list[int]:
         """The legal actions, ascending."""
-        return [] if position.terminal else [c for c, discs in enumerate(position.columns) if len(discs) < 6]
+        return [] if position.terminal else [c for c, discs in enumerate(position.columns) if len(discs) < self.rows]
 
     def step(self, position: Position, action: int) -> Position:
-        if position.terminal or not 0 <= action < 7 or len(position.columns[action]) == 6:
+        if position.terminal or not 0 <= action < self.columns or len(position.columns[action]) == self.rows:
             return dataclasses.replace(position, rewards=(0.0, 0.0))
         columns, disc = list(position.columns), position.player + 1
         columns[action] = (*columns[action], disc)
         row = len(columns[action]) - 1
         won = any(
-            1 + _run(columns, action, row, dc, dr) + _run(columns, action, row, -dc, -dr) >= 4
+            1 + _run(columns, action, row, dc, dr) + _run(columns, action, row, -dc, -dr) >= self.in_a_row
             for dc, dr in ((1, 0), (0, 1), (1, 1), (1, -1))
         )
         rewards = ((1.0, -1.0) if disc == 1 else (-1.0, 1.0)) if won else (0.0, 0.0)
-        full = all(len(discs) == 6 for discs in columns)
+        full = all(len(discs) == self.rows for discs in columns)
         return Position(tuple(columns), 1 - position.player, won or full, rewards)
 
 
@@ -50,6 +55,6 @@ def _run(columns: list[tuple[int, ...]], column: int, row: int, dc: int, dr: int
     disc, length = columns[column][row], 0
     while True:
         column, row = column + dc, row + dr
-        if not (0 <= column < 7 and 0 <= row < len(columns[column])) or columns[column][row] != disc:
+        if not (0 <= column < len(columns) and 0 <= row < len(columns[column])) or columns[column][row] != disc:
             return length
         length += 1

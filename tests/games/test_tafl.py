@@ -34,18 +34,20 @@ GAME = azjax.games.make("brandub")
 NOTEBOOK = azjax.games.make("brandub", rules="seed000")
 same = np.testing.assert_array_equal
 SHUFFLE = ["d1-c1", "d3-c3", "c1-d1", "c3-d3"]  # four quiet moves that lead back to the start
-OTHER_VALUES = [
-    {"capture": "trapped"},
-    {"king": "by_two"},
+FAMILY_VALUES = [  # those of the games in test_tafl_family.py
     {"king": "by_four"},
     {"king_captures": "unarmed"},
     {"escape": "edge"},
     {"castle": "king"},
     {"castle": "anyone"},
-    {"castle_hostile": "never"},
     {"longest_move": 1},
     {"longest_move": 2},
     {"encirclement": "attackers_win"},
+]
+OTHER_VALUES = [
+    {"capture": "trapped"},
+    {"king": "by_two"},
+    {"castle_hostile": "never"},
     {"attackers_gone": "ignored"},
     {"repetition": "never"},
     {"repetitions": 3},
@@ -390,7 +392,9 @@ def check_agreement(game, rules, games, methods=("cells",)):
 
 
 # The games with a limit of 50 plies are drawn exactly there.
-@pytest.mark.parametrize("options", OTHER_VALUES, ids=str)
+@pytest.mark.parametrize(
+    "options", [*OTHER_VALUES, *(pytest.param(values, marks=pytest.mark.slow) for values in FAMILY_VALUES)], ids=str
+)
 def test_each_other_value_of_a_rule_agrees_with_plain_python_rules(options):
     rules = BrandubRules(**options)
     games = games_by_hand(rules, options) + random_games(rules, seed=str(options))
@@ -398,7 +402,7 @@ def test_each_other_value_of_a_rule_agrees_with_plain_python_rules(options):
 
 
 def test_all_other_values_together_agree_with_plain_python_rules():
-    options = {field: value for changed in OTHER_VALUES for field, value in changed.items()}
+    options = {field: value for changed in FAMILY_VALUES + OTHER_VALUES for field, value in changed.items()}
     rules = BrandubRules(**options)
     check_agreement(azjax.games.make("brandub", **options), rules, random_games(rules, seed=1))
 
@@ -444,7 +448,7 @@ def test_the_named_rules_are_those_of_the_table():
         assert dataclasses.asdict(plain) == {**dataclasses.asdict(rules), "start_text": START}
 
 
-@pytest.mark.parametrize("options", [*OTHER_VALUES, {"history": 1}], ids=str)
+@pytest.mark.parametrize("options", [*FAMILY_VALUES, *OTHER_VALUES, {"history": 1}], ids=str)
 def test_an_option_changes_its_rule_alone_and_the_options_make_the_game_again(options):
     for name in ("brandub", "seed000"):
         named, game = (azjax.games.make("brandub", rules=name, **given) for given in ({}, options))
