@@ -19,6 +19,7 @@ OPTIONS = {
     "santorini": {"size": 5, "workers": 2},
     "brandub": {},
     "hnefatafl": {},
+    "breakthrough": {"columns": 5, "rows": 6},
 }
 
 

@@ -1,7 +1,5 @@
-"""The files of docs/examples: the game keeps the rules of Breakthrough, and the loop learns. They run elsewhere."""
+"""The files of docs/examples: the game keeps the rules of Hexapawn, and the loop learns. They run elsewhere."""
 
-import functools
-import random
 import re
 import shutil
 import subprocess
@@ -29,79 +27,43 @@ KEY = jax.random.key(0)
 
 
 @pytest.fixture(scope="module")
-def breakthrough(tmp_path_factory):
+def hexapawn(tmp_path_factory):
     """The module of the game, which is registered while the tests of this file run."""
     with games_forgotten():
-        yield load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
-
-
-@functools.cache
-def random_texts(columns, rows, games):
-    """The moves of random games as text."""
-    game = azjax.make("breakthrough", columns=columns, rows=rows)
-    step, mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
-    generator, played = random.Random(0), []
-    for _ in range(games):
-        state, moves = game.init(KEY), []
-        while not state.terminated:
-            action = generator.choice(np.flatnonzero(mask(state)).tolist())
-            moves.append((game.action_to_text(state, action), legal_texts(game, state)))
-            state = step(state, jnp.int32(action))
-        played.append((moves, state.rewards.tolist()))
-    return played
+        yield load_example("hexapawn", tmp_path_factory.mktemp("elsewhere"))
 
 
 def test_the_file_can_be_the_first_import_of_a_process(tmp_path):
-    shutil.copy(EXAMPLES / "breakthrough.py", tmp_path)
-    script = "import breakthrough, azjax; print(azjax.make('breakthrough', rows=7))"
+    shutil.copy(EXAMPLES / "hexapawn.py", tmp_path)
+    script = "import hexapawn, azjax; print(azjax.make('hexapawn', rows=7))"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("Breakthrough(columns=5, rows=7)\n", "")
+    assert (done.stdout, done.stderr) == ("Hexapawn(columns=3, rows=7)\n", "")
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(5, 5), (3, 7)])
-def test_the_example_game_keeps_every_law(breakthrough, columns, rows):
-    checked = check_game(azjax.make("breakthrough", columns=columns, rows=rows), num_games=16)
+def test_the_example_game_keeps_every_law(hexapawn, columns, rows):
+    checked = check_game(azjax.make("hexapawn", columns=columns, rows=rows), num_games=16)
     assert checked.lacks == ()
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(5, 5), (4, 6)])
-def test_random_games_agree_with_openspiel(breakthrough, columns, rows):
-    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
-    rules = pyspiel.load_game(f"breakthrough(rows={rows},columns={columns})")
-
-    def theirs(move):
-        """Their first player goes down the board, and captures have a star."""
-        start, end = (f"{square[0]}{rows + 1 - int(square[1])}" for square in (move[:2], move[2:]))
-        return start + end
-
-    for moves, rewards in random_texts(columns, rows, 12):
-        state = rules.new_initial_state()
-        for move, legal in moves:
-            known = {state.action_to_string(action).rstrip("*"): action for action in state.legal_actions()}
-            assert sorted(known) == sorted(map(theirs, legal))
-            state.apply_action(known[theirs(move)])
-        assert state.is_terminal()
-        assert state.returns() == rewards
-
-
-class PlainBreakthrough:
+class PlainHexapawn:
     """The rules in plain Python, by sets of pawns. A position: own pawns, other pawns, and where the mover goes."""
 
-    def __init__(self, columns, rows, pawn_rows):
-        self.columns, self.rows = columns, rows
-        white = frozenset((row, column) for row in range(pawn_rows) for column in range(columns))
-        self.start = white, frozenset((rows - 1 - row, column) for row, column in white), 1
+    def __init__(self, columns, rows):
+        self.rows = rows
+        white = frozenset((0, column) for column in range(columns))
+        self.start = white, frozenset((rows - 1, column) for _, column in white), 1
 
     def is_lost(self, own, other, ahead):
-        return not own or any(row == (0 if ahead == 1 else self.rows - 1) for row, _ in other)
+        return not list(self.following(own, other, ahead))
 
     def following(self, own, other, ahead):
-        if self.is_lost(own, other, ahead):
+        if any(row == (0 if ahead == 1 else self.rows - 1) for row, _ in other):
             return
         for row, column in own:
             for side in (-1, 0, 1):
                 target = (row + ahead, column + side)
-                if 0 <= target[1] < self.columns and target not in own and not (side == 0 and target in other):
+                if target in other if side else target not in own | other:
                     yield other - {target}, own - {(row, column)} | {target}, -ahead
 
     def count_sequences(self, depth, position=None):
@@ -122,28 +84,30 @@ class PlainBreakthrough:
         return known
 
 
-@pytest.mark.parametrize(("columns", "rows", "pawn_rows", "depth"), [(5, 5, 1, 5), (2, 3, 1, 5), (3, 6, 2, 4)])
-def test_sequences_of_moves_are_counted_as_by_plain_rules(breakthrough, columns, rows, pawn_rows, depth):
-    game, plain = azjax.make("breakthrough", columns=columns, rows=rows), PlainBreakthrough(columns, rows, pawn_rows)
+@pytest.mark.parametrize(("columns", "rows", "depth"), [(3, 3, 7), (5, 5, 5)])
+def test_sequences_of_moves_are_counted_as_by_plain_rules(hexapawn, columns, rows, depth):
+    game, plain = azjax.make("hexapawn", columns=columns, rows=rows), PlainHexapawn(columns, rows)
     assert perft(game, depth) == [plain.count_sequences(plies) for plies in range(1, depth + 1)]
 
 
-def test_a_small_board_is_solved_as_by_plain_recursion(breakthrough):
-    plain, facts = PlainBreakthrough(3, 4, 1), solve(azjax.make("breakthrough", columns=3, rows=4)).summary()
+def test_a_small_board_is_solved_as_by_plain_recursion(hexapawn):
+    plain, facts = PlainHexapawn(3, 4), solve(azjax.make("hexapawn", columns=3, rows=4)).summary()
     values = plain.values()
     unfinished = [each for each in values if not plain.is_lost(*each)]
     assert facts.reachable == len(values)
     assert facts.value_first_player == values[plain.start]
     assert facts.won == sum(values[each] == 1 for each in unfinished)
     assert facts.lost == sum(values[each] == -1 for each in unfinished)
+    # Gardner: the second player wins.
+    assert solve(azjax.make("hexapawn")).summary().value_first_player == -1
 
 
-def test_a_pawn_captures_diagonally_and_not_straight(breakthrough):
-    game = azjax.make("breakthrough", columns=3, rows=4)
+def test_a_pawn_captures_diagonally_and_steps_straight(hexapawn):
+    game = azjax.make("hexapawn", columns=3, rows=4)
     state = game.from_text("b../.b./.w./..w w")
-    assert legal_texts(game, state) == ["b2a3", "b2c3", "c1c2"]
+    assert legal_texts(game, state) == ["c1c2"]
     state = game.from_text("b../.b./w../..w w")
-    assert legal_texts(game, state) == ["a2a3", "a2b3", "c1b2", "c1c2"]
+    assert legal_texts(game, state) == ["a2a3", "a2b3", "c1c2"]
     after = game.step(state, jnp.int32(action_from_text(game, state, "a2b3")))
     assert game.to_text(after) == "b../.w./.../..w b"
 
@@ -152,15 +116,17 @@ def test_a_pawn_captures_diagonally_and_not_straight(breakthrough):
     ("text", "move", "rewards"),
     [
         ("b../..w/.../... w", "c3c4", [1, -1]),
-        (".../b../.w./... w", "b2a3", [1, -1]),
-        ("..b/.../.b./..w b", "b2a1", [-1, 1]),
+        ("..b/.../.b./..w b", "b2b1", [-1, 1]),
+        (".../b../.w./... w", "b2a3", [1, -1]),  # no pawn is left
+        ("..b/.../.../..w w", "c1c2", None),
+        (".../..b/.../..w w", "c1c2", [1, -1]),  # the pawn is blocked
     ],
 )
-def test_the_last_row_and_the_last_pawn_win(breakthrough, text, move, rewards):
-    game = azjax.make("breakthrough", columns=3, rows=4)
+def test_the_last_row_and_a_blocked_side_end_the_game(hexapawn, text, move, rewards):
+    game = azjax.make("hexapawn", columns=3, rows=4)
     state = game.from_text(text)
     after = game.step(state, jnp.int32(action_from_text(game, state, move)))
-    assert (bool(after.terminated), after.rewards.tolist()) == (True, rewards)
+    assert (bool(after.terminated), after.rewards.tolist()) == (rewards is not None, rewards or [0, 0])
 
 
 @pytest.mark.parametrize(
@@ -172,13 +138,13 @@ def test_the_last_row_and_the_last_pawn_win(breakthrough, text, move, rewards):
         ("w../.b./.../... w", "is impossible: w has won, and is to move"),
     ],
 )
-def test_impossible_positions_are_refused_with_the_reason(breakthrough, text, reason):
+def test_impossible_positions_are_refused_with_the_reason(hexapawn, text, reason):
     with pytest.raises(InputError, match=reason):
-        azjax.make("breakthrough", columns=3, rows=4).from_text(text)
+        azjax.make("hexapawn", columns=3, rows=4).from_text(text)
 
 
-def test_the_page_of_the_game_has_a_picture_and_squares(breakthrough):
-    game = azjax.make("breakthrough")
+def test_the_page_of_the_game_has_a_picture_and_squares(hexapawn):
+    game = azjax.make("hexapawn", columns=5, rows=5)
     pool = SearchPool(AlphaZero(game, evaluators.uniform(game), 4), max_simulations=4)  # is not started
     with TestClient(make_app(PlaySession(game, "agent", pool, {})), base_url="http://127.0.0.1:8000") as client:
         about = client.get("/game").json()
@@ -187,25 +153,25 @@ def test_the_page_of_the_game_has_a_picture_and_squares(breakthrough):
         start = client.post("/position", json={}).json()
         assert 'data-columns="5"' in start["svg"]
         clicks = {each["move"]: each["squares"] for each in start["legal"]}
-        assert (clicks["a1a2"], clicks["e1d2"], len(clicks)) == ([20, 15], [24, 18], 13)
-        first = next(each["action"] for each in start["legal"] if each["move"] == "a1b2")
+        assert (clicks["a1a2"], clicks["e1e2"], len(clicks)) == ([20, 15], [24, 19], 5)
+        first = next(each["action"] for each in start["legal"] if each["move"] == "a1a2")
         second = client.post("/position", json={"actions": [first]}).json()
-        assert second["text"] == "bbbbb/...../...../.w.../.wwww b"
-        assert {each["move"]: each["squares"] for each in second["legal"]}["a5b4"] == [0, 6]
-        assert "Last move a1-b2" in second["svg"]
-        assert "White on b2, b1, c1, d1, e1" in second["svg"]
+        assert second["text"] == "bbbbb/...../...../w..../.wwww b"
+        assert {each["move"]: each["squares"] for each in second["legal"]}["b5b4"] == [1, 6]
+        assert "Last move a1-a2" in second["svg"]
+        assert "White on a2, b1, c1, d1, e1" in second["svg"]
         shown = client.post("/edit", json={"pieces": [[12, 2]]}).json()
         assert shown["text"] == "bbbbb/...../..b../...../wwwww w"
 
 
-def test_the_policy_is_drawn_as_arrows(breakthrough):
-    game = azjax.make("breakthrough")
+def test_the_policy_is_drawn_as_arrows(hexapawn):
+    game = azjax.make("hexapawn")
     state = game.init(KEY)
     policy = np.zeros(game.num_actions)
-    policy[action_from_text(game, state, "a1b2")] = 1
+    policy[action_from_text(game, state, "a1a2")] = 1
     picture = azjax.render.svg(game, state, policy=policy)
     assert ">100%<" in picture
-    assert "Likely moves a1b2 100%" in picture
+    assert "Likely moves a1a2 100%" in picture
 
 
 def test_the_loop_learns(tmp_path, monkeypatch, capsys):
@@ -228,5 +194,5 @@ def test_the_pages_show_the_files():
     pages = {name: (EXAMPLES.parent / f"{name}.md").read_text() for name in ("your_own_loop", "adding_a_game")}
     assert f"```python\n{(EXAMPLES / 'own_loop.py').read_text()}```" in pages["your_own_loop"]
     (excerpt,) = re.findall("```python\n(def svg.*?)```", pages["adding_a_game"], re.S)
-    file = (EXAMPLES / "breakthrough.py").read_text()
+    file = (EXAMPLES / "hexapawn.py").read_text()
     assert all(textwrap.indent(method, " " * 4) in file for method in excerpt.split("\n\n\n"))

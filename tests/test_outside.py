@@ -19,13 +19,13 @@ BOARD = ["--columns=3", "--rows=4"]
 def folder(tmp_path_factory):
     """A folder with the game and nothing else."""
     folder = tmp_path_factory.mktemp("outside")
-    shutil.copy(EXAMPLES / "breakthrough.py", folder)
+    shutil.copy(EXAMPLES / "hexapawn.py", folder)
     return folder
 
 
 def azjax(folder, *arguments):
     """Runs a command in the folder, with the package as it is installed; returns what it prints."""
-    command = [sys.executable, "-m", "azjax", *arguments, "--import", "breakthrough.py"]
+    command = [sys.executable, "-m", "azjax", *arguments, "--import", "hexapawn.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -34,22 +34,22 @@ def azjax(folder, *arguments):
 @pytest.fixture(scope="module")
 def run(folder):
     """A run of the game."""
-    azjax(folder, "train", "breakthrough", *BOARD, *SMALL)
-    return "runs/breakthrough"
+    azjax(folder, "train", "hexapawn", *BOARD, *SMALL)
+    return "runs/hexapawn"
 
 
 def test_it_is_checked_and_the_page_lacks_nothing(folder):
-    assert azjax(folder, "check", "breakthrough", *BOARD).endswith("the page will lack nothing\n")
+    assert azjax(folder, "check", "hexapawn", *BOARD).endswith("the page will lack nothing\n")
 
 
 def test_it_is_solved(folder):
     """The number of positions is that of plain recursion; see test_examples.py."""
-    assert "10,689" in azjax(folder, "solve", "breakthrough", *BOARD)
+    assert "987" in azjax(folder, "solve", "hexapawn", *BOARD)
 
 
 @pytest.mark.slow
 def test_it_is_trained_and_evaluated_on_all_positions(folder, run):
-    assert re.search(r"positions +5,363 +5,363", azjax(folder, "evaluate", run, "--games=4"))
+    assert re.search(r"positions +604 +604", azjax(folder, "evaluate", run, "--games=4"))
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_it_plays_matches(folder, run):
 
 @pytest.mark.slow
 def test_it_is_played_on_the_page(folder, run):
-    command = [sys.executable, "-m", "azjax", "play", run, "--web", "--port=0", "--import", "breakthrough.py"]
+    command = [sys.executable, "-m", "azjax", "play", run, "--web", "--port=0", "--import", "hexapawn.py"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = re.search(r"http://\S+", server.stdout.readline())[0]
@@ -72,12 +72,12 @@ def test_it_is_played_on_the_page(folder, run):
         finally:
             server.terminate()
     assert 'data-columns="3"' in position["svg"]
-    assert {each["move"]: each["squares"] for each in position["legal"]}["a1b2"] == [9, 7]
+    assert {each["move"]: each["squares"] for each in position["legal"]}["a1a2"] == [9, 6]
 
 
 @pytest.mark.slow
 def test_it_is_swept(folder):
     page = (EXAMPLES.parent / "adding_a_game.md").read_text()
     study = re.search("```toml\n(.*?)```", page, re.S)[1]
-    (folder / "breakthrough.toml").write_text(study.replace("trials = 4", "trials = 1"))
-    assert "best trials" in azjax(folder, "sweep", "breakthrough.toml")
+    (folder / "hexapawn.toml").write_text(study.replace("trials = 4", "trials = 1"))
+    assert "best trials" in azjax(folder, "sweep", "hexapawn.toml")

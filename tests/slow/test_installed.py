@@ -24,13 +24,13 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="needs the repository"),
 ]
 
-IMPORTS = ["--import", "breakthrough.py", "--import", "draw_network.py"]
-TRAIN = ["train", "breakthrough", "--network=draw_mlp", "--width=32", "--num-simulations=4", "--num-games=16"]
+IMPORTS = ["--import", "hexapawn.py", "--import", "draw_network.py"]
+TRAIN = ["train", "hexapawn", "--network=draw_mlp", "--width=32", "--num-simulations=4", "--num-games=16"]
 TRAIN += ["--iterations=200", "--replay-size=2048", "--batch-size=32", "--updates-per-iteration=2", "--games=10"]
 TRAIN += ["--checkpoint-every=20"]
-RUN = Path("runs/breakthrough")
+RUN = Path("runs/hexapawn")
 STUDY = """
-game = "breakthrough"
+game = "hexapawn"
 trials = 4
 seeds = 1
 sampler = "random"
@@ -55,16 +55,16 @@ simulations = 20_000
 COMPARE = """
 import json, sys
 import jax, numpy, onnxruntime
-import azjax, breakthrough, draw_network
+import azjax, hexapawn, draw_network
 
 assert "site-packages" in azjax.__file__, azjax.__file__
-game, config = azjax.runs.load_run("runs/breakthrough")
-_, variables = azjax.runs.load_variables("runs/breakthrough")
+game, config = azjax.runs.load_run("runs/hexapawn")
+_, variables = azjax.runs.load_variables("runs/hexapawn")
 network = config.make_network(game)
 board = jax.random.randint(jax.random.key(0), (1000, 5, 5), 0, 3)
 observations = numpy.stack([board == 1, board == 2], -1).astype(numpy.float32)
 output, _ = network.apply(variables, observations, train=False)
-session = onnxruntime.InferenceSession("breakthrough.onnx", providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession("hexapawn.onnx", providers=["CPUExecutionProvider"])
 names = [each.name for each in session.get_outputs()]
 given = dict(zip(names, session.run(None, {session.get_inputs()[0].name: observations})))
 for ours, theirs in ((output.prior_logits, given["prior_logits"]), (output.value, given["value"])):
@@ -94,7 +94,7 @@ def python(tmp_path_factory):
 def folder(tmp_path_factory):
     """The folder of the user."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    for name in ("breakthrough.py", "draw_network.py"):
+    for name in ("hexapawn.py", "draw_network.py"):
         shutil.copy(EXAMPLES / name, folder)
     return folder
 
@@ -142,7 +142,7 @@ def test_a_killed_run_goes_on(folder, killed, run):
 
 @pytest.mark.usefixtures("run")
 def test_it_is_evaluated(azjax):
-    assert "breakthrough: strength" in azjax("evaluate", str(RUN), "--games=10")
+    assert "hexapawn: strength" in azjax("evaluate", str(RUN), "--games=10")
 
 
 @pytest.mark.usefixtures("run")
@@ -187,6 +187,6 @@ def test_it_is_swept_by_two_workers(azjax, folder):
 def test_onnxruntime_computes_the_same(azjax, folder, python):
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package)
-    azjax("export", str(RUN), "--format=onnx", "--output=breakthrough.onnx")
+    azjax("export", str(RUN), "--format=onnx", "--output=hexapawn.onnx")
     done = subprocess.run([python, "-c", COMPARE], cwd=folder, capture_output=True, text=True)
     assert done.stdout.startswith("equal"), done.stderr

@@ -27,7 +27,8 @@ GAMES = {
     "santorini": {"size": 3, "workers": 1},
     "brandub": {},
     "hnefatafl": {},
-    "breakthrough": {},
+    "breakthrough": {"columns": 4, "rows": 5},
+    "hexapawn": {},
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
@@ -44,10 +45,10 @@ def browser():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def breakthrough(tmp_path_factory):
+def hexapawn(tmp_path_factory):
     """Registers the game of the docs while these tests run."""
     with games_forgotten():
-        load_example("breakthrough", tmp_path_factory.mktemp("elsewhere"))
+        load_example("hexapawn", tmp_path_factory.mktemp("elsewhere"))
         yield
 
 

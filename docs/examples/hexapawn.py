@@ -1,7 +1,7 @@
-"""Breakthrough: pawns step forward and capture diagonally; the first pawn on the last row wins.
+"""Hexapawn: pawns move and capture as in chess; the first pawn on the last row wins, and who cannot move has lost.
 
-A pawn steps to the next row, straight or diagonally. It captures diagonally, and not straight. A side without pawns has
-lost. Pawns begin on the first two rows of each side, on a board of fewer than 6 rows on the first row alone.
+A pawn steps straight onto an empty square, or captures diagonally (M. Gardner, Scientific American, March 1962). Pawns
+begin on the first row of each side. On 3x3 squares the second player wins.
 
 Players see the board from their own side: in a state, and in the actions, the pawns of the player to move go up.
 """
@@ -24,38 +24,34 @@ LETTERS = ".wb"  # an empty square, and the pawns of player 0 and of player 1
 
 
 @pytree_dataclass
-class BreakthroughState:
+class HexapawnState:
     board: Int8[Array, "*B rows columns"]  # EMPTY, OWN or OTHER, seen by the player to move
     current_player: Int32[Array, "*B"]
     terminated: Bool[Array, "*B"]
     rewards: Float32[Array, "*B 2"]
-    game: "Breakthrough" = static_field(kw_only=True, repr=False)  # so that notebooks draw a state
+    game: "Hexapawn" = static_field(kw_only=True, repr=False)  # so that notebooks draw a state
 
 
 @dataclasses.dataclass(frozen=True)
-class Breakthrough(
-    Game[BreakthroughState],
-    TextGame[BreakthroughState],
-    DrawableGame[BreakthroughState],
-    BoardGame[BreakthroughState],
-    EditableGame[BreakthroughState],
+class Hexapawn(
+    Game[HexapawnState],
+    TextGame[HexapawnState],
+    DrawableGame[HexapawnState],
+    BoardGame[HexapawnState],
+    EditableGame[HexapawnState],
 ):
-    columns: int = 5
-    rows: int = 5
+    columns: int = 3
+    rows: int = 3
 
-    name = "breakthrough"
+    name = "hexapawn"
     player_names = ("White", "Black")
     piece_letters = ("w", "b")
     piece_names = ("nothing", "white pawn", "black pawn")
 
     def __post_init__(self):
         for side in ("columns", "rows"):
-            if not 2 <= getattr(self, side) <= 26:
-                raise InputError(f"breakthrough: {side} must be 2..26, got {getattr(self, side)}")
-
-    @property
-    def pawn_rows(self):
-        return 2 if self.rows >= 6 else 1
+            if not 3 <= getattr(self, side) <= 26:
+                raise InputError(f"hexapawn: {side} must be 3..26, got {getattr(self, side)}")
 
     @property
     def num_actions(self):
@@ -63,12 +59,11 @@ class Breakthrough(
 
     @property
     def max_legal_actions(self):
-        return 3 * self.pawn_rows * self.columns
+        return 3 * self.columns
 
     @property
     def max_plies(self):
-        steps = sum(self.rows - 2 - row for row in range(self.pawn_rows))  # of a column of pawns before the last row
-        return 2 * self.columns * steps + 1
+        return 2 * self.columns * (self.rows - 2) + 1  # each pawn as far as before the last row, and the winning step
 
     @property
     def observation_shape(self):
@@ -76,25 +71,28 @@ class Breakthrough(
 
     def init(self, key):
         board = jnp.zeros((self.rows, self.columns), jnp.int8)
-        board = board.at[: self.pawn_rows].set(OTHER).at[-self.pawn_rows :].set(OWN)
+        board = board.at[0].set(OTHER).at[-1].set(OWN)
         return self._state(board, jnp.int32(0), jnp.bool_(False), jnp.zeros(2))
 
     def legal_action_mask(self, state):
+        return self._moves(state.board) & ~state.terminated
+
+    def _moves(self, board):
         # Beyond the edge nobody can step, as if own pawns stood there.
-        around = jnp.pad(state.board, ((1, 0), (1, 1)), constant_values=OWN)
+        around = jnp.pad(board, ((1, 0), (1, 1)), constant_values=OWN)
         left, straight, right = (around[:-1, side : side + self.columns] for side in range(3))
-        can_step = jnp.stack([left != OWN, straight == EMPTY, right != OWN], axis=-1)
-        return ((state.board == OWN)[..., None] & can_step).reshape(-1) & ~state.terminated
+        can_step = jnp.stack([left == OTHER, straight == EMPTY, right == OTHER], axis=-1)
+        return ((board == OWN)[..., None] & can_step).reshape(-1)
 
     def step(self, state, action):
         legal = (action >= 0) & (action < self.num_actions) & self.legal_action_mask(state)[action]
         (row, column), target = self._squares(action)
-        board = state.board.at[row, column].set(EMPTY).at[target].set(OWN)
-        won = legal & ((row == 1) | ~jnp.any(board == OTHER))
+        board = -state.board.at[row, column].set(EMPTY).at[target].set(OWN)[::-1]  # as the other player sees it
+        won = legal & ((row == 1) | ~jnp.any(self._moves(board)))
         mover = state.current_player
         reward = jnp.where(jnp.arange(2) == mover, 1.0, -1.0).astype(jnp.float32)
         return self._state(
-            jnp.where(legal, -board[::-1], state.board),
+            jnp.where(legal, board, state.board),
             jnp.where(legal, 1 - mover, mover),
             state.terminated | won,
             jnp.where(won, reward, 0.0),
@@ -110,7 +108,7 @@ class Breakthrough(
         images = actions.reshape(self.rows, self.columns, 3)[:, ::-1, ::-1].reshape(-1)
         return mirrored, jnp.stack([actions, images])
 
-    # Text: the rows from the top, and the player to move, such as "bbbbb/...../...../...../wwwww w".
+    # Text: the rows from the top, and the player to move, such as "bbb/.../www w".
 
     def to_text(self, state):
         rows = ["".join(LETTERS[owner] for owner in row) for row in self.owners(state)]
@@ -121,19 +119,19 @@ class Breakthrough(
         rows = board.split("/")
         if [len(row) for row in rows] != [self.columns] * self.rows or mover not in self.piece_letters:
             form = f"{self.rows} rows of {self.columns} squares, separated by /, and w or b to move"
-            raise InputError(f"breakthrough: a position is {form}; got {text!r}")
+            raise InputError(f"hexapawn: a position is {form}; got {text!r}")
         for letter in board.replace("/", ""):
             if letter not in LETTERS:
-                raise InputError(f"breakthrough: a square is w, b or '.', got {letter!r} in {text!r}")
+                raise InputError(f"hexapawn: a square is w, b or '.', got {letter!r} in {text!r}")
         for letter in self.piece_letters:
-            if board.count(letter) > self.pawn_rows * self.columns:
-                raise InputError(f"breakthrough: {text!r} has more than {self.pawn_rows * self.columns} pawns {letter}")
+            if board.count(letter) > self.columns:
+                raise InputError(f"hexapawn: {text!r} has more than {self.columns} pawns {letter}")
         player = self.piece_letters.index(mover)
         owners = np.array([[LETTERS.index(letter) for letter in row] for row in rows])
         seen = self._seen(owners, player)
-        if OWN in seen[0] or OTHER not in seen:
-            raise InputError(f"breakthrough: {text!r} is impossible: {mover} has won, and is to move")
-        lost = OTHER in seen[-1] or OWN not in seen
+        if OWN in seen[0]:
+            raise InputError(f"hexapawn: {text!r} is impossible: {mover} has won, and is to move")
+        lost = OTHER in seen[-1] or not self._moves(jnp.asarray(seen)).any()
         rewards = np.zeros(2, np.float32)
         if lost:
             rewards[player], rewards[1 - player] = -1, 1
@@ -189,9 +187,9 @@ class Breakthrough(
         return (row, column), (row - 1, column + side - 1)
 
     def _state(self, board, current_player, terminated, rewards):
-        return BreakthroughState(board, current_player, terminated, rewards, game=self)
+        return HexapawnState(board, current_player, terminated, rewards, game=self)
 
 
-@register("breakthrough")
-def breakthrough(columns: int = 5, rows: int = 5) -> Breakthrough:
-    return Breakthrough(columns, rows)
+@register("hexapawn")
+def hexapawn(columns: int = 3, rows: int = 3) -> Hexapawn:
+    return Hexapawn(columns, rows)
