@@ -130,6 +130,24 @@ def games() -> str:
     return table(heads, lines)
 
 
+def solved() -> str:
+    """The table of the boards that are solved."""
+    heads = ("board", "positions", "value", "best first moves", "won", "drawn", "lost", "longest win", "seconds")
+    values = {1: "first player wins", 0: "draw", -1: "second player wins"}
+    lines = []
+    for name, row in result_of("solved")["rows"].items():
+        known = {"reachable", "value", "num_best_first_moves"} & row.get("published", {}).keys()
+        counts = [f"{row['reachable']:,}", values[row["value"]], ", ".join(row["best_first_moves"])]
+        for index, fact in enumerate(("reachable", "value", "num_best_first_moves")):
+            counts[index] += " *" * (fact in known)
+        unfinished = row["reachable"] - row["terminal"]
+        shares = [f"{row[outcome] / unfinished:.1%}" for outcome in ("won", "drawn", "lost")]
+        board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
+        longest = str(row.get("longest_win", ""))
+        lines.append([board[0].upper() + board[1:], *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+    return table(heads, lines)
+
+
 def self_play() -> str:
     """The table of positions per second of the learning loop."""
     rivals = "pgx + mctx", "pgx + mctx, convolutions of Flax"
@@ -416,6 +434,7 @@ TABLES: dict[str, Callable[[], str]] = {
         growth,
         leaves,
         games,
+        solved,
         self_play,
         network_speed,
         populations,

@@ -32,6 +32,7 @@ from azjax.evaluation.numbered import NumberedSolution
 from azjax.games.game import AnyGame
 from azjax.games.protocols import action_to_text
 from azjax.render import svg
+from benchmarks.rules.breakthrough import BreakthroughRules
 from benchmarks.rules.connect_four import ConnectFourRules
 from benchmarks.rules.hex import HexRules
 from benchmarks.rules.othello import OthelloRules
@@ -66,6 +67,11 @@ def _connect_four(columns: int, rows: int, positions: int, value: int) -> Board:
     return Board("connect_four", options, published, TROMP, lambda: ConnectFourRules(**options), columns * rows - 11)
 
 
+def _breakthrough(columns: int, rows: int, random_plies: int) -> Board:
+    options = {"columns": columns, "rows": rows}
+    return Board("breakthrough", options, None, "", lambda: BreakthroughRules(**options), random_plies)
+
+
 BOARDS = {
     "connect_four_4x4": _connect_four(4, 4, 161_029, 0),
     "connect_four_4x5": _connect_four(4, 5, 1_706_255, 0),
@@ -77,6 +83,9 @@ BOARDS = {
     "hex_4x4": Board("hex", {"size": 4}, {"value": 1}, "J. Nash, by strategy stealing", lambda: HexRules(4), 6),
     "hex_4x4_swap": Board("hex", {"size": 4, "swap": True}, None, "", lambda: HexRules(4, True), 6),
     "othello_4x4": Board("othello", {"size": 4}, None, "", lambda: OthelloRules(4), 2),
+    "breakthrough_4x4": _breakthrough(4, 4, 4),
+    "breakthrough_3x5": _breakthrough(3, 5, 4),
+    "breakthrough_3x6": _breakthrough(3, 6, 12),
     "chomp_8x8": Board("chomp", {"columns": 8, "rows": 8}, {"value": 1, "best_first_moves": ["b2"]}, "D. Gale 1974"),
     "chomp_10x8": Board(
         "chomp", {"columns": 10, "rows": 8}, {"value": 1, "num_best_first_moves": 2}, "K. Thompson, found by a program"

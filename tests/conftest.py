@@ -15,10 +15,13 @@ from typing import Any
 # Read when jax is first imported; processes that tests start inherit them all.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Most of the time goes into compiling programs that run for milliseconds.
-QUICK = "--xla_backend_optimization_level=0"
-if importlib.metadata.version("jax").startswith("0.10."):  # XLA ends the process at a flag that it does not know
-    QUICK += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-os.environ.setdefault("XLA_FLAGS", QUICK)
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    # XLA ends the process at a flag that it does not know.
+    + " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    * importlib.metadata.version("jax").startswith("0.10."),
+)
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Many tests compile the same programs. The cache begins empty, so that none is older than the code.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="azjax-tests-")

@@ -79,6 +79,7 @@ CONTESTS = {
         "hex(board_size=11,swap=True)",
     ),
     "othello": Contest("othello", {}, ("othello", "OthelloRules", {}), "othello", "othello"),
+    "breakthrough": Contest("breakthrough", {}, ("breakthrough", "BreakthroughRules", {}), openspiel="breakthrough"),
     "brandub": Contest("brandub", {}, ("tafl", "BrandubRules", {})),
     "brandub without repetition": Contest(
         "brandub", {"repetition": "never"}, ("tafl", "BrandubRules", {"repetition": "never"})

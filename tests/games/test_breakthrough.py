@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.evaluation import perft, solve
+from azjax.evaluation import solve
 from azjax.games import check_game
 from azjax.games.protocols import action_from_text, legal_texts
 from azjax.games.registry import make
 from azjax.render import svg
+from benchmarks.rules.breakthrough import BreakthroughRules
 
 KEY = jax.random.key(0)
 
@@ -57,58 +58,42 @@ def test_random_games_agree_with_openspiel(columns, rows):
         assert state.returns() == rewards
 
 
-class PlainBreakthrough:
-    """The rules in plain Python, by sets of pawns. A position: own pawns, other pawns, and where the mover goes."""
-
-    def __init__(self, columns, rows, pawn_rows):
-        self.columns, self.rows = columns, rows
-        white = frozenset((row, column) for row in range(pawn_rows) for column in range(columns))
-        self.start = white, frozenset((rows - 1 - row, column) for row, column in white), 1
-
-    def is_lost(self, own, other, ahead):
-        return not own or any(row == (0 if ahead == 1 else self.rows - 1) for row, _ in other)
-
-    def following(self, own, other, ahead):
-        if self.is_lost(own, other, ahead):
-            return
-        for row, column in own:
-            for side in (-1, 0, 1):
-                target = (row + ahead, column + side)
-                if 0 <= target[1] < self.columns and target not in own and not (side == 0 and target in other):
-                    yield other - {target}, own - {(row, column)} | {target}, -ahead
-
-    def count_sequences(self, depth, position=None):
-        position = position or self.start
-        return 1 if depth == 0 else sum(self.count_sequences(depth - 1, each) for each in self.following(*position))
-
-    def values(self):
-        """The value of each position for its mover."""
-        known = {}
-
-        def value(position):
-            if position not in known:
-                results = [-value(each) for each in self.following(*position)]
-                known[position] = -1 if self.is_lost(*position) else max(results)
-            return known[position]
-
-        value(self.start)
-        return known
-
-
-@pytest.mark.parametrize(("columns", "rows", "pawn_rows", "depth"), [(5, 5, 1, 5), (3, 3, 1, 5), (3, 6, 2, 4)])
-def test_sequences_of_moves_are_counted_as_by_plain_rules(columns, rows, pawn_rows, depth):
-    game, plain = make("breakthrough", columns=columns, rows=rows), PlainBreakthrough(columns, rows, pawn_rows)
-    assert perft(game, depth) == [plain.count_sequences(plies) for plies in range(1, depth + 1)]
+@pytest.mark.parametrize(("columns", "rows"), [(5, 5), (3, 7)])
+def test_random_games_agree_with_plain_python_rules(columns, rows):
+    game, rules = make("breakthrough", columns=columns, rows=rows), BreakthroughRules(columns, rows)
+    step, mask, generator = jax.jit(game.step), jax.jit(game.legal_action_mask), random.Random(1)
+    for _ in range(8):
+        state, plain = game.init(KEY), rules.start()
+        while not plain.terminal:
+            legal = rules.legal_actions(plain)
+            assert np.flatnonzero(mask(state)).tolist() == legal
+            action = generator.choice(legal)
+            state, plain = step(state, jnp.int32(action)), rules.step(plain, action)
+            assert (bool(state.terminated), int(state.current_player)) == (plain.terminal, plain.player)
+            assert tuple(state.rewards.tolist()) == plain.rewards
+            own = np.zeros((rows, columns))
+            for square in plain.own:
+                own[square] = 1
+            for square in plain.other:
+                own[square] = -1
+            np.testing.assert_array_equal(state.board, own)
 
 
 def test_a_small_board_is_solved_as_by_plain_recursion():
-    plain, facts = PlainBreakthrough(3, 4, 1), solve(make("breakthrough", columns=3, rows=4)).summary()
-    values = plain.values()
-    unfinished = [each for each in values if not plain.is_lost(*each)]
-    assert facts.reachable == len(values)
-    assert facts.value_first_player == values[plain.start]
-    assert facts.won == sum(values[each] == 1 for each in unfinished)
-    assert facts.lost == sum(values[each] == -1 for each in unfinished)
+    """On 3x4 squares, where 10,689 positions can be reached."""
+    rules, known = BreakthroughRules(3, 4), {}
+
+    def value(position):
+        if position not in known:
+            results = [-value(rules.step(position, action)) for action in rules.legal_actions(position)]
+            known[position] = max(results, default=-1)
+        return known[position]
+
+    facts = solve(make("breakthrough", columns=3, rows=4)).summary()
+    assert facts.value_first_player == value(rules.start()) == 1
+    assert facts.reachable == len(known) == 10_689
+    assert facts.won == sum(result == 1 for result in known.values())
+    assert facts.lost == sum(known[each] == -1 for each in known if not each.terminal)
 
 
 def test_a_pawn_captures_diagonally_and_not_straight():
