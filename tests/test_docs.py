@@ -257,6 +257,21 @@ def test_several_leaves_of_a_step_are_faster_and_as_strong_as_the_page_says():
             assert speeds[row["agent"], 16] > 3 * speeds[row["agent"], 1]
 
 
+def test_the_solved_boards_are_those_of_the_committed_file():
+    rows, text = result_of("solved")["rows"], " ".join(page("solved").split())
+    filled = load_hooks().on_page_markdown(page("solved"))
+    assert "| Connect Four 5x5 | 69,763,700 * | draw * | 1, 2, 3, 4, 5 |" in filled
+    assert "| Hex 4x4 | 9,386,235 | first player wins * | d1, c2, b3, a4 |" in filled
+    for name, row in rows.items():
+        assert row["won"] + row["drawn"] + row["lost"] + row["terminal"] == row["reachable"]
+        assert name.startswith("chomp") or row["second_method"]["positions"] == 100
+    longest = {name: row.get("longest_win") for name, row in rows.items()}
+    assert f"has a win of {longest['connect_four_5x5']} plies here" in text
+    assert f"in the corner it takes {longest['connect_four_6x4']} plies" in text
+    assert f"one of White's, {longest['breakthrough_3x6']} plies" in text
+    assert f"Here Blue needs {longest['hex_4x4']} plies" in text
+
+
 def test_what_helps_learning_is_what_the_committed_file_says():
     results = result_of("ablation")
     mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
