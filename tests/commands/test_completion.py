@@ -68,7 +68,7 @@ def test_a_shell_completes_commands_names_files_and_options(complete):
     assert complete("azjax train pgx_hex --resume", "--num-g") == {"--num-games"}
     assert complete("azjax train mnk --folder", "ru") == {"runs"}
     assert complete("azjax play", "") == {*packaged(), "runs", "script", "study.toml"}
-    assert complete("azjax evaluate uct:10 --game", "b") == {"brandub"}
+    assert complete("azjax evaluate uct:10 --game", "bra") == {"brandub"}
     assert complete("azjax evaluate random --game mnk --seed 1", "--in") == {"--in-a-row"}
     assert complete("azjax match tictactoe", "tic") == {"tictactoe"}
     assert complete("azjax match tictactoe", "ru") == {"runs"}
