@@ -61,7 +61,7 @@ assert "site-packages" in azjax.__file__, azjax.__file__
 game, config = azjax.runs.load_run("runs/hexapawn")
 _, variables = azjax.runs.load_variables("runs/hexapawn")
 network = config.make_network(game)
-board = jax.random.randint(jax.random.key(0), (1000, 5, 5), 0, 3)
+board = jax.random.randint(jax.random.key(0), (1000, game.rows, game.columns), 0, 3)
 observations = numpy.stack([board == 1, board == 2], -1).astype(numpy.float32)
 output, _ = network.apply(variables, observations, train=False)
 session = onnxruntime.InferenceSession("hexapawn.onnx", providers=["CPUExecutionProvider"])
