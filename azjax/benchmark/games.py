@@ -27,6 +27,7 @@ from azjax.core.errors import InputError
 from azjax.games.game import AnyGame
 from azjax.games.protocols import next_game
 from azjax.games.registry import make
+from azjax.games.tafl import RULES, STARTS
 
 RandomPlay = Callable[[PRNGKeyArray], tuple[Int32[Array, ""], Float32[Array, ""]]]
 """`play(key)`: how many games ended, and the sum of player 0's results."""
@@ -54,15 +55,8 @@ class Contest:
     openspiel: str | None = None
 
 
-# The rules of the games of tafl in plain Python are those of Brandub with other options.
-_HNEFATAFL = {
-    "king": "by_four",
-    "castle": "king",
-    "encirclement": "attackers_win",
-    "repetitions": 3,
-    "no_moves": "loss",
-    "start_text": "3ttttt3/5t5/11/t4T4t/t3TTT3t/tt1TTKTT1tt/t3TTT3t/t4T4t/11/5t5/3ttttt3 a",
-}
+# Plain Python has one class for all games of tafl.
+_HNEFATAFL = {**dataclasses.asdict(RULES["hnefatafl"]), "start_text": f"{STARTS['hnefatafl']} a"}
 
 CONTESTS = {
     "tictactoe": Contest(
