@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
-from azjax.evaluation import Player, game_of_solution, load_solution, network_player, optimal_player, policy_player
+from azjax.evaluation import Player, game_of_table, load_table, network_player, optimal_player, policy_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
+from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
 from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
@@ -31,7 +32,7 @@ _FORMS = "; ".join(
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
         f"a packaged agent ({', '.join(packaged())}) or one that `azjax agents fetch` fetched",
         "either with :LEVEL or :SIMULATIONS",
-        "optimal:SOLUTION_FILE",
+        "optimal:FILE_OF_SOLVE",
         f"with a game {', '.join(PLAYER_NAMES)}",
         f"in matches an external program by its protocol ({', '.join(f'{name}:COMMAND' for name in ENGINE_PROTOCOLS)})"
         ", or a bot of OpenSpiel (openspiel:mcts:SIMULATIONS, openspiel:minimax:PLIES)",
@@ -71,18 +72,18 @@ def every_checkpoint(spec: str) -> list[str]:
 
 
 def game_of(spec: str) -> AnyGame | None:
-    """The game of a trained agent or of a solution; None for other specs.
+    """The game of a trained agent or of a file of exact values; None for other specs.
 
     Raises:
       RunError: a folder that is no run's.
-      InputError: a file that is no solution.
+      InputError: a file without exact values.
     """
     spec, _ = split_level(spec)
     if _is_run(spec):
         return load_run(_split(spec)[0])[0]
     if spec in stored_agents():
         return game_of_agent(spec)
-    return game_of_solution(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
+    return game_of_table(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
 
 
 def load_player(
@@ -95,6 +96,7 @@ def load_player(
     reuse_tree: bool = False,
     leaves_per_step: int = 1,
     policy: str | None = None,
+    tables: str | Path | None = None,
 ) -> Player:
     """Makes a player.
 
@@ -102,8 +104,8 @@ def load_player(
       spec: a run folder (`runs/tictactoe`; a certain checkpoint with `@best` or `@120`, else the newest sound one), or
         the name of a packaged agent (`tictactoe`), either with a level or the simulations of its search after a colon
         (`tictactoe:easy`, `tictactoe:400`), which override the options; `random`; `optimal` (which solves the game
-        first); `optimal:FILE` (which reads a solution); or a search without a network: `uct:1000`, or with equal
-        priors `uniform:64`, `rollout:1000`, `random:64`.
+        first); `optimal:FILE` (which reads a solution, or endings); or a search without a network: `uct:1000`, or with
+        equal priors `uniform:64`, `rollout:1000`, `random:64`.
       game: the game to play; trained agents and solutions have their own. An agent also plays a game of the same name
         and encoding by other rules.
       num_simulations: of a trained agent's search.
@@ -112,6 +114,8 @@ def load_player(
       reuse_tree: the search keeps the tree below the moves that are played (a trained agent's at level `hard`).
       leaves_per_step: of a trained agent's search at level `hard`, see `azjax.search.SearchPolicy`.
       policy: of a trained agent at level `hard`: `alphazero`, `gumbel` or `uct`; that of its training if None.
+      tables: of a trained agent at level `hard`: a file of exact values for the leaves of its search, see
+        `azjax.evaluation.tables`.
 
     Raises:
       InputError: an unknown spec or level, no game, another game than the agent's, or a search option that the player
@@ -120,7 +124,8 @@ def load_player(
     """
     if policy is not None:
         check_kind(policy)
-    for option, is_given in {"policy": policy is not None, "leaves_per_step": leaves_per_step != 1}.items():
+    given = {"policy": policy is not None, "leaves_per_step": leaves_per_step != 1, "tables": tables is not None}
+    for option, is_given in given.items():
         if is_given and not is_trained(split_level(spec)[0]):
             raise InputError(f"{option} is for trained agents; {spec} is none")
     spec, suffix = split_level(spec)
@@ -135,13 +140,13 @@ def load_player(
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
-        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy)
+        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
         strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
         return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
-        return optimal_player(load_solution(spec.removeprefix(_SOLVED), game))
+        return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
     if game is None:
         raise InputError(
             f"{spec!r} is no trained agent; a player by name needs a game too: add --game GAME. Players: {_FORMS}"
@@ -188,20 +193,40 @@ class SearchSpec(NamedTuple):
     hyper: SearchHyper
 
 
-def load_search_spec(spec: str, game: AnyGame) -> SearchSpec:
+def _with_tables(search: SearchSpec, path: str | Path) -> SearchSpec:
+    """The search with the exact values of a file for its leaves.
+
+    Raises:
+      InputError: the file is missing or damaged, or belongs to other rules.
+    """
+    policy, table = search.policy, load_table(path, search.policy.game)
+    evaluator = ExactLeaves(policy.evaluator, policy.game)
+    return SearchSpec(
+        dataclasses.replace(policy, evaluator=evaluator), (search.params, table.best_moves()), search.hyper
+    )
+
+
+def load_search_spec(spec: str, game: AnyGame, tables: str | Path | None = None) -> SearchSpec:
     """A search with the network of a trained agent, or with random rollouts for every other player.
 
     It is AlphaZero's, which can go on step by step, also for an agent of Gumbel AlphaZero.
+
+    Args:
+      spec: as for `load_player`.
+      game: the game to search.
+      tables: a file of exact values for the leaves.
 
     Raises:
       InputError, RunError: as `load_player`.
     """
     spec, _ = split_level(spec)
     if not is_trained(spec):
-        return SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
-    agent = _for_game(spec, game)
-    policy = make_policy("alphazero", agent.game, agent.evaluator, NUM_SIMULATIONS, selection=agent.selection)
-    return SearchSpec(policy, agent.variables, agent.hyper)
+        search = SearchSpec(AlphaZero(game, evaluators.rollout(game), NUM_SIMULATIONS), None, SearchHyper())
+    else:
+        agent = _for_game(spec, game)
+        policy = make_policy("alphazero", agent.game, agent.evaluator, NUM_SIMULATIONS, selection=agent.selection)
+        search = SearchSpec(policy, agent.variables, agent.hyper)
+    return search if tables is None else _with_tables(search, tables)
 
 
 def load_opponent(
@@ -259,18 +284,23 @@ def _trained(
     reuse_tree: bool,
     leaves_per_step: int,
     policy: str | None,
+    tables: str | Path | None,
 ) -> Player:
     agent = _for_game(spec, game)
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
         options: dict[str, Any] = {"selection": selection, "solver": solver, "leaves_per_step": leaves_per_step}
+        search = SearchSpec(
+            make_policy(kind, agent.game, agent.evaluator, num_simulations, **options), agent.variables, agent.hyper
+        )
+        search = search if tables is None else _with_tables(search, tables)
         return policy_player(
-            make_policy(kind, agent.game, agent.evaluator, num_simulations, **options),
-            agent.variables,
-            hyper=agent.hyper,
+            search.policy,
+            search.params,
+            hyper=search.hyper,
             reuse_tree=reuse_tree,
-            name=name_with_options(name, solver=solver, reuse_tree=reuse_tree),
+            name=name_with_options(name, solver=solver, reuse_tree=reuse_tree, tables=tables),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
 

@@ -154,7 +154,7 @@ def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tm
         ("uniform", "unknown player 'uniform'; players: a run folder"),
         ("uniform:x", "SIMULATIONS must be a whole number of at least 1, got 'x'"),
         ("uniform:-1", "SIMULATIONS must be a whole number of at least 1, got '-1'"),
-        ("optimal:no/such/file", "there is no solution file no/such/file"),
+        ("optimal:no/such/file", "there is no azjax archive no/such/file"),
         ("no/such/folder", "unknown player 'no/such/folder'"),
     ],
 )

@@ -18,6 +18,7 @@ from azjax.cli import main
 from azjax.core.errors import FileError, InputError, RunError
 from azjax.errors import errors_in_one_line
 from azjax.evaluation import load_games
+from azjax.evaluation.retrograde import load_endings
 from azjax.games.registry import available, make
 from azjax.runs import train
 
@@ -88,6 +89,19 @@ def _refused(capsys, arguments, code=2):
             ["play", "random", "--game", "connect2", "--solver"],
             "solver and reuse_tree are for players that search; random does not",
         ),
+        (["solve", "brandub"], "a game went through before; --endings solves positions with few pieces"),
+        (["solve", "tictactoe", "--endings", "2"], "tictactoe has no endings that retrograde analysis could solve"),
+        (["solve", "brandub", "--endings", "9"], "brandub: endings have 1 to 6 pieces beside the king, got 9"),
+        (
+            ["solve", "brandub", "--endings", "1", "--perft", "2"],
+            "perft and endings are two ways to use solve: give one of them",
+        ),
+        (
+            ["solve", "brandub", "--endings", "1", "--max-states", "2"],
+            "max_states is not for endings, whose number is known",
+        ),
+        (["solve", "brandub", "--endings", "1", "--output", "no/e.npz"], "no is no writable folder"),
+        (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no azjax archive nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
     ],
@@ -215,6 +229,16 @@ def test_solve_prints_the_facts_of_connect2(capsys):
     assert rows["best first moves (action)"] == "b1 (1), c1 (2)"
     assert rows["reachable positions"] == "32"
     assert rows["games"] == "24"
+
+
+def test_solve_prints_and_saves_endings(capsys, tmp_path):
+    file = tmp_path / "endings.npz"
+    main(["solve", "brandub", "--endings", "1", "--output", str(file)])
+    text = capsys.readouterr()
+    # On 44 squares and the castle the king has 44 * 43 + 44 placements, in all of which he escapes if he is to move.
+    assert re.search(r"king and one attacker +defenders +1,936 +0 +0 +5\b", text.out)
+    assert f"saved to {file}" in text.err + text.out
+    assert load_endings(file).summary()[1].won == 1936
 
 
 def test_solve_perft_counts_sequences_of_moves(capsys):

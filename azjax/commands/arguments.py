@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import tyro
@@ -29,6 +30,7 @@ class AgentOptions:
       policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of its training.
       solver: the search proves wins, losses and draws.
       reuse_tree: the search continues in the tree below the moves played.
+      tables: exact values for the leaves of a trained agent's search: a file of `azjax solve GAME --output FILE`.
       seed: seed of all random numbers.
     """
 
@@ -36,6 +38,7 @@ class AgentOptions:
     policy: str | None = None
     solver: bool = False
     reuse_tree: bool = False
+    tables: Path | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -43,7 +46,7 @@ class AgentOptions:
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels."""
-        names = ("num_simulations", "policy", "solver", "reuse_tree")
+        names = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
         options: Any = {name: getattr(self, name) for name in names}
         return {level: load_player(spec, game, level=level, **options) for level in levels}
 

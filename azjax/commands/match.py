@@ -20,7 +20,7 @@ from azjax.report import draw_ratings, match_table, ratings_table
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
-_SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step")
+_SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step", "tables")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +38,7 @@ class MatchOptions:
       solver: the searches of trained agents prove wins, losses and draws.
       reuse_tree: the searches of trained agents continue in the tree below the moves played.
       leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations.
+      tables: exact values for the leaves of their searches: a file of `azjax solve GAME --output FILE`.
       anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
       seconds: for each move, of a program such as gtp:COMMAND (10 by default) and of trained agents without a number of
         simulations, which then search for so long, one position after another.
@@ -58,6 +59,7 @@ class MatchOptions:
     solver: bool = False
     reuse_tree: bool = False
     leaves_per_step: int = 1
+    tables: Path | None = None
     anchor: str | None = None
     seconds: float | None = None
     processes: int = 1

@@ -64,7 +64,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         from azjax.play.server import serve
     except ModuleNotFoundError as error:
         raise InputError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
-    search = load_search_spec(spec, game)
+    search = load_search_spec(spec, game, options.tables)
     serve(
         game,
         spec,

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from azjax.commands.arguments import first_word, parse_with_game
 from azjax.commands.console import console, progress_bar, say
-from azjax.evaluation import check_can_save, perft, save_solution, solve
+from azjax.core.errors import InputError
+from azjax.evaluation import check_can_save, perft, save_endings, save_solution, solve, solve_endings
+from azjax.evaluation.solution_file import check_can_write
 from azjax.evaluation.solver import MAX_STATES
+from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
-from azjax.report import perft_table, solution_table
+from azjax.report import endings_table, perft_table, solution_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,10 +21,14 @@ class SolveOptions:
     Attributes:
       perft: count the sequences of 1 to this many legal moves instead.
       max_states: give up at so many positions. Default: 10 million; no limit for a game that numbers its positions.
-      output: save the solution to this file (.npz), for `optimal:FILE` and `azjax evaluate --solution FILE`.
+      endings: solve only the positions of so few pieces, also those that moves bring back. In tafl: so many beside the
+        king, of which one at most is a defender.
+      output: save the solution to this file (.npz), for `optimal:FILE`, `--tables FILE` and
+        `azjax evaluate --solution FILE`.
     """
 
     perft: int = 0
+    endings: int | None = None
     max_states: int | None = None
     output: Path | None = None
 
@@ -30,8 +37,13 @@ def solve_command(arguments: list[str]) -> None:
     """Solves a game, or counts its sequences of moves."""
     name, arguments = first_word("solve", "GAME", SolveOptions(), arguments)
     options, game = parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
+    if options.perft and options.endings is not None:
+        raise InputError("perft and endings are two ways to use solve: give one of them")
     if options.perft:
         console.print(perft_table(game, perft(game, options.perft)))
+        return
+    if options.endings is not None:
+        _solve_endings(game, options.endings, options)
         return
     if options.output is not None:
         check_can_save(game, options.output)
@@ -46,4 +58,20 @@ def solve_command(arguments: list[str]) -> None:
     console.print(solution_table(solution))
     if options.output is not None:
         save_solution(solution, options.output)
+        say(f"saved to {options.output}")
+
+
+def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
+    if options.max_states is not None:
+        raise InputError("max_states is not for endings, whose number is known")
+    if options.output is not None:
+        check_can_write(options.output)
+    with progress_bar("positions") as progress:
+        task = progress.add_task("solving", total=None)
+        solution = solve_endings(
+            game, pieces, lambda step, done, total: progress.update(task, description=step, completed=done, total=total)
+        )
+    console.print(endings_table(solution))
+    if options.output is not None:
+        save_endings(solution, options.output)
         say(f"saved to {options.output}")

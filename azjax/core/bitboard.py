@@ -146,6 +146,18 @@ def nth(bits: Bits, n: Int32[Array, "..."]) -> Int32[Array, "..."]:
     return base + nth_bit(word, n - skipped)
 
 
+def pop_lowest(bits: Bits) -> tuple[Int32[Array, "..."], Bits]:
+    """The number of the lowest bit, and the set without it; 0 and the empty set of an empty set."""
+    number, rest, looking = jnp.int32(0), [], jnp.bool_(True)
+    for index, word in enumerate(bits):
+        here = looking & (word != 0)
+        trailing = jax.lax.population_count(~word & (word - np.uint32(1))).astype(jnp.int32)
+        number = jnp.where(here, trailing + WORD * index, number)
+        rest.append(jnp.where(here, word & (word - np.uint32(1)), word))
+        looking &= ~here
+    return number, tuple(rest)
+
+
 def unpack(sets: Sequence[Bits], bit_numbers: Int[np.ndarray, "squares"]) -> Bool[Array, "squares {len(sets)}"]:
     """Which of these bits each set has."""
     number = np.arange(len(sets))

@@ -19,9 +19,10 @@ from azjax.evaluation.players import (
     start_memory,
 )
 from azjax.evaluation.ratings import Ratings, rate
+from azjax.evaluation.retrograde import save_endings, solve_endings
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.solution import Solution
-from azjax.evaluation.solution_file import check_can_save, game_of_solution, load_solution, save_solution
+from azjax.evaluation.solution_file import check_can_save, load_solution, save_solution
 from azjax.evaluation.solver import solve
 from azjax.evaluation.standard_players import (
     for_one_position,
@@ -35,6 +36,7 @@ from azjax.evaluation.standard_players import (
     uct_player,
     with_simulations,
 )
+from azjax.evaluation.tables import game_of_table, load_table
 
 __all__ = [
     "ExactReport",
@@ -56,9 +58,10 @@ __all__ = [
     "exact_report",
     "expected_outcome",
     "for_one_position",
-    "game_of_solution",
+    "game_of_table",
     "load_games",
     "load_solution",
+    "load_table",
     "make_device_match",
     "mistakes",
     "named_player",
@@ -73,11 +76,13 @@ __all__ = [
     "random_player",
     "rate",
     "records_of",
+    "save_endings",
     "save_games",
     "save_solution",
     "search",
     "search_player",
     "solve",
+    "solve_endings",
     "start_memory",
     "tabulate",
     "uct_player",

@@ -55,7 +55,7 @@ def save_archive(path: str | Path, kind: str, game: AnyGame, manifest: Manifest,
 
     Args:
       path: the file.
-      kind: of the content: `solution` or `agent`.
+      kind: of the content: `solution`, `endings` or `agent`.
       game: the game that the content belongs to.
       manifest: further entries.
       arrays: by name.
@@ -91,6 +91,11 @@ def game_of_archive(path: str | Path, kind: str) -> AnyGame:
     return _read(path, kind, None)[0]
 
 
+def kind_of_archive(path: str | Path) -> str:
+    """The kind of an archive, whose arrays are not read; errors are those of `load_archive`."""
+    return str(_read(path, None, None)[1]["kind"])
+
+
 def digest(arrays: Arrays) -> str:
     """SHA-256 of the arrays' names, dtypes, shapes and bytes."""
     sha256 = hashlib.sha256()
@@ -106,17 +111,18 @@ def _check_size(unpacked: int, most: int) -> None:
         raise InputError(f"it unpacks to {unpacked:,} bytes, and at most {most:,} are read")
 
 
-def _read(path: str | Path, kind: str, most_bytes: MostBytes | None) -> tuple[AnyGame, Manifest, Arrays]:
-    """The arrays are read if `most_bytes` is given."""
+def _read(path: str | Path, kind: str | None, most_bytes: MostBytes | None) -> tuple[AnyGame, Manifest, Arrays]:
+    """The arrays are read if `most_bytes` is given. `kind` is None for any."""
+    what = f"{kind} file" if kind else "azjax archive"
     try:
         # Opened here, since NumPy does not close a file that it cannot read.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
             _check_size(sizes.pop(_MANIFEST, 0), _MOST_BYTES_OF_MANIFEST)
             manifest: Manifest = parse_json(str(archive[_MANIFEST]))
-            if (manifest["kind"], manifest["format"]) != (kind, _FORMAT):
+            if (manifest["kind"], manifest["format"]) != (kind or manifest["kind"], _FORMAT):
                 raise InputError(
-                    f"it is of kind {manifest['kind']}, format {manifest['format']}, not {kind}, {_FORMAT}"
+                    f"it is of kind {manifest['kind']}, format {manifest['format']}, not {kind or 'any'}, {_FORMAT}"
                 )
             game, arrays = make(manifest["game"], **manifest["options"]), {}
             if most_bytes is not None:
@@ -124,6 +130,6 @@ def _read(path: str | Path, kind: str, most_bytes: MostBytes | None) -> tuple[An
                 arrays = {name: archive[name] for name in archive.files if name != _MANIFEST}
         return game, manifest, arrays
     except FileNotFoundError:
-        raise InputError(f"there is no {kind} file {path}") from None
+        raise InputError(f"there is no {what} {path}") from None
     except Exception as error:  # a damaged archive can raise any
-        raise InputError(f"{path} is no {kind} file, or is damaged: {error}") from error
+        raise InputError(f"{path} is no {what}, or is damaged: {error}") from error

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import HOLE
 from azjax.games.game import AnyGame, Game, S, State
-from azjax.games.protocols import earlier_positions
+from azjax.games.protocols import EndingsGame, earlier_positions
 
 UNREACHABLE = -1  # row of a position that the solution does not hold
 BLOCK_CHILDREN = 1 << 20  # slots of a block, at most; they bound the memory of a walk over all positions
@@ -190,8 +190,9 @@ def check_solvable(game: Game[S], start: S) -> None:
       InputError: the game forbids or ends repetitions.
     """
     if earlier_positions(game, start) is not None:
+        hint = "; --endings solves positions with few pieces" if isinstance(game, EndingsGame) else ""
         raise InputError(
-            f"{game.name} cannot be solved: its values depend on which positions a game went through before"
+            f"{game.name} cannot be solved: its values depend on which positions a game went through before{hint}"
         )
 
 

@@ -7,13 +7,13 @@ import jax
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
+from azjax.evaluation.archive import load_archive, save_archive
 from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
 from azjax.evaluation.solution import Solution
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
 
-_KIND = "solution"
+KIND = "solution"
 _MARGIN = 1 << 16  # bytes of headers
 
 
@@ -23,9 +23,18 @@ def check_can_save(game: AnyGame, path: str | Path) -> None:
     Raises:
       InputError: the game does not number its positions, or no file can be written at the path.
     """
-    path = Path(path)
     if not is_numbered(game):
         raise InputError(f"{game.name} does not number its positions, so its solution cannot be saved")
+    check_can_write(path)
+
+
+def check_can_write(path: str | Path) -> None:
+    """Checks that a file can be written at the path.
+
+    Raises:
+      InputError: it cannot.
+    """
+    path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder, and a solution is one file")
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
@@ -44,7 +53,7 @@ def save_solution(solution: Solution, path: str | Path) -> None:
     counts = {"position_numbers": numbering(solution.game).num_position_numbers, "terminal": solution.terminal}
     table = jax.tree.map(np.asarray, solution.table)
     arrays = {"reached": table.reached, "scores": table.scores, "plies": solution.plies}
-    save_archive(path, _KIND, solution.game, counts, arrays)
+    save_archive(path, KIND, solution.game, counts, arrays)
 
 
 def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolution:
@@ -57,7 +66,7 @@ def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolu
     Raises:
       InputError: the file is missing or damaged, or belongs to another game or to other rules.
     """
-    own_game, manifest, arrays = load_archive(path, _KIND, _most_bytes)
+    own_game, manifest, arrays = load_archive(path, KIND, _most_bytes)
     if game not in (None, own_game):
         raise InputError(f"{path} is a solution of {own_game}, and not of {game}")
     table = Scores.of(arrays["reached"], arrays["scores"])
@@ -72,12 +81,3 @@ def _most_bytes(game: AnyGame) -> int:
     """A bit for each number, and two bytes for each position."""
     numbers = numbering(game).num_position_numbers if is_numbered(game) else 0
     return 3 * numbers + _MARGIN
-
-
-def game_of_solution(path: str | Path) -> AnyGame:
-    """The game of a solution in a file.
-
-    Raises:
-      InputError: the file is missing or damaged.
-    """
-    return game_of_archive(path, _KIND)

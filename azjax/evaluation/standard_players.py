@@ -6,6 +6,7 @@ Axis letters: `B` batch, `A` actions.
 import dataclasses
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 from azjax.core.errors import InputError
 from azjax.core.pytree import replace_fields
 from azjax.evaluation.players import MoveChoice, Player
+from azjax.evaluation.retrograde import EndingSolution
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.evaluation.solver import solve
 from azjax.games.game import AnyGame, Game, State
@@ -61,10 +63,10 @@ class _Random:
         return MoveChoice(uniform, jnp.full(states.terminated.shape, jnp.nan), uniform)
 
 
-def optimal_player(solution: Solution) -> Player:
-    """Moves uniformly among the best moves of a solved game, with exact values.
+def optimal_player(solution: Solution | EndingSolution) -> Player:
+    """Moves uniformly among the best moves of a solved game or of solved endings, with exact values.
 
-    In a position that cannot be reached from the start it moves at random, without a value.
+    In other positions it moves at random, without a value.
     """
     return Player("optimal", _Optimal(solution.game), solution.best_moves())
 
@@ -257,12 +259,18 @@ def for_one_position(player: Player) -> Player:
 
 def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
     """The search with the leaves per step of `for_one_position`, for so many simulations in all."""
-    if not isinstance(policy.evaluator, evaluators.NetworkEvaluator):
+    if _network_of(policy) is None:
         return policy
     most, leaves = min(num_simulations // 100, _MOST_LEAVES), 1
     while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
         leaves *= 2
     return dataclasses.replace(policy, leaves_per_step=leaves)
+
+
+def _network_of(policy: SearchPolicy) -> object:
+    """The network that a search evaluates its leaves with, perhaps beside a table; None if there is none."""
+    evaluator = getattr(policy.evaluator, "evaluator", policy.evaluator)
+    return evaluator.net if isinstance(evaluator, evaluators.NetworkEvaluator) else None
 
 
 def player_facts(player: Player) -> dict[str, str]:
@@ -273,7 +281,7 @@ def player_facts(player: Player) -> dict[str, str]:
     told = {"player": player.name, **player.about}
     if search is not None:
         told["search"] = f"{type(search).__name__}, {search.num_simulations:,} simulations"
-        network = search.evaluator.net if isinstance(search.evaluator, evaluators.NetworkEvaluator) else None
+        network = _network_of(search)
     game = getattr(search or policy, "game", None)
     if isinstance(game, Game):
         told["game"] = f"{game.name}: {game}"
@@ -331,11 +339,18 @@ def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: 
 
 
 def name_with_options(
-    name: str, *, policy: str | None = None, solver: bool = False, reuse_tree: bool = False, leaves_per_step: int = 1
+    name: str,
+    *,
+    policy: str | None = None,
+    solver: bool = False,
+    reuse_tree: bool = False,
+    leaves_per_step: int = 1,
+    tables: str | Path | None = None,
 ) -> str:
     """The name of a player, with those options of its search that are not the default."""
     leaves = f"{leaves_per_step} leaves a step"
     options = [policy, "solver" * solver, "reused tree" * reuse_tree, leaves * (leaves_per_step > 1)]
+    options.append(None if tables is None else f"tables {Path(tables).name}")
     return " + ".join([name, *filter(None, options)])
 
 

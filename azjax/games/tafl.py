@@ -26,9 +26,10 @@ import numpy as np
 
 from azjax.core.bitboard import any_of, both
 from azjax.core.errors import InputError
-from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, TextGame, square_name
+from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, EndingsGame, TextGame, square_name
 from azjax.games.registry import register
 from azjax.games.tafl_board import SYMBOLS
+from azjax.games.tafl_endings import TaflEndings
 from azjax.games.tafl_options import TaflRules
 from azjax.games.tafl_rules import BRANDUB_START, PlainTafl, TaflState
 
@@ -54,7 +55,14 @@ STARTS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[TaflState], ConfiguredGame):
+class Tafl(
+    PlainTafl,
+    TextGame[TaflState],
+    BoardGame[TaflState],
+    EditableGame[TaflState],
+    EndingsGame[TaflState],
+    ConfiguredGame,
+):
     """Tafl as people play it; for its attributes see `PlainTafl`."""
 
     player_names: ClassVar[tuple[str, str]] = ("the attackers", "the defenders")
@@ -90,7 +98,7 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
         result = 1.0 if not any_of(board.king) else -1.0 if any_of(both(board.king, self.grid.goals)) else 0.0
         if self.rules.attackers_gone == "defenders_win" and not any_of(board.attackers):
             result = -1.0
-        if result == 0 and self.rules.encirclement == "attackers_win" and self._encircled(board):
+        if result == 0 and self.rules.encirclement == "attackers_win" and self.encircled(board):
             result = 1.0
         over = result != 0
         if not over and not self.grid.can_move(board, jnp.bool_(side == "a")):
@@ -151,13 +159,17 @@ class Tafl(PlainTafl, TextGame[TaflState], BoardGame[TaflState], EditableGame[Ta
             return "the king is captured"
         if any_of(both(board.king, self.grid.goals)):
             return "the king escapes"
-        if self.rules.encirclement == "attackers_win" and self._encircled(board):
+        if self.rules.encirclement == "attackers_win" and self.encircled(board):
             return "the defenders are encircled"
         if result < 0 and not any_of(board.attackers):
             return "the attackers are gone"
         if not self.grid.can_move(board, state.current_player == 0):
             return f"{self.player_names[int(state.current_player)]} cannot move"
         return "the limit of plies" if state.ply >= self.max_plies else "repetition"
+
+    def endings(self, pieces: int) -> TaflEndings:
+        """See `EndingsGame`; the pieces are pawns, of which one at most is a defender."""
+        return TaflEndings(PlainTafl(self.rules, self.history, self.start, self.name), pieces)
 
     def draw(self, state: TaflState) -> str:
         rows = np.asarray(self.cells(state)).reshape(self.size, self.size)

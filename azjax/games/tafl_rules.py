@@ -139,7 +139,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         source, target, legal = self.grid.read_move(state.board, attacking, jnp.asarray(action, jnp.int32))
         legal &= ~state.terminated
         legal, source, target = materialize((legal, only_if(legal, source), only_if(legal, target)))
-        moved = self._move(state.board, union(source, target), attacking)
+        moved = self.moved(state.board, union(source, target), attacking)
         capture = self._capture_active if self.rules.capture == "active" else self._capture_trapped
         board = capture(moved, target, attacking)
         captured = any_of(toggle(board.occupied, moved.occupied))
@@ -160,7 +160,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         if self.rules.attackers_gone == "defenders_win":
             defenders_win |= ~any_of(board.attackers) & ~attackers_win
         if self.rules.encirclement == "attackers_win":
-            attackers_win |= ~defenders_win & self._encircled(board)
+            attackers_win |= ~defenders_win & self.encircled(board)
         stuck, repeats = materialize((~self.grid.can_move(board, player == 0), repeats))
         drawn = repeats | (ply >= self.max_plies)
         if self.rules.no_moves == "loss":
@@ -188,7 +188,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             rewards=rewards.astype(jnp.float32) + 0.0,
         )
 
-    def _move(self, board: Board, change: Bits, attacking: Bool[Array, ""]) -> Board:
+    def moved(self, board: Board, change: Bits, attacking: Bool[Array, ""]) -> Board:
         """The board after the piece on one of the two squares of `change` went to the other."""
         is_king = any_of(both(change, board.king))
         return Board(
@@ -260,7 +260,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             board = Board(*(without(pieces, only_if(captured, square)) for pieces in board))
         return board
 
-    def _encircled(self, board: Board) -> Bool[Array, ""]:
+    def encircled(self, board: Board) -> Bool[Array, ""]:
         """Whether attackers cut the king and all defenders off the edge."""
         inside = without(self.grid.all, board.attackers)
         enclosed = union(board.defenders, board.king)

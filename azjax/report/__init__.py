@@ -9,6 +9,7 @@ from azjax.report.sample_games import sample_games
 from azjax.report.strength import Strength, measure
 from azjax.report.tables import (
     by_ply_table,
+    endings_table,
     match_table,
     perft_table,
     population_table,
@@ -22,6 +23,7 @@ __all__ = [
     "by_ply_table",
     "draw_learning_curve",
     "draw_ratings",
+    "endings_table",
     "gather",
     "judge_lost_games",
     "match_table",

@@ -13,8 +13,9 @@ from rich.table import Table
 
 from azjax.core.errors import InputError
 from azjax.evaluation import MatchResult, Ratings, Solution
+from azjax.evaluation.retrograde import EndingSolution
 from azjax.games.game import AnyGame
-from azjax.games.protocols import action_to_text
+from azjax.games.protocols import action_to_text, player_names
 from azjax.report.intervals import Interval
 from azjax.report.plain_table import PlainTable
 from azjax.report.strength import Strength
@@ -173,6 +174,17 @@ def solution_table(solution: Solution) -> Table:
         *((label, f"{count:,}") for label, count in counts if count is not None),
     ]
     return _two_columns(f"{game.name}: solved", rows)
+
+
+def endings_table(solution: EndingSolution) -> Table:
+    """Counts of the positions, and the longest wins."""
+    game = solution.game
+    table = _table(f"{game.name}: solved endings", ("", "to move", "won", "drawn", "lost", "longest win, plies"))
+    for part in solution.summary():
+        side = player_names(game)[part.player].removeprefix("the ")
+        counts = (part.won, part.drawn, part.lost, part.longest_win)
+        table.add_row(part.name, side, *(f"{count:,}" for count in counts))
+    return table
 
 
 def perft_table(game: AnyGame, counts: Sequence[int]) -> Table:

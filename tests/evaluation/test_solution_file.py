@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation import choose, game_of_solution, load_solution, optimal_player, save_solution
+from azjax.evaluation import choose, game_of_table, load_solution, optimal_player, save_solution
 from azjax.evaluation.archive import digest
 
 SANTORINI = azjax.games.make("santorini", size=2)
@@ -30,7 +30,7 @@ def rewrite(path, manifest=lambda m: m, **arrays):
 
 def test_a_solution_comes_back_from_its_file(saved, solution_of):
     solved, back = solution_of(SANTORINI), load_solution(saved, SANTORINI)
-    assert game_of_solution(saved) == back.game == SANTORINI
+    assert game_of_table(saved) == back.game == SANTORINI
     assert back.summary() == solved.summary()
     for ours, theirs in zip(jax.tree.leaves(solved.table), jax.tree.leaves(back.table), strict=True):
         assert ours.dtype == theirs.dtype
@@ -60,8 +60,8 @@ def test_a_file_that_is_no_solution_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"file\.npz is no solution file, or is damaged: "):
             load_solution(path)
     np.savez(path, scores=np.zeros(3))
-    with pytest.raises(ValueError, match=r"is no solution file, or is damaged: .*manifest"):
-        game_of_solution(path)
+    with pytest.raises(ValueError, match=r"is no azjax archive, or is damaged: .*manifest"):
+        game_of_table(path)
     path.unlink()
     path.mkdir()
     with pytest.raises(ValueError, match=r"is no solution file, or is damaged: .*directory"):

@@ -1,0 +1,272 @@
+import dataclasses
+import itertools
+import json
+import random
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azjax
+from azjax.core.pytree import pytree_dataclass
+from azjax.evaluation import choose, optimal_player, retrograde, save_endings, solve_endings
+from azjax.evaluation.archive import digest
+from azjax.evaluation.retrograde import load_endings
+from azjax.evaluation.tables import load_table
+from azjax.games.game import Game
+from azjax.games.protocols import Endings, EndingsGame, EndingsPart
+from benchmarks.rules.tafl import BrandubRules
+
+BRANDUB = azjax.make("brandub")
+
+# A game on a ring of cells, in which a token goes round for ever unless a player can force it to his goal.
+CELLS, LIVES = 15, 2
+STEPS = ((3, 1), (-1, 1))  # of player 0 and of player 1
+GOALS = (0, 3)  # who brings the token there, whoever moves, wins for the owner of the goal
+TRAP = 4  # the token loses a life there; without lives the game is drawn
+
+
+@pytree_dataclass
+class RingState:
+    cell: chex.Array
+    lives: chex.Array
+    current_player: chex.Array
+    terminated: chex.Array
+    rewards: chex.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Ring(Game, EndingsGame):
+    name: str = "ring"
+    num_actions = max_legal_actions = 2
+    max_plies = 100
+    observation_shape = (1,)
+
+    def state(self, cell, lives, player):
+        return RingState(cell, lives, player, lives == 0, jnp.zeros(2, jnp.float32))
+
+    def init(self, key):
+        del key
+        return self.state(jnp.int32(1), jnp.int32(LIVES), jnp.int32(0))
+
+    def step(self, state, action):
+        cell = (state.cell + jnp.array(STEPS)[state.current_player, action]) % CELLS
+        lives = state.lives - (cell == TRAP)
+        result = jnp.where(cell == GOALS[0], 1.0, jnp.where(cell == GOALS[1], -1.0, 0.0))
+        return RingState(
+            cell=jnp.where(state.terminated, state.cell, cell),
+            lives=jnp.where(state.terminated, state.lives, lives),
+            current_player=jnp.where(state.terminated, state.current_player, 1 - state.current_player),
+            terminated=state.terminated | (result != 0) | (lives == 0),
+            rewards=jnp.where(state.terminated, 0.0, result) * jnp.array([1.0, -1.0]),
+        )
+
+    def legal_action_mask(self, state):
+        return jnp.broadcast_to(~state.terminated, (2,))
+
+    def observe(self, state):
+        return state.cell[None].astype(jnp.float32)
+
+    def endings(self, pieces):
+        return RingEndings(pieces)
+
+
+@dataclasses.dataclass(frozen=True)
+class RingEndings(Endings):
+    """A number is 2 * CELLS * (lives - 1) + CELLS * player + cell."""
+
+    pieces: int
+
+    @property
+    def parts(self):
+        return tuple(
+            EndingsPart(f"{lives + 1} lives", player, lives, first, first + CELLS, 1, (1,) * CELLS)
+            for lives, player in itertools.product(range(self.pieces), range(2))
+            for first in [CELLS * (2 * lives + player)]
+        )
+
+    @property
+    def num_position_numbers(self):
+        return 2 * CELLS * self.pieces
+
+    def position_number(self, state):
+        number = CELLS * (2 * (state.lives - 1) + state.current_player) + state.cell
+        is_one = (state.lives > 0) & (state.cell != GOALS[0]) & (state.cell != GOALS[1])
+        return jnp.where(is_one, number, self.num_position_numbers).astype(jnp.uint32)
+
+    def from_position_number(self, number):
+        digits, cell = jnp.divmod(number.astype(jnp.int32), CELLS)
+        state = Ring().state(cell, digits // 2 + 1, digits % 2)
+        return dataclasses.replace(state, terminated=(cell == GOALS[0]) | (cell == GOALS[1]))
+
+    def image_numbers(self, number):
+        return number[None]
+
+    def legal_slots(self, state, pieces):
+        return jnp.arange(2, dtype=jnp.int32), Ring().legal_action_mask(state)
+
+    def step(self, state, action):
+        return Ring().step(state, action)
+
+    def predecessors(self, state, pieces):
+        mover = 1 - state.current_player
+        cells = (state.cell - jnp.array(STEPS)[mover]) % CELLS
+        states = jax.vmap(lambda cell: Ring().state(cell, state.lives, mover))(cells)
+        return jax.vmap(self.position_number)(states)
+
+
+def ring_values():
+    """By (lives, player, cell): value for the side to move and plies, found without the package."""
+    values = {}
+    for lives in range(1, LIVES + 1):
+        places = [(lives, p, c) for p in range(2) for c in range(CELLS) if c not in GOALS]
+        while True:
+            found = {}
+            for place in places:
+                _, player, cell = place
+                options = []
+                for step in STEPS[player]:
+                    to = (cell + step) % CELLS
+                    left = lives - (to == TRAP)
+                    if to in GOALS:
+                        options.append((1 if GOALS.index(to) == player else -1, 1))
+                    elif left == 0:
+                        options.append((0, 0))
+                    else:
+                        value, plies = values.get((left, 1 - player, to), (0, 0))
+                        options.append((-value, plies + 1 if value else 0))
+                found[place] = max(options, key=lambda each: (each[0], -each[0] * each[1]))
+            if all(values.get(place, (0, 0)) == found[place] for place in places):
+                break
+            values |= found
+    return values
+
+
+def test_a_game_without_end_is_won_lost_and_drawn_as_a_plain_program_finds():
+    solution, expected = solve_endings(Ring(), LIVES), ring_values()
+    scores = np.full(2 * CELLS * LIVES, -128)
+    for (lives, player, cell), (value, plies) in expected.items():
+        scores[CELLS * (2 * (lives - 1) + player) + cell] = value * (127 - plies)
+    np.testing.assert_array_equal(solution.table.scores, scores)
+    signs = [value for value, _ in expected.values()]
+    assert {sign: signs.count(sign) for sign in (1, 0, -1)} == {1: 22, 0: 14, -1: 16}
+    assert solution.is_consistent(None)
+    assert sum(part.won for part in solution.summary()) == 22
+    longest = max(plies for value, plies in expected.values() if value == 1)
+    assert max(part.longest_win for part in solution.summary()) == longest > 20
+
+
+@pytest.fixture(scope="module")
+def endings():
+    """Brandub with the king, at most one defender, and at most two pawns."""
+    return solve_endings(BRANDUB, 2)
+
+
+def test_endings_agree_with_plain_rules_one_ply_ahead(endings):
+    """Values and distances, of positions drawn from all; what is taken is looked up with fewer pieces."""
+    rules, generator = BrandubRules(), random.Random(0)
+    scores = np.asarray(endings.table.scores)
+    numbers = generator.sample(np.flatnonzero(scores != -128).tolist(), 30)
+    positions = [rules.position(text) for text in texts_of(endings, numbers)]
+    children = [[rules.step(plain, action) for action in rules.legal_actions(plain)] for plain in positions]
+    texts = sorted({rules.text(child) for each in children for child in each if not child.terminal})
+    later = dict(zip(texts, scores_of(endings, texts), strict=True))
+    for number, plain, following in zip(numbers, positions, children, strict=True):
+        after = []
+        for child in following:
+            score = 0 if child.terminal else later[rules.text(child)]
+            after.append(126 * int(child.rewards[plain.player]) if child.terminal else np.sign(score) - score)
+        assert max(after) == scores[number], rules.text(plain)
+
+
+def texts_of(solution, numbers):
+    states = solution.states(np.array(numbers))
+    return [BRANDUB.to_text(jax.tree.map(lambda leaf, row=row: leaf[row], states)) for row in range(len(numbers))]
+
+
+def scores_of(solution, texts):
+    """The scores of positions in text, as plain integers."""
+    states = [BRANDUB.from_text(text) for text in texts]
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(BRANDUB.without_history, states))
+    known, scores = solution.best_moves().score(states)
+    assert known.all()
+    return np.asarray(scores, int).tolist()
+
+
+def test_endings_known_by_hand(endings):
+    for text, score in {
+        "1K5/7/7/7/7/7/5t1 d": 126,  # the king is beside the corner
+        "7/7/7/3K3/7/7/1t5 d": 127 - 3,  # to the edge, then to one of two corners
+        "1K1t3/7/7/7/7/7/7 a": 126,  # taken between the attacker and the corner
+        "1t5/7/1K5/7/7/7/7 a": -(127 - 4),  # whatever happens, the king goes to the edge and on to a corner
+    }.items():
+        assert scores_of(endings, [text]) == [score], text
+
+
+def test_wins_are_won_under_the_rules_of_the_game_in_as_many_plies_as_they_say(endings):
+    """By best play of both, with repetitions as the game has them."""
+    player, scores = optimal_player(endings), np.asarray(endings.table.scores)
+    numbers = np.random.default_rng(0).choice(np.flatnonzero(scores > 0), 32)
+    states = [BRANDUB.from_text(text) for text in texts_of(endings, numbers)]
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    winner, plies, rewards = np.asarray(states.current_player), np.zeros(32, int), np.zeros((32, 2))
+    step = jax.jit(jax.vmap(BRANDUB.step))
+    while not states.terminated.all():
+        plies += ~np.asarray(states.terminated)
+        choice = choose(player, jax.random.key(0), states)
+        assert (np.asarray(choice.value)[~np.asarray(states.terminated)] != 0).all()
+        states = step(states, jnp.argmax(choice.probabilities, axis=1).astype(jnp.int32))
+        rewards += np.asarray(states.rewards)
+    np.testing.assert_array_equal(plies, 127 - scores[numbers])
+    np.testing.assert_array_equal(rewards[np.arange(32), winner], 1)
+
+
+def test_the_player_of_endings_moves_at_random_elsewhere(endings):
+    states = jax.tree.map(lambda leaf: leaf[None], BRANDUB.init(jax.random.key(0)))
+    probabilities, value, _ = choose(optimal_player(endings), jax.random.key(0), states)
+    assert np.isnan(value).all()
+    np.testing.assert_allclose(probabilities[probabilities > 0], 1 / 40, rtol=1e-6)
+
+
+def test_endings_come_back_from_their_file(endings, tmp_path):
+    path = tmp_path / "endings.npz"
+    save_endings(endings, path)
+    for back in (load_endings(path, BRANDUB), load_table(path)):
+        assert (back.game, back.endings) == (BRANDUB, endings.endings)
+        np.testing.assert_array_equal(back.table.scores, endings.table.scores)
+    other = azjax.make("brandub", max_plies=100)
+    with pytest.raises(ValueError, match=r"endings\.npz has endings of .*, and not of .*max_plies=100"):
+        load_endings(path, other)
+
+    with np.load(path) as archive:
+        content = dict(archive)
+    manifest = json.loads(str(content["manifest"]))
+    turned = {"scores": content["scores"][::-1].copy()}
+    for change, arrays, message in (
+        ({}, turned, "is damaged: its values are not those that were written"),
+        ({"sha256": digest(turned)}, turned, "was made with other rules or position numbers of brandub"),
+        ({"pieces": 1}, {}, "was made with other rules or position numbers of brandub"),
+        ({"pieces": "many"}, {}, "is damaged: pieces must be a whole number, got 'many'"),
+        ({"kind": "song"}, {}, "is no solution and has no endings: it is of kind song"),
+    ):
+        np.savez(path, **{**content, "manifest": np.array(json.dumps(manifest | change)), **arrays})
+        with pytest.raises(ValueError, match=message):
+            load_table(path)
+    with pytest.raises(ValueError, match=r"there is no azjax archive .*nowhere\.npz"):
+        load_table(tmp_path / "nowhere.npz")
+
+
+def test_games_without_endings_are_refused():
+    with pytest.raises(ValueError, match="tictactoe has no endings that retrograde analysis could solve"):
+        solve_endings(azjax.make("tictactoe"), 2)
+
+
+def test_a_value_that_a_pass_cannot_explain_is_found(endings):
+    scores = np.array(endings.table.scores)
+    won = np.flatnonzero(scores > 0)[7]
+    scores[won] = 0
+    wrong = retrograde.EndingSolution(BRANDUB, retrograde.EndingTable(endings.endings, scores))
+    assert endings.is_consistent(None)
+    assert not wrong.is_consistent(None)
