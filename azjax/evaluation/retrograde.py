@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Int8, UInt32
+from jaxtyping import Array, Bool, Int, Int8, Int32, UInt32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
@@ -59,25 +59,27 @@ class EndingTable:
     def best_moves(self, game: AnyGame, states: State) -> BestActions:
         """See `azjax.evaluation.solution.BestMoves`. The best moves win as soon, and lose as late, as possible."""
         known, _ = self.score(states)
+        actions, scores = self.move_scores(game, states)
+        highest = jnp.max(scores, axis=1, keepdims=True)
+        values = jnp.where(known, jnp.sign(highest[:, 0]), 0).astype(jnp.float32)
+        return known | states.terminated, values, actions, (scores == highest) & (scores != _NONE)
+
+    def move_scores(self, game: AnyGame, states: State) -> tuple[Int32[Array, "B K"], Int8[Array, "B K"]]:
+        """The legal actions of B positions of the table by slot, and their scores: 0 and -128 in holes."""
         actions, valid = jax.vmap(game.legal_slots)(states)
-        scores = self._after(states, jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions), valid)
-        highest = jnp.max(scores, axis=1)
-        best = valid & (scores == highest[:, None])
-        values = jnp.where(known, jnp.sign(highest), 0).astype(jnp.float32)
-        return known | states.terminated, values, jnp.where(valid, actions, 0), best
+        children = jax.vmap(jax.vmap(game.step, (None, 0)))(states, actions)
+        numbers = jax.vmap(jax.vmap(self.endings.position_number))(children)
+        rewards = reward_of_mover(states, children)
+        return jnp.where(valid, actions, 0), self.scores_after(numbers, children.terminated, rewards, valid)
 
     def _at(self, numbers: UInt32[Array, "..."]) -> Int8[Array, "..."]:
         scores = jnp.asarray(self.scores).at[numbers.astype(jnp.int32)].get(mode="clip")
         return jnp.where(numbers < len(self.scores), scores, jnp.int8(_NONE))
 
-    def _after(self, states: State, children: State, valid: Bool[Array, "B K"]) -> Int8[Array, "B K"]:
-        """The score of each move, -128 in holes."""
-        numbers = jax.vmap(jax.vmap(self.endings.position_number))(children)
-        return self._moves_score(numbers, children.terminated, reward_of_mover(states, children), valid)
-
-    def _moves_score(
+    def scores_after(
         self, numbers: UInt32[Array, "B K"], ends: Array, rewards: Array, valid: Bool[Array, "B K"]
     ) -> Int8[Array, "B K"]:
+        """The scores of moves by the numbers they lead to, where they end the game, and the mover's rewards."""
         later = self._at(numbers)
         later = jnp.where(later == _NONE, jnp.int8(0), later)
         later = jnp.sign(later) - later  # for the other side, one ply farther away
@@ -131,8 +133,8 @@ class EndingSolution:
         return self._on_device
 
     def states(self, numbers: Int[np.ndarray, "B"]) -> State:
-        """The positions of these numbers."""
-        states: State = _unpack(self.endings, jnp.asarray(numbers, jnp.uint32))
+        """The unfinished positions of these numbers, each as the first of a game."""
+        states: State = _first_positions(self.endings, jnp.asarray(numbers, jnp.uint32))
         return states
 
     def summary(self) -> list[PartSummary]:
@@ -274,6 +276,12 @@ def _unpack(endings: Endings[Any], numbers: UInt32[Array, "B"]) -> State:
     return states
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _first_positions(endings: Endings[Any], numbers: UInt32[Array, "B"]) -> State:
+    states: State = jax.vmap(endings.as_first_position)(jax.vmap(endings.from_position_number)(numbers))
+    return states
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _moves(endings: Endings[Any], pieces: int, states: State) -> tuple[Array, Array, Array, Array]:
     actions, valid = jax.vmap(functools.partial(endings.legal_slots, pieces=pieces))(states)
@@ -286,7 +294,7 @@ def _moves(endings: Endings[Any], pieces: int, states: State) -> tuple[Array, Ar
 def _best(
     table: EndingTable, numbers: Array, ends: Array, rewards: Array, valid: Array, terminated: Array
 ) -> Int8[Array, "B"]:
-    best = jnp.max(table._moves_score(numbers, ends, rewards, valid), axis=1)
+    best = jnp.max(table.scores_after(numbers, ends, rewards, valid), axis=1)
     return jnp.where(terminated, jnp.int8(_NONE), best)
 
 

@@ -204,6 +204,10 @@ class Endings(Protocol[S]):
         """The unfinished position of that number; a terminated state where there is none."""
 
     @abc.abstractmethod
+    def as_first_position(self, state: S) -> S:
+        """An unfinished state of `from_position_number` or `step` as the first position of a game."""
+
+    @abc.abstractmethod
     def image_numbers(self, number: UInt32[Array, ""]) -> UInt32[Array, "images"]:
         """The numbers of the symmetric images of the position of that number, itself among them."""
 

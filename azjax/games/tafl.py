@@ -169,7 +169,7 @@ class Tafl(
 
     def endings(self, pieces: int) -> TaflEndings:
         """See `EndingsGame`; the pieces are pawns, of which one at most is a defender."""
-        return TaflEndings(PlainTafl(self.rules, self.history, self.start, self.name), pieces)
+        return TaflEndings(self, pieces)
 
     def draw(self, state: TaflState) -> str:
         rows = np.asarray(self.cells(state)).reshape(self.size, self.size)

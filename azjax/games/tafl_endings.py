@@ -226,6 +226,9 @@ class TaflEndings(Endings[TaflState]):
             rewards=jnp.zeros(2, jnp.float32),
         )
 
+    def as_first_position(self, state: TaflState) -> TaflState:
+        return self.game.first(state.board, state.current_player)
+
     def image_numbers(self, number: UInt32[Array, ""]) -> UInt32[Array, "8"]:
         state = self.from_position_number(number)
         images, _ = self._rules.symmetries(state)

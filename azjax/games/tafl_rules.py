@@ -117,9 +117,11 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         return self._first(self.grid.read_rows(self.start, self.name), jnp.int32(0))
 
     def _first(self, cells: Int[np.ndarray, "size size"], player: Int32[Array, ""]) -> TaflState:
-        """An unfinished position with an empty history."""
         sets = [bitboard.constant(self.grid.bits[cells == piece].tolist(), self.grid.words) for piece in (1, 2, 3)]
-        board = Board(*(tuple(jnp.asarray(word) for word in words) for words in sets))
+        return self.first(Board(*(tuple(jnp.asarray(word) for word in words) for words in sets)), player)
+
+    def first(self, board: Board, player: Int32[Array, ""]) -> TaflState:
+        """An unfinished position with an empty history."""
         nowhere = Board(*(bitboard.empty(self.grid.words) for _ in range(3)))
         repeats, key = self.rules.repetition == "draw", self._key(board, player)
         return TaflState(

@@ -101,6 +101,9 @@ class RingEndings(Endings):
         state = Ring().state(cell, digits // 2 + 1, digits % 2)
         return dataclasses.replace(state, terminated=(cell == GOALS[0]) | (cell == GOALS[1]))
 
+    def as_first_position(self, state):
+        return state
+
     def image_numbers(self, number):
         return number[None]
 
@@ -209,8 +212,7 @@ def test_wins_are_won_under_the_rules_of_the_game_in_as_many_plies_as_they_say(e
     """By best play of both, with repetitions as the game has them."""
     player, scores = optimal_player(endings), np.asarray(endings.table.scores)
     numbers = np.random.default_rng(0).choice(np.flatnonzero(scores > 0), 32)
-    states = [BRANDUB.from_text(text) for text in texts_of(endings, numbers)]
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    states = endings.states(numbers)
     winner, plies, rewards = np.asarray(states.current_player), np.zeros(32, int), np.zeros((32, 2))
     step = jax.jit(jax.vmap(BRANDUB.step))
     while not states.terminated.all():

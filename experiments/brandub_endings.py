@@ -1,0 +1,202 @@
+"""How well does the packaged Brandub agent play the endings whose values are known?
+
+Its network plays against itself, drawing moves from its policy, after random plies. The positions of these games that
+the table of endings has are collected, each once, and then the agent's moves are judged there: the network alone, and
+with 100 and 1,000 simulations. A move is kept if the position after it has the same value for the mover.
+
+    azjax solve brandub --endings 5 --output runs/solved/brandub_endings.npz
+    python experiments/brandub_endings.py
+
+Writes experiments/results/brandub_endings.json, and docs/pictures/brandub_ending_*.svg.
+"""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+from study import DOCS, RESULTS, RUNS, write_results
+
+from azjax.agents import load_player
+from azjax.evaluation import Player, act
+from azjax.evaluation.retrograde import EndingSolution, EndingTable, PartSummary, load_endings
+from azjax.games.game import AnyGame, State, random_legal_action
+from azjax.render import svg
+
+AGENT = "brandub"
+SIMULATIONS = (0, 100, 1000)  # 0 is the network alone
+GAMES = 512  # side by side
+RANDOM_PLIES = 12
+MOST_PLIES = 200  # of a game, after the random ones
+BATCH = 500
+EXAMPLES = 5
+SEED = 0
+
+
+def main(
+    table: Path = RUNS / "solved" / "brandub_endings.npz",
+    positions: int = 10_000,
+    output: Path = RESULTS / "brandub_endings.json",
+) -> None:
+    """Judges the agent.
+
+    Args:
+      table: the endings, from `azjax solve brandub --endings 5 --output FILE`.
+      positions: how many to judge, a multiple of 500.
+      output: file of the results.
+    """
+    solution = load_endings(table)
+    game = solution.game
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
+        numbers, games = collected(solution, positions, progress)
+        rows: dict[str, Any] = {}
+        for num_simulations in SIMULATIONS:
+            name = f"{num_simulations} simulations" if num_simulations else "network"
+            rows[name] = judged(solution, player_with(num_simulations), numbers, progress, name)
+    settings = {"agent": AGENT, "pieces": solution.endings.pieces, "positions": positions, "games": games}
+    settings |= {"random_plies": RANDOM_PLIES, "seed": SEED}
+    write_results(output, "brandub_endings.py", settings, endings=endings(solution), agent=rows)
+    for part in solution.summary():
+        if part.longest_win_in is not None and part.longest_win > 10:
+            pieces = part.name.replace(",", "").replace(" ", "_")
+            picture = DOCS / "pictures" / f"brandub_ending_{pieces}_{'ad'[part.player]}.svg"
+            picture.write_text(svg(game, position(solution, part.longest_win_in)), encoding="utf-8")
+
+
+def player_with(num_simulations: int) -> Player:
+    """The agent with so many simulations; with none it plays the best move of its network."""
+    if not num_simulations:
+        return load_player(AGENT, level="medium")
+    return load_player(AGENT, num_simulations=num_simulations)
+
+
+def position(solution: EndingSolution, number: int) -> State:
+    """The position of a number."""
+    state: State = jax.tree.map(lambda leaf: leaf[0], solution.states(np.array([number])))
+    return state
+
+
+def endings(solution: EndingSolution) -> list[dict[str, Any]]:
+    """The counts of each part, and where the longest wins begin."""
+
+    def row(part: PartSummary) -> dict[str, Any]:
+        text = None
+        if part.longest_win_in is not None:
+            text = solution.game.to_text(position(solution, part.longest_win_in))  # type: ignore[attr-defined]
+        return {**part._asdict(), "longest_win_in": text}
+
+    return [row(part) for part in solution.summary()]
+
+
+# The positions of its games.
+
+
+def collected(solution: EndingSolution, count: int, progress: Progress) -> tuple[np.ndarray, int]:
+    """The numbers of so many different positions of the table, images being one, and how many games they took."""
+    player, game, table = load_player(AGENT, level="easy"), solution.game, solution.best_moves()
+    found: dict[int, None] = {}
+    task, games, key = progress.add_task("playing", total=count), 0, jax.random.key(SEED)
+    while len(found) < count:
+        key, start_key = jax.random.split(key)
+        states, games = opening(game, jax.random.split(start_key, GAMES)), games + GAMES
+        for _ in range(MOST_PLIES):
+            key, move_key = jax.random.split(key)
+            states = steps(game, states, act(player, move_key, states)[0])
+            known, numbers = known_numbers(table, states)
+            found |= dict.fromkeys(np.asarray(numbers)[np.asarray(known)].tolist())
+            progress.update(task, completed=min(len(found), count))
+            if states.terminated.all():
+                break
+    return np.array(list(found)[:count], np.uint32), games
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.vmap, in_axes=(None, 0))
+def opening(game: AnyGame, key: jax.Array) -> State:
+    """The start, after random plies."""
+    plies_key, *keys = jax.random.split(key, RANDOM_PLIES + 1)
+    plies = jax.random.randint(plies_key, (), 0, RANDOM_PLIES + 1)
+    state: State = game.init(plies_key)
+    for ply in range(RANDOM_PLIES):
+        following = game.step(state, random_legal_action(game, keys[ply], state))
+        state = jax.tree.map(lambda new, old, goes=ply < plies: jnp.where(goes, new, old), following, state)
+    return state
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def steps(game: AnyGame, states: State, actions: jax.Array) -> State:
+    following: State = jax.vmap(game.step)(states, actions)
+    return following
+
+
+@jax.jit
+def known_numbers(table: EndingTable, states: State) -> tuple[jax.Array, jax.Array]:
+    """Which positions the table has, and the lowest number of their images."""
+    numbers = jax.vmap(table.endings.position_number)(states)
+    return table.score(states)[0], jnp.min(jax.vmap(table.endings.image_numbers)(numbers), axis=1)
+
+
+# How the agent plays them.
+
+
+def judged(
+    solution: EndingSolution, player: Player, numbers: np.ndarray, progress: Progress, name: str
+) -> dict[str, Any]:
+    """Shares of moves that keep the value, by side and value, and the wins that were given away first."""
+    game, table = solution.game, solution.best_moves()
+    task = progress.add_task(name, total=len(numbers))
+    rows = []
+    for start in range(0, len(numbers), BATCH):
+        states = solution.states(numbers[start : start + BATCH])
+        actions, choice, _ = act(player, jax.random.key(start), states)
+        rows.append(np.stack([*map(np.asarray, judge(game, table, states, actions)), np.asarray(choice.value)]))
+        progress.advance(task, BATCH)
+    side, score, after, value = np.concatenate(rows, axis=1)
+    kept = np.sign(after) == np.sign(score)
+    shares: dict[str, Any] = {}
+    for player_number, to_move in enumerate(("attackers", "defenders")):
+        for word, sign in (("won", 1), ("drawn", 0)):
+            here = (side == player_number) & (np.sign(score) == sign)
+            kept_here = int(kept[here].sum())
+            shares[f"{word}, {to_move} to move"] = {"positions": int(here.sum()), "kept": kept_here}
+    decided = score != 0
+    lost = np.flatnonzero(~kept & (score > 0))
+    examples = [
+        {"position": game.to_text(position(solution, int(numbers[row]))), "win_in": int(127 - score[row])}  # type: ignore[attr-defined]
+        for row in lost[np.argsort(-score[lost], kind="stable")][:EXAMPLES]
+    ]
+    quick = {
+        f"won in {low} to {high} plies": {
+            "positions": int(here.sum()),
+            "kept": int(kept[here].sum()),
+        }
+        for low, high in ((1, 1), (2, 3), (4, 5), (6, 9), (10, 120))
+        if (here := (score > 0) & (127 - score >= low) & (127 - score <= high)).any()
+    }
+    return {
+        "kept": int(kept[score >= 0].sum()),
+        "positions": int((score >= 0).sum()),
+        "right_signs": int((np.sign(value) == np.sign(score))[decided].sum()),
+        "decided": int(decided.sum()),
+        "by_side": shares,
+        "by_distance": quick,
+        "wins_given_away": examples,
+    }
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def judge(
+    game: AnyGame, table: EndingTable, states: State, actions: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The side to move, the score of the position, and that of the action."""
+    slots, scores = table.move_scores(game, states)
+    chosen = jnp.max(jnp.where(slots == actions[:, None], scores, -128), axis=1)
+    return states.current_player, table.score(states)[1], chosen
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
