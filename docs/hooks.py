@@ -148,6 +148,55 @@ def solved() -> str:
     return table(heads, lines)
 
 
+def brandub_endings() -> str:
+    """The table of the solved endings."""
+    heads = ("pieces", "to move", "positions", "won", "drawn", "lost", "longest win")
+    lines = [
+        [
+            each["name"],
+            ("attackers", "defenders")[each["player"]],
+            *(f"{each[key]:,}" for key in ("positions", "won", "drawn", "lost")),
+            str(each["longest_win"]),
+        ]
+        for each in result_of("brandub_endings")["endings"]
+    ]
+    return table(heads, lines)
+
+
+def brandub_longest_wins() -> str:
+    """Where the longest wins of the endings begin."""
+    most = result_of("brandub_endings")["endings"]
+    rows = [row for row in most if row["longest_win"] > 10]
+    lines = [
+        [("attackers", "defenders")[row["player"]], f"{row['longest_win']} plies", f"`{row['longest_win_in']}`"]
+        for row in sorted(rows, key=lambda row: -row["longest_win"])
+    ]
+    return table(("won by", "in", "from"), lines)
+
+
+def brandub_endings_agent() -> str:
+    """How many moves of the packaged agent keep the value of endings."""
+    heads = (
+        "positions",
+        "moves by",
+        "decisions",
+        "right",
+        "attackers to win",
+        "defenders to win",
+        "signs of the value right",
+    )
+    names = {"own_games": "of its own games", "even_draws": "drawn evenly"}
+    lines = []
+    for name, players in result_of("brandub_endings")["agent"].items():
+        for player, row in players.items():
+            sides = [row["by_side"][f"won, {side} to move"] for side in ("attackers", "defenders")]
+            shares = [f"{side['kept']:,} of {side['positions']:,}" for side in sides]
+            right = f"{row['kept'] / row['positions']:.2%}"
+            signs = f"{row['right_signs'] / row['decided']:.1%}"
+            lines.append([names[name], player, f"{row['positions']:,}", right, *shares, signs])
+    return table(heads, lines)
+
+
 def self_play() -> str:
     """The table of positions per second of the learning loop."""
     rivals = "pgx + mctx", "pgx + mctx, convolutions of Flax"
@@ -435,6 +484,9 @@ TABLES: dict[str, Callable[[], str]] = {
         leaves,
         games,
         solved,
+        brandub_endings,
+        brandub_longest_wins,
+        brandub_endings_agent,
         self_play,
         network_speed,
         populations,

@@ -1,8 +1,11 @@
 """How well does the packaged Brandub agent play the endings whose values are known?
 
-Its network plays against itself, drawing moves from its policy, after random plies. The positions of these games that
-the table of endings has are collected, each once, and then the agent's moves are judged there: the network alone, and
-with 100 and 1,000 simulations. A move is kept if the position after it has the same value for the mover.
+The network alone, and with 100 and 1,000 simulations, moves in two sets of positions. A move is right if the position
+after it has the same value for the mover.
+
+* Its own games: the network plays against itself, drawing moves from its policy, after 0 to 12 random plies. The
+  positions that the table has are collected, each once, its images being the same.
+* Even draws: positions of the table in which some moves are right and some wrong, half of them for each side to move.
 
     azjax solve brandub --endings 5 --output runs/solved/brandub_endings.npz
     python experiments/brandub_endings.py
@@ -31,7 +34,6 @@ AGENT = "brandub"
 SIMULATIONS = (0, 100, 1000)  # 0 is the network alone
 GAMES = 512  # side by side
 RANDOM_PLIES = 12
-MOST_PLIES = 200  # of a game, after the random ones
 BATCH = 500
 EXAMPLES = 5
 SEED = 0
@@ -39,6 +41,7 @@ SEED = 0
 
 def main(
     table: Path = RUNS / "solved" / "brandub_endings.npz",
+    games: int = 100 * GAMES,
     positions: int = 10_000,
     output: Path = RESULTS / "brandub_endings.json",
 ) -> None:
@@ -46,18 +49,21 @@ def main(
 
     Args:
       table: the endings, from `azjax solve brandub --endings 5 --output FILE`.
-      positions: how many to judge, a multiple of 500.
+      games: of the network against itself, a multiple of 512.
+      positions: drawn evenly, a multiple of 500.
       output: file of the results.
     """
     solution = load_endings(table)
     game = solution.game
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:
-        numbers, games = collected(solution, positions, progress)
+        sets = {"own_games": reached(solution, games, progress), "even_draws": drawn(solution, positions, progress)}
         rows: dict[str, Any] = {}
-        for num_simulations in SIMULATIONS:
-            name = f"{num_simulations} simulations" if num_simulations else "network"
-            rows[name] = judged(solution, player_with(num_simulations), numbers, progress, name)
-    settings = {"agent": AGENT, "pieces": solution.endings.pieces, "positions": positions, "games": games}
+        for name, numbers in sets.items():
+            rows[name] = {
+                who(count): judged(solution, player_with(count), numbers, progress, f"{name}, {who(count)}")
+                for count in SIMULATIONS
+            }
+    settings = {"agent": AGENT, "pieces": solution.endings.pieces, "games": games, "positions": positions}
     settings |= {"random_plies": RANDOM_PLIES, "seed": SEED}
     write_results(output, "brandub_endings.py", settings, endings=endings(solution), agent=rows)
     for part in solution.summary():
@@ -65,6 +71,11 @@ def main(
             pieces = part.name.replace(",", "").replace(" ", "_")
             picture = DOCS / "pictures" / f"brandub_ending_{pieces}_{'ad'[part.player]}.svg"
             picture.write_text(svg(game, position(solution, part.longest_win_in)), encoding="utf-8")
+
+
+def who(num_simulations: int) -> str:
+    """What the results call the agent with so many simulations."""
+    return f"{num_simulations} simulations" if num_simulations else "network"
 
 
 def player_with(num_simulations: int) -> Player:
@@ -92,38 +103,63 @@ def endings(solution: EndingSolution) -> list[dict[str, Any]]:
     return [row(part) for part in solution.summary()]
 
 
-# The positions of its games.
+# The positions.
 
 
-def collected(solution: EndingSolution, count: int, progress: Progress) -> tuple[np.ndarray, int]:
-    """The numbers of so many different positions of the table, images being one, and how many games they took."""
+def reached(solution: EndingSolution, games: int, progress: Progress) -> np.ndarray:
+    """The numbers of the positions of the table that games of the network reach."""
     player, game, table = load_player(AGENT, level="easy"), solution.game, solution.best_moves()
     found: dict[int, None] = {}
-    task, games, key = progress.add_task("playing", total=count), 0, jax.random.key(SEED)
-    while len(found) < count:
+    task, key = progress.add_task("games", total=games), jax.random.key(SEED)
+    for _ in range(games // GAMES):
         key, start_key = jax.random.split(key)
-        states, games = opening(game, jax.random.split(start_key, GAMES)), games + GAMES
-        for _ in range(MOST_PLIES):
+        states = opening(game, jax.random.split(start_key, GAMES))
+        while not states.terminated.all():
             key, move_key = jax.random.split(key)
             states = steps(game, states, act(player, move_key, states)[0])
             known, numbers = known_numbers(table, states)
             found |= dict.fromkeys(np.asarray(numbers)[np.asarray(known)].tolist())
-            progress.update(task, completed=min(len(found), count))
-            if states.terminated.all():
-                break
-    return np.array(list(found)[:count], np.uint32), games
+        progress.advance(task, GAMES)
+    return np.array(list(found), np.uint32)
+
+
+def drawn(solution: EndingSolution, count: int, progress: Progress) -> np.ndarray:
+    """The numbers of so many positions with right and wrong moves, half of them for each side to move."""
+    table, generator = solution.best_moves(), np.random.default_rng(SEED)
+    found: tuple[dict[int, None], dict[int, None]] = ({}, {})
+    task, each = progress.add_task("drawing positions", total=count), count // 2
+    while min(map(len, found)) < each:
+        numbers = generator.integers(solution.endings.num_position_numbers, size=BATCH, dtype=np.uint32)
+        states = solution.states(numbers)
+        has_one, side = np.asarray(has_choice(solution.game, table, states)), np.asarray(states.current_player)
+        for player in range(2):
+            found[player].update(dict.fromkeys(numbers[has_one & (side == player)].tolist()))
+        progress.update(task, completed=sum(min(len(own), each) for own in found))
+    return np.concatenate([np.array(list(own)[:each], np.uint32) for own in found])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def has_choice(game: AnyGame, table: EndingTable, states: State) -> jax.Array:
+    """Whether these are unfinished positions with right and wrong moves."""
+    known, score = table.score(states)
+    _, scores = table.move_scores(game, states)
+    wrong = (scores != -128) & (jnp.sign(scores) < jnp.sign(score)[:, None])
+    return known & jnp.any(wrong, axis=1)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 @functools.partial(jax.vmap, in_axes=(None, 0))
 def opening(game: AnyGame, key: jax.Array) -> State:
-    """The start, after random plies."""
-    plies_key, *keys = jax.random.split(key, RANDOM_PLIES + 1)
+    """The start, after random plies; the game may be over."""
+    plies_key, moves_key = jax.random.split(key)
     plies = jax.random.randint(plies_key, (), 0, RANDOM_PLIES + 1)
-    state: State = game.init(plies_key)
-    for ply in range(RANDOM_PLIES):
-        following = game.step(state, random_legal_action(game, keys[ply], state))
-        state = jax.tree.map(lambda new, old, goes=ply < plies: jnp.where(goes, new, old), following, state)
+
+    def move(ply: jax.Array, state: State) -> State:
+        action = random_legal_action(game, jax.random.fold_in(moves_key, ply), state)
+        following: State = game.step(state, action)
+        return following
+
+    state: State = jax.lax.fori_loop(0, plies, move, game.init(key))
     return state
 
 
@@ -151,11 +187,11 @@ def judged(
     task = progress.add_task(name, total=len(numbers))
     rows = []
     for start in range(0, len(numbers), BATCH):
-        states = solution.states(numbers[start : start + BATCH])
+        states = solution.states(np.resize(numbers[start : start + BATCH], BATCH))
         actions, choice, _ = act(player, jax.random.key(start), states)
         rows.append(np.stack([*map(np.asarray, judge(game, table, states, actions)), np.asarray(choice.value)]))
         progress.advance(task, BATCH)
-    side, score, after, value = np.concatenate(rows, axis=1)
+    side, score, after, value = np.concatenate(rows, axis=1)[:, : len(numbers)]
     kept = np.sign(after) == np.sign(score)
     shares: dict[str, Any] = {}
     for player_number, to_move in enumerate(("attackers", "defenders")):
@@ -170,7 +206,7 @@ def judged(
         for row in lost[np.argsort(-score[lost], kind="stable")][:EXAMPLES]
     ]
     quick = {
-        f"won in {low} to {high} plies": {
+        f"won in {low}" + f" to {high}" * (high > low): {
             "positions": int(here.sum()),
             "kept": int(kept[here].sum()),
         }

@@ -28,7 +28,9 @@ FLOORS: list[list[str]] = [
     ["play", "benchmark", "commands", "errors", "cli", "__main__"],
 ]
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
-CONTRACT = tuple(f"azjax.games.{module}" for module in ("game", "protocols", "repetition", "board_symmetries"))
+CONTRACT = tuple(
+    f"azjax.games.{module}" for module in ("game", "protocols", "endings", "repetition", "board_symmetries")
+)
 # These commands import parts of azjax in a function: the parts need extras.
 LATE_IMPORTS = {("azjax.commands.play", "azjax.play.server"), ("azjax.commands.sweep", "azjax.sweep")}
 

@@ -1,6 +1,7 @@
 """Board games as pure array functions. One file a family; `game.py` is the contract."""
 
 from azjax.games.check import CheckedGame, check_game
+from azjax.games.endings import EndingsGame
 from azjax.games.game import Game, State, random_legal_action
 from azjax.games.protocols import (
     ActionGroup,
@@ -20,6 +21,7 @@ __all__ = [
     "CheckedGame",
     "DrawableGame",
     "EditableGame",
+    "EndingsGame",
     "Game",
     "LaidOutGame",
     "NumberedGame",

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, PRNGKeyArray
 
-from azjax.core.errors import LawError
+from azjax.core.errors import InputError, LawError
+from azjax.games.endings import Endings, EndingsGame
 from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import (
     LaidOutGame,
@@ -299,6 +300,23 @@ def _check_numbers(game: Game[S], states: S, key: PRNGKeyArray) -> None:
     hold_each((again.rewards == 0).all(1), "from_position_number", law, states)
 
 
+def _check_endings(game: Game[S], states: S, key: PRNGKeyArray) -> None:
+    del states
+    if not isinstance(game, EndingsGame):
+        return
+    try:
+        endings: Endings[S] = game.endings(1)
+    except InputError:
+        return
+    stop = endings.num_position_numbers
+    hold(endings.parts[-1].stop == stop, "endings", "the last part stops at num_position_numbers")
+    numbers = jax.random.randint(key, (64,), 0, stop).astype(jnp.uint32)
+    made = _on_batch(endings, "from_position_number", numbers)
+    again = _on_batch(endings, "position_number", made)
+    law = "position_number(from_position_number(number)) == number for the endings"
+    hold_each(made.terminated | (again == numbers), "endings", law, made)
+
+
 def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
     """`step` with history = `step` without it, then `repeated` if the new position has occurred often enough."""
     if earlier_positions(game, state_at(states, 0)) is None:
@@ -347,12 +365,13 @@ LAWS: tuple[Callable[[Any, Any, PRNGKeyArray], None], ...] = (
     _check_symmetries,
     _check_single_calls,
     _check_numbers,
+    _check_endings,
     _check_repetition,
 )
 """Groups of laws: `law(game, states, key)` with states [B, ...] of random games, NumPy leaves."""
 
 
-def _on_batch(game: AnyGame, method: str, *arguments: Any) -> Any:
+def _on_batch(game: AnyGame | Endings[Any], method: str, *arguments: Any) -> Any:
     """The results of a method on a batch, as NumPy arrays."""
     with in_method(method):
         return jax.device_get(jax.jit(jax.vmap(getattr(game, method)))(*arguments))

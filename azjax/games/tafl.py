@@ -26,7 +26,8 @@ import numpy as np
 
 from azjax.core.bitboard import any_of, both
 from azjax.core.errors import InputError
-from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, EndingsGame, TextGame, square_name
+from azjax.games.endings import EndingsGame
+from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, TextGame, square_name
 from azjax.games.registry import register
 from azjax.games.tafl_board import SYMBOLS
 from azjax.games.tafl_endings import TaflEndings

@@ -23,7 +23,7 @@ from azjax.core import bitboard
 from azjax.core.bitboard import any_of, both, single, union
 from azjax.core.errors import InputError
 from azjax.core.xla import materialize
-from azjax.games.protocols import Endings, EndingsPart
+from azjax.games.endings import Endings, EndingsPart
 from azjax.games.tafl_board import Board, Grid
 from azjax.games.tafl_rules import PlainTafl, TaflState
 

@@ -16,7 +16,7 @@ from azjax.evaluation.archive import digest
 from azjax.evaluation.retrograde import load_endings
 from azjax.evaluation.tables import load_table
 from azjax.games.game import Game
-from azjax.games.protocols import Endings, EndingsGame, EndingsPart
+from azjax.games.endings import Endings, EndingsGame, EndingsPart
 from benchmarks.rules.tafl import BrandubRules
 
 BRANDUB = azjax.make("brandub")
