@@ -36,6 +36,7 @@ from benchmarks.rules.breakthrough import BreakthroughRules
 from benchmarks.rules.connect_four import ConnectFourRules
 from benchmarks.rules.hex import HexRules
 from benchmarks.rules.othello import OthelloRules
+from benchmarks.rules.santorini import SantoriniRules
 
 TROMP = "J. Tromp, https://tromp.github.io/c4/c4.html"
 SAMPLE = 100
@@ -72,6 +73,11 @@ def _breakthrough(columns: int, rows: int, random_plies: int) -> Board:
     return Board("breakthrough", options, None, "", lambda: BreakthroughRules(**options), random_plies)
 
 
+def _santorini(workers: int, random_plies: int) -> Board:
+    options = {"size": 3, "workers": workers}
+    return Board("santorini", options, None, "", lambda: SantoriniRules(**options), random_plies)
+
+
 BOARDS = {
     "connect_four_4x4": _connect_four(4, 4, 161_029, 0),
     "connect_four_4x5": _connect_four(4, 5, 1_706_255, 0),
@@ -86,6 +92,8 @@ BOARDS = {
     "breakthrough_4x4": _breakthrough(4, 4, 4),
     "breakthrough_3x5": _breakthrough(3, 5, 4),
     "breakthrough_3x6": _breakthrough(3, 6, 12),
+    "santorini_3x3": _santorini(1, 14),
+    "santorini_3x3_two_workers": _santorini(2, 16),
     "chomp_8x8": Board("chomp", {"columns": 8, "rows": 8}, {"value": 1, "best_first_moves": ["b2"]}, "D. Gale 1974"),
     "chomp_10x8": Board(
         "chomp", {"columns": 10, "rows": 8}, {"value": 1, "num_best_first_moves": 2}, "K. Thompson, found by a program"

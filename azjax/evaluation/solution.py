@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float32, Int, Int32
 
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import HOLE
-from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.endings import EndingsGame
+from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import earlier_positions
 
 UNREACHABLE = -1  # row of a position that the solution does not hold

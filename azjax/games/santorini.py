@@ -15,6 +15,8 @@ The rules are in `santorini_rules.py`; here is what the game adds to the contrac
 
 import dataclasses
 import functools
+import itertools
+import math
 import string
 from typing import ClassVar, NamedTuple
 
@@ -56,11 +58,17 @@ class Santorini(
     piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "X", "O")
     piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
-    # Position numbers: heights in base 5, then the squares of the side to move's workers and of the opponent's.
+    # Position numbers: heights in base 5, then the set of the side to move's workers and the opponent's, by its index.
+
+    @functools.cached_property
+    def _worker_sets(self) -> UInt32[np.ndarray, "sets"]:
+        """Colexicographic: the set of the squares a < b has the index b (b - 1) / 2 + a."""
+        sets = itertools.combinations(range(self.num_squares), self.workers)
+        return np.array([self.grid.word(list(each)) for each in sorted(sets, key=lambda each: each[::-1])], np.uint32)
 
     @property
     def num_position_numbers(self) -> int:
-        numbers = 5**self.num_squares * self.num_squares ** (2 * self.workers)
+        numbers = 5**self.num_squares * math.comb(self.num_squares, self.workers) ** 2
         return 0 if self.placement or numbers > MAX_POSITION_NUMBERS else numbers
 
     def position_number(self, state: SantoriniState) -> UInt32[Array, ""]:
@@ -70,18 +78,19 @@ class Santorini(
         for bit in self.grid.bits:
             height = sum((level >> bit & jnp.uint32(1) for level in levels), jnp.uint32(0))
             number = number * jnp.uint32(5) + height
-        for worker in (*self._workers(state.own), *self._workers(state.other)):
-            number = number * jnp.uint32(self.num_squares) + self.grid.number(worker)
+        for side in (state.own, state.other):
+            first, *rest = (self.grid.number(worker) for worker in self._workers(side))
+            index = first + sum(second * (second - jnp.uint32(1)) // jnp.uint32(2) for second in rest)
+            number = number * jnp.uint32(len(self._worker_sets)) + index
         return number
 
     def from_position_number(self, number: UInt32[Array, ""]) -> SantoriniState:
         self._refuse_numbers()
         number = jnp.asarray(number, jnp.uint32)
-        sides = [jnp.uint32(0), jnp.uint32(0)]
-        for side in (1, 0):
-            for _ in range(self.workers):
-                number, square = _divmod(number, self.num_squares)
-                sides[side] |= self.grid.square(square.astype(jnp.int32))
+        sides: list[Word] = []
+        for _ in range(2):
+            number, index = _divmod(number, len(self._worker_sets))
+            sides.insert(0, jnp.asarray(self._worker_sets)[index])
         levels = [jnp.uint32(0)] * DOME
         for bit in self.grid.bits[::-1]:
             number, height = _divmod(number, 5)

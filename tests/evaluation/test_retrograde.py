@@ -15,8 +15,8 @@ from azjax.evaluation import choose, optimal_player, retrograde, save_endings, s
 from azjax.evaluation.archive import digest
 from azjax.evaluation.retrograde import load_endings
 from azjax.evaluation.tables import load_table
-from azjax.games.game import Game
 from azjax.games.endings import Endings, EndingsGame, EndingsPart
+from azjax.games.game import Game
 from benchmarks.rules.tafl import BrandubRules
 
 BRANDUB = azjax.make("brandub")

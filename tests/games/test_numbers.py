@@ -15,6 +15,7 @@ SMALL = [
     ("hex", {"size": 3}, 3**9),
     ("hex", {"size": 4, "swap": True}, 2 * 3**16),
     ("othello", {"size": 4}, 2 * 3**16),
+    ("santorini", {"size": 3, "workers": 2}, 5**9 * 36**2),
 ]
 
 
@@ -55,6 +56,9 @@ def test_a_number_is_written_by_hand():
     game = make("connect_four", columns=3, rows=2, in_a_row=3)
     state = game.from_text("O__/X_X")
     assert int(game.position_number(state)) == (5 - 1) + 7 * (1 - 1) + 49 * (3 - 1)
+    game = make("santorini", size=3, workers=2)  # squares 1 and 8, 0 and 3: 8 * 7 / 2 + 1 = 29, 3
+    state = game.from_text("001000020" + "0122" + "0010")
+    assert int(game.position_number(state)) == ((1 * 5**6 + 2 * 5) * 36 + 29) * 36 + 3
     game = make("hex", size=2)
     assert int(game.position_number(game.from_text("X_/_O X"))) == 1 + 2 * 27
     assert bool(game.from_position_number(jnp.uint32(1 + 3)).terminated)  # two stones of player 0
