@@ -94,13 +94,16 @@ def _refused(capsys, arguments, code=2):
         (["solve", "brandub", "--endings", "9"], "brandub: endings have 1 to 6 pieces beside the king, got 9"),
         (
             ["solve", "brandub", "--endings", "1", "--perft", "2"],
-            "perft and endings are two ways to use solve: give one of them",
+            "perft and endings are different uses of solve: give one of them",
         ),
         (
             ["solve", "brandub", "--endings", "1", "--max-states", "2"],
             "max_states is not for endings, whose number is known",
         ),
         (["solve", "brandub", "--endings", "1", "--output", "no/e.npz"], "no is no writable folder"),
+        (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
+        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "output is for whole solutions"),
+        (["solve", "tictactoe", "--tables", "t.npz"], "tables is for --prove POSITION"),
         (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no azjax archive nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
@@ -239,6 +242,13 @@ def test_solve_prints_and_saves_endings(capsys, tmp_path):
     assert re.search(r"king and one attacker +defenders +1,936 +0 +0 +5\b", text.out)
     assert f"saved to {file}" in text.err + text.out
     assert load_endings(file).summary()[1].won == 1936
+
+
+def test_solve_proves_one_position(capsys):
+    main(["solve", "tictactoe", "--prove", "XX_OO____"])
+    text = capsys.readouterr().out
+    assert re.search(r"value +│ +a win for the side to move", text)
+    assert re.search(r"by +│ +c3 \(2\)", text)
 
 
 def test_solve_perft_counts_sequences_of_moves(capsys):

@@ -3,15 +3,27 @@
 import dataclasses
 from pathlib import Path
 
+import jax
+
 from azjax.commands.arguments import first_word, parse_with_game
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
-from azjax.evaluation import check_can_save, perft, save_endings, save_solution, solve, solve_endings
+from azjax.evaluation import (
+    check_can_save,
+    load_table,
+    perft,
+    prove,
+    save_endings,
+    save_solution,
+    solve,
+    solve_endings,
+)
+from azjax.evaluation.host_games import position_from_text
 from azjax.evaluation.solution_file import check_can_write
 from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
-from azjax.report import endings_table, perft_table, solution_table
+from azjax.report import endings_table, perft_table, proof_table, solution_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +32,8 @@ class SolveOptions:
 
     Attributes:
       perft: count the sequences of 1 to this many legal moves instead.
+      prove: find the value of one position alone, given in the game's notation or as `start`, by proof-number search.
+      tables: exact values that the proof may use: a file of `azjax solve GAME --output FILE`.
       max_states: give up at so many positions. Default: 10 million; no limit for a game that numbers its positions.
       endings: solve only the positions of so few pieces, also those that moves bring back. In tafl: so many beside the
         king, of which one at most is a defender.
@@ -29,6 +43,8 @@ class SolveOptions:
 
     perft: int = 0
     endings: int | None = None
+    prove: str | None = None
+    tables: Path | None = None
     max_states: int | None = None
     output: Path | None = None
 
@@ -37,10 +53,16 @@ def solve_command(arguments: list[str]) -> None:
     """Solves a game, or counts its sequences of moves."""
     name, arguments = first_word("solve", "GAME", SolveOptions(), arguments)
     options, game = parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
-    if options.perft and options.endings is not None:
-        raise InputError("perft and endings are two ways to use solve: give one of them")
+    given = [name for name in ("perft", "endings", "prove") if getattr(options, name) not in (None, 0)]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are different uses of solve: give one of them")
+    if options.tables is not None and options.prove is None:
+        raise InputError("tables is for --prove POSITION")
     if options.perft:
         console.print(perft_table(game, perft(game, options.perft)))
+        return
+    if options.prove is not None:
+        _prove(game, options.prove, options)
         return
     if options.endings is not None:
         _solve_endings(game, options.endings, options)
@@ -75,3 +97,20 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
     if options.output is not None:
         save_endings(solution, options.output)
         say(f"saved to {options.output}")
+
+
+def _prove(game: AnyGame, text: str, options: SolveOptions) -> None:
+    if options.output is not None:
+        raise InputError("output is for whole solutions; a proof is one value")
+    state = game.init(jax.random.key(0)) if text == "start" else position_from_text(game, text)
+    table = None if options.tables is None else load_table(options.tables, game).best_moves()
+    with progress_bar("positions") as progress:
+        task = progress.add_task("proving", total=None)
+        proof = prove(
+            game,
+            state,
+            max_positions=MAX_STATES if options.max_states is None else options.max_states,
+            table=table,
+            progress=lambda step, done, total: progress.update(task, description=step, completed=done, total=total),
+        )
+    console.print(proof_table(game, state, proof))

@@ -18,6 +18,7 @@ from azjax.evaluation.players import (
     search,
     start_memory,
 )
+from azjax.evaluation.proof import Proof, prove
 from azjax.evaluation.ratings import Ratings, rate
 from azjax.evaluation.retrograde import save_endings, solve_endings
 from azjax.evaluation.sequential import SequentialTest
@@ -45,6 +46,7 @@ __all__ = [
     "MatchResult",
     "MoveChoice",
     "Player",
+    "Proof",
     "Ratings",
     "Record",
     "RememberingPolicy",
@@ -73,6 +75,7 @@ __all__ = [
     "play_round_robin",
     "player_facts",
     "policy_player",
+    "prove",
     "random_player",
     "rate",
     "records_of",

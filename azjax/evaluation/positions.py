@@ -159,9 +159,9 @@ def pack(states: State) -> UInt32[Array, "B W"]:
     return Packing.of(leaves).pack(leaves)
 
 
-def unpack(game: Game[S], words: UInt32[np.ndarray, "B W"]) -> S:
-    """The states that `pack` made these words of."""
-    example = jax.eval_shape(game.init, jax.random.key(0))
+def unpack(game: Game[S], words: UInt32[np.ndarray, "B W"], like: S | None = None) -> S:
+    """The states that `pack` made these words of. They are `like` that one, such as one without history."""
+    example = jax.eval_shape(game.init, jax.random.key(0)) if like is None else like
     leaves, order = _rewards_last(example)
     unpacked = _unpack(Packing.of_state(leaves), words)
     states: S = jax.tree.unflatten(jax.tree.structure(example), [unpacked[index] for index in np.argsort(order)])

@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 
 from azjax.core.errors import InputError
-from azjax.evaluation import MatchResult, Ratings, Solution
+from azjax.evaluation import MatchResult, Proof, Ratings, Solution
 from azjax.evaluation.retrograde import EndingSolution
-from azjax.games.game import AnyGame
+from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text, player_names
 from azjax.report.intervals import Interval
 from azjax.report.plain_table import PlainTable
@@ -185,6 +185,22 @@ def endings_table(solution: EndingSolution) -> Table:
         counts = (part.won, part.drawn, part.lost, part.longest_win)
         table.add_row(part.name, side, *(f"{count:,}" for count in counts))
     return table
+
+
+def proof_table(game: AnyGame, state: State, proof: Proof) -> Table:
+    """What was proven of a position."""
+    outcomes = {1: "a win", 0: "a draw", -1: "a loss"}
+    if proof.value is not None:
+        value = f"{outcomes[int(proof.value)]} for the side to move"
+    elif proof.at_most < 1 or proof.at_least > -1:
+        value = f"between {outcomes[int(proof.at_least)]} and {outcomes[int(proof.at_most)]} for the side to move"
+    else:
+        value = "not found: --max-states sets another limit"
+    rows = [("value", value)]
+    if proof.best_action is not None:
+        rows.append(("by", f"{action_to_text(game, state, proof.best_action)} ({proof.best_action})"))
+    rows += [("positions", f"{proof.positions:,}"), ("seconds", f"{proof.seconds:.1f}")]
+    return _two_columns(f"{game.name}: proof", rows)
 
 
 def perft_table(game: AnyGame, counts: Sequence[int]) -> Table:
