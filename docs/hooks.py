@@ -130,6 +130,9 @@ def games() -> str:
     return table(heads, lines)
 
 
+_MOST_MOVES = 8  # in a cell
+
+
 def solved() -> str:
     """The table of the boards that are solved."""
     heads = ("board", "positions", "value", "best first moves", "won", "drawn", "lost", "longest win", "seconds")
@@ -137,7 +140,9 @@ def solved() -> str:
     lines = []
     for name, row in result_of("solved")["rows"].items():
         known = {"reachable", "value", "num_best_first_moves"} & row.get("published", {}).keys()
-        counts = [f"{row['reachable']:,}", values[row["value"]], ", ".join(row["best_first_moves"])]
+        best = row["best_first_moves"]
+        moves = ", ".join(best) if len(best) <= _MOST_MOVES else f"{len(best)} moves"
+        counts = [f"{row['reachable']:,}", values[row["value"]], moves]
         for index, fact in enumerate(("reachable", "value", "num_best_first_moves")):
             counts[index] += " *" * (fact in known)
         unfinished = row["reachable"] - row["terminal"]

@@ -36,6 +36,7 @@ GAMES = 512  # side by side
 RANDOM_PLIES = 12
 BATCH = 500
 EXAMPLES = 5
+LONG = 20  # plies of a win whose position is drawn
 SEED = 0
 
 
@@ -67,7 +68,7 @@ def main(
     settings |= {"random_plies": RANDOM_PLIES, "seed": SEED}
     write_results(output, "brandub_endings.py", settings, endings=endings(solution), agent=rows)
     for part in solution.summary():
-        if part.longest_win_in is not None and part.longest_win > 10:
+        if part.longest_win_in is not None and part.longest_win >= LONG:
             pieces = part.name.replace(",", "").replace(" ", "_")
             picture = DOCS / "pictures" / f"brandub_ending_{pieces}_{'ad'[part.player]}.svg"
             picture.write_text(svg(game, position(solution, part.longest_win_in)), encoding="utf-8")

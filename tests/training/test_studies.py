@@ -13,7 +13,16 @@ from rich.console import Console
 from studies import EXPERIMENTS, load_study
 
 from azjax import packaged
-from azjax.evaluation import MatchResult, mistakes, network_player, random_player, solve, tabulate
+from azjax.evaluation import (
+    MatchResult,
+    mistakes,
+    network_player,
+    random_player,
+    save_endings,
+    solve,
+    solve_endings,
+    tabulate,
+)
 from azjax.evaluation.exact import random_table
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput, Resnet
@@ -596,3 +605,23 @@ def test_a_run_that_a_study_cannot_go_on_with_ends_it_with_a_line(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(SystemExit, match=r"is not a run folder: its config\.json cannot be read"):
         study.trained(make("connect2"), tmp_path, Console())
+
+
+@pytest.mark.slow
+def test_the_agent_is_judged_by_endings_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("brandub_endings")
+    monkeypatch.setattr(study, "GAMES", 16)
+    monkeypatch.setattr(study, "BATCH", 16)
+    monkeypatch.setattr(study, "SIMULATIONS", (0, 4))
+    monkeypatch.setattr(study, "DOCS", tmp_path)
+    save_endings(solve_endings(make("brandub"), 2), tmp_path / "endings.npz")
+    study.main(table=tmp_path / "endings.npz", games=16, positions=32, output=tmp_path / "results.json")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [part["won"] for part in results["endings"][:2]] == [72, 1936]
+    for players in results["agent"].values():
+        assert list(players) == ["network", "4 simulations"]
+    drawn = results["agent"]["even_draws"]["network"]
+    sides = [drawn["by_side"][f"won, {side} to move"]["positions"] for side in ("attackers", "defenders")]
+    # With two pawns nothing is drawn, and a position in which some moves lose value is won.
+    assert sides == [16, 16]
+    assert drawn["kept"] <= drawn["positions"] == 32
