@@ -272,6 +272,29 @@ def test_the_solved_boards_are_those_of_the_committed_file():
     assert f"Here Blue needs {longest['hex_4x4']} plies" in text
 
 
+def test_the_solved_endings_are_those_of_the_committed_file():
+    results, text = result_of("brandub_endings"), " ".join(page("solved").split())
+    filled = load_hooks().on_page_markdown(page("solved"))
+    for part in results["endings"]:
+        assert part["won"] + part["drawn"] + part["lost"] == part["positions"]
+        assert f"| {part['positions']:,} | {part['won']:,} | {part['drawn']:,} | {part['lost']:,} |" in filled
+    # 44 squares and the castle for the king, and 44 for the attacker.
+    assert results["endings"][0]["positions"] == 44 * 43 + 44
+    longest = {(part["name"], part["player"]): part["longest_win"] for part in results["endings"]}
+    plies = {longest["king and 5 attackers", player] for player in range(2)}
+    assert len(plies) == 1
+    assert f"holds out for {plies.pop()} plies against five attackers" in text
+    settings = results["settings"]
+    assert (
+        f"that {settings['games']:,} games of its network reached, and in {settings['positions']:,} positions" in text
+    )
+    evenly = results["agent"]["even_draws"]
+    won = evenly["network"]["by_side"]["won, attackers to move"]
+    assert 0.15 < 1 - won["kept"] / won["positions"] < 0.25  # a fifth
+    assert 0.5 < evenly["network"]["right_signs"] / evenly["network"]["decided"] < 0.6
+    assert evenly["100 simulations"]["kept"] > 0.99 * evenly["100 simulations"]["positions"]
+
+
 def test_what_helps_learning_is_what_the_committed_file_says():
     results = result_of("ablation")
     mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
