@@ -60,6 +60,8 @@ def main(
         sets = {"own_games": reached(solution, games, progress), "even_draws": drawn(solution, positions, progress)}
         rows: dict[str, Any] = {}
         for name, numbers in sets.items():
+            if not len(numbers):
+                continue
             rows[name] = {
                 who(count): judged(solution, player_with(count), numbers, progress, f"{name}, {who(count)}")
                 for count in SIMULATIONS

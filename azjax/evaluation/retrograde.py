@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Int8, Int32, UInt32
+from jaxtyping import Array, Bool, Int8, Int32, Integer, UInt32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
@@ -132,7 +132,7 @@ class EndingSolution:
         """The parameters of the optimal player."""
         return self._on_device
 
-    def states(self, numbers: Int[np.ndarray, "B"]) -> State:
+    def states(self, numbers: Integer[np.ndarray, "B"]) -> State:
         """The unfinished positions of these numbers, each as the first of a game."""
         states: State = _first_positions(self.endings, jnp.asarray(numbers, jnp.uint32))
         return states
