@@ -35,6 +35,7 @@ MAX_POSITIONS = 10_000_000
 _NEVER = 1 << 40  # the number of what cannot be proven or disproven
 _WAITS = 1 << 30  # of a leaf that is to be expanded
 _LEAVES = 64
+_DEPTH_BITS = 16
 _LEAST_CAPACITY = 1 << 12
 
 
@@ -67,7 +68,7 @@ def prove(
 ) -> Proof:
     """Finds the value of a position by proof-number search.
 
-    It takes about 250 bytes for each position, and 16 for each move.
+    It takes about 300 bytes for each position.
 
     Args:
       game: results are 1, 0 and -1, at the end of a game.
@@ -198,7 +199,7 @@ class _Graph:
         self._expander, self._goal, self._limit = expander, goal, limit
         self._decided, self._max_depth = decided, max_depth
         self.size, self._num_moves = 1, 0
-        self._index: dict[tuple[int, int], int] = {}  # of key and depth
+        self._index: dict[int, int] = {}  # by key and depth in one integer, which takes less memory than a pair
         self.proof, self.disproof = (np.ones(_LEAST_CAPACITY, np.int64) for _ in range(2))
         self._words = np.zeros((_LEAST_CAPACITY, len(expander.start)), np.uint32)
         self._words[0] = expander.start
@@ -297,7 +298,7 @@ class _Graph:
             targets: list[int] = []
             new: list[int] = []
             for slot, key in zip(slots.tolist(), all_keys[row, slots].tolist(), strict=True):
-                target = self._index.setdefault((key, depth), self.size + len(new))
+                target = self._index.setdefault(key << _DEPTH_BITS | depth, self.size + len(new))
                 if target == self.size + len(new):
                     new.append(slot)
                 targets.append(target)
