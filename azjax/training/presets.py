@@ -67,6 +67,17 @@ _EQUIVARIANT: dict[str, Any] = {
 }
 
 
+# Boards of some million positions, which can be numbered: games of a few plies from positions drawn evenly.
+_SMALL_BOARD = _large(
+    400,
+    **{**_EQUIVARIANT, "width": 512},
+    max_num_considered_actions=8,
+    random_start_plies=12,
+    exploring_starts=0.8,
+    exploring_plies=3,
+)
+
+
 def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
     """Games of pgx, of which no exact values are known: the ladder tells the strength."""
     return _large(
@@ -121,6 +132,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             dirichlet_fraction=0.49,
         ),
     ),
+    ("hex", {"size": 4}, _SMALL_BOARD),
     ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
     (
         "brandub",

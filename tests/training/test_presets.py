@@ -13,6 +13,7 @@ GAMES = [
     ("connect2", {}),
     ("tictactoe", {}),
     ("connect_four", {}),
+    ("hex", {"size": 4}),
     ("brandub", {}),
     *((f"pgx:{name}", {}) for name in PGX),
     *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (5, 2))),

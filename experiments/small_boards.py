@@ -1,0 +1,85 @@
+"""How soon does a network alone know all positions of a small board?
+
+Each board is learned with its preset, from self-play alone, with three seeds. Every kept checkpoint then plays the best
+move of its network in every unfinished position of the solved game; a move that loses value is a mistake.
+
+    python experiments/small_boards.py
+
+Runs are resumed, and checkpoints that the result file has are not judged again. Writes
+experiments/results/small_boards.json and docs/small_boards.png.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from study import COLORS, DOCS, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
+
+import azjax
+from azjax.evaluation import mistakes, network_player, solve, tabulate
+from azjax.runs import load_variables
+
+BOARDS: dict[str, tuple[str, dict[str, Any]]] = {"hex_4x4": ("hex", {"size": 4})}
+
+
+def main(
+    seeds: int = 3,
+    iterations: int | None = None,
+    runs: Path = RUNS / "small_boards",
+    output: Path = RESULTS / "small_boards.json",
+    figure: Path = DOCS / "small_boards.png",
+) -> None:
+    """Trains, judges, writes and draws.
+
+    Args:
+      seeds: runs of each board.
+      iterations: of each run; None for those of the preset.
+      runs: parent of the run folders.
+      output: file of the results.
+      figure: of the mistakes against minutes.
+    """
+    console = Console()
+    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
+    done = {(row["board"], row["seed"], row["iteration"]) for row in rows}
+    for name, (game_name, options) in BOARDS.items():
+        game = azjax.make(game_name, **options)
+        with console.status(f"solving {name}"):
+            solution = solve(game, max_states=None)
+        for seed in range(seeds):
+            run = trained(game, runs / f"{name}-{seed}", console, seed=seed, iterations=iterations)
+            network = run.config.make_network(game)
+            for step in run.steps:
+                if (name, seed, step) in done:
+                    continue
+                with console.status(f"{name}, seed {seed}: iteration {step}"):
+                    player = network_player(game, network, load_variables(run.folder, step)[1])
+                    found = mistakes(solution, tabulate(player, solution, jax.random.key(0)))
+                row = {"board": name, "seed": seed, "iteration": step, "seconds": run.seconds(step)}
+                rows.append({**row, "mistakes": round(found.count), "positions": found.states})
+                write_results(output, "small_boards.py", {"seeds": seeds}, rows=rows)
+                console.print(f"{name}, seed {seed}, iteration {step}: {found.share:.3%} mistakes")
+    draw(rows, figure)
+
+
+def draw(rows: list[dict[str, Any]], figure: Path) -> None:
+    """Shares of mistakes against minutes, a line for each seed."""
+    names = list(dict.fromkeys(row["board"] for row in rows))
+    drawing, panels = wide_figure(len(names), width=5.5 * len(names), sharey=True)
+    for name, panel in zip(names, panels, strict=True):
+        for seed in sorted({row["seed"] for row in rows}):
+            own = [row for row in rows if (row["board"], row["seed"]) == (name, seed)]
+            shares = np.array([row["mistakes"] / row["positions"] for row in own])
+            panel.semilogy([row["seconds"] / 60 for row in own], shares, "o-", color=COLORS[seed], label=f"seed {seed}")
+        title = name.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
+        style(panel, title, "minutes", shares=True)
+        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
+    panels[0].set_ylabel("mistakes of the network, all positions")
+    save_figure(drawing, figure)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
