@@ -31,6 +31,15 @@ def test_proofs_have_the_values_of_solved_games_and_moves_that_keep_them(name, s
     assert found == ({1, -1} if name != "tictactoe" else {1, 0, -1})
 
 
+def test_the_first_player_wins_hex():
+    """By strategy stealing (J. Nash)."""
+    game = azjax.make("hex", size=3)
+    proof = prove(game, game.init(jax.random.key(0)))
+    assert proof.value == 1
+    assert proof.positions < 5_514  # the board's reachable positions
+
+
+@pytest.mark.slow
 def test_a_board_of_which_the_value_is_published():
     """Connect Four on 4x4 is a draw (J. Tromp), which takes two proofs: it is no win, and it is more than a loss."""
     game = azjax.make("connect_four", columns=4, rows=4)
