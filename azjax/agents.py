@@ -32,7 +32,7 @@ _FORMS = "; ".join(
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
         f"a packaged agent ({', '.join(packaged())}) or one that `azjax agents fetch` fetched",
         "either with :LEVEL or :SIMULATIONS",
-        "optimal:FILE_OF_SOLVE",
+        "optimal:FILE (of `azjax solve --output FILE`)",
         f"with a game {', '.join(PLAYER_NAMES)}",
         f"in matches an external program by its protocol ({', '.join(f'{name}:COMMAND' for name in ENGINE_PROTOCOLS)})"
         ", or a bot of OpenSpiel (openspiel:mcts:SIMULATIONS, openspiel:minimax:PLIES)",

@@ -1,6 +1,8 @@
 """`azjax solve GAME`."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -19,6 +21,7 @@ from azjax.evaluation import (
     solve_endings,
 )
 from azjax.evaluation.host_games import position_from_text
+from azjax.evaluation.solution import Progress
 from azjax.evaluation.solution_file import check_can_write
 from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import AnyGame
@@ -32,11 +35,11 @@ class SolveOptions:
 
     Attributes:
       perft: count the sequences of 1 to this many legal moves instead.
+      endings: solve only the positions of so few pieces, also those that moves bring back. In tafl: so many beside the
+        king, of which one at most is a defender.
       prove: find the value of one position alone, given in the game's notation or as `start`, by proof-number search.
       tables: exact values that the proof may use: a file of `azjax solve GAME --output FILE`.
       max_states: give up at so many positions. Default: 10 million; no limit for a game that numbers its positions.
-      endings: solve only the positions of so few pieces, also those that moves bring back. In tafl: so many beside the
-        king, of which one at most is a defender.
       output: save the solution to this file (.npz), for `optimal:FILE`, `--tables FILE` and
         `azjax evaluate --solution FILE`.
     """
@@ -70,13 +73,9 @@ def solve_command(arguments: list[str]) -> None:
     if options.output is not None:
         check_can_save(game, options.output)
     limit = None if is_numbered(game) else MAX_STATES
-    with progress_bar("positions") as progress:
-        task = progress.add_task("solving", total=None)
-        solution = solve(
-            game,
-            max_states=limit if options.max_states is None else options.max_states,
-            progress=lambda step, done, total: progress.update(task, description=step, completed=done, total=total),
-        )
+    with _shown("solving") as progress:
+        max_states = limit if options.max_states is None else options.max_states
+        solution = solve(game, max_states=max_states, progress=progress)
     console.print(solution_table(solution))
     if options.output is not None:
         save_solution(solution, options.output)
@@ -88,11 +87,8 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
         raise InputError("max_states is not for endings, whose number is known")
     if options.output is not None:
         check_can_write(options.output)
-    with progress_bar("positions") as progress:
-        task = progress.add_task("solving", total=None)
-        solution = solve_endings(
-            game, pieces, lambda step, done, total: progress.update(task, description=step, completed=done, total=total)
-        )
+    with _shown("solving") as progress:
+        solution = solve_endings(game, pieces, progress)
     console.print(endings_table(solution))
     if options.output is not None:
         save_endings(solution, options.output)
@@ -104,13 +100,15 @@ def _prove(game: AnyGame, text: str, options: SolveOptions) -> None:
         raise InputError("output is for whole solutions; a proof is one value")
     state = game.init(jax.random.key(0)) if text == "start" else position_from_text(game, text)
     table = None if options.tables is None else load_table(options.tables, game).best_moves()
-    with progress_bar("positions") as progress:
-        task = progress.add_task("proving", total=None)
-        proof = prove(
-            game,
-            state,
-            max_positions=MAX_STATES if options.max_states is None else options.max_states,
-            table=table,
-            progress=lambda step, done, total: progress.update(task, description=step, completed=done, total=total),
-        )
+    with _shown("proving") as progress:
+        max_positions = MAX_STATES if options.max_states is None else options.max_states
+        proof = prove(game, state, max_positions=max_positions, table=table, progress=progress)
     console.print(proof_table(game, state, proof))
+
+
+@contextlib.contextmanager
+def _shown(task: str) -> Iterator[Progress]:
+    """Shows the progress that is reported to it."""
+    with progress_bar("positions") as bar:
+        row = bar.add_task(task, total=None)
+        yield lambda step, done, total: bar.update(row, description=step, completed=done, total=total)

@@ -26,7 +26,7 @@ _MOST_BYTES_OF_MANIFEST = 1 << 20
 Arrays = dict[str, np.ndarray]
 Manifest = dict[str, Any]
 """JSON."""
-MostBytes = Callable[[AnyGame], int]
+MostBytes = Callable[[AnyGame, Manifest], int]
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def load_archive(path: str | Path, kind: str, most_bytes: MostBytes) -> tuple[An
     Args:
       path: the file.
       kind: of the content.
-      most_bytes: how many bytes the arrays may unpack to, for the game of the archive; more are not unpacked.
+      most_bytes: how many bytes the arrays may unpack to, by the game and the manifest; more are not unpacked.
 
     Raises:
       InputError: the file is missing, damaged, too large when unpacked, or of another kind.
@@ -126,7 +126,7 @@ def _read(path: str | Path, kind: str | None, most_bytes: MostBytes | None) -> t
                 )
             game, arrays = make(manifest["game"], **manifest["options"]), {}
             if most_bytes is not None:
-                _check_size(sum(sizes.values()), most_bytes(game))
+                _check_size(sum(sizes.values()), most_bytes(game, manifest))
                 arrays = {name: archive[name] for name in archive.files if name != _MANIFEST}
         return game, manifest, arrays
     except FileNotFoundError:

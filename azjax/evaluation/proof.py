@@ -72,7 +72,7 @@ def prove(
 
     Args:
       game: results are 1, 0 and -1, at the end of a game.
-      state: an unfinished position. Earlier positions of its game play no part.
+      state: an unfinished position. Earlier positions of its game play no part. It is far from the limit of plies.
       max_positions: gives up after so many.
       table: exact values of some positions.
       progress: called with the goal, the positions looked at, and their limit.
@@ -114,7 +114,8 @@ def _depths(game: AnyGame) -> list[int]:
     """The plies to which the searches go, one after the other."""
     if not isinstance(game, RepetitionGame | EndingsGame):
         return [game.max_plies]
-    return [1 << power for power in range(3, game.max_plies.bit_length())] + [game.max_plies]
+    # Below the limit of plies, where the value of a position depends on more than the position.
+    return [1 << power for power in range(3, game.max_plies.bit_length())] or [game.max_plies]
 
 
 class _Children(NamedTuple):

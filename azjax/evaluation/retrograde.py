@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Int8, Int32, Integer, UInt32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.evaluation.archive import load_archive, save_archive
+from azjax.evaluation.archive import Manifest, load_archive, save_archive
 from azjax.evaluation.solution import BLOCK_CHILDREN, BestActions, Progress, no_progress
 from azjax.games.endings import Endings, EndingsGame, EndingsPart
 from azjax.games.game import AnyGame, State, reward_of_mover
@@ -185,8 +185,8 @@ def solve_endings(game: AnyGame, pieces: int, progress: Progress = no_progress) 
     """
     endings = endings_of(game, pieces)
     scores = np.full(endings.num_position_numbers, _NONE, np.int8)
-    for attacked in range(0, len(endings.parts), 2):
-        _solve_group(endings, endings.parts[attacked : attacked + 2], scores, progress)
+    for first in range(0, len(endings.parts), 2):
+        _solve_group(endings, endings.parts[first : first + 2], scores, progress)
     return EndingSolution(game, EndingTable(endings, scores))
 
 
@@ -336,15 +336,25 @@ def load_endings(path: str | Path, game: AnyGame | None = None) -> EndingSolutio
     Raises:
       InputError: the file is missing or damaged, or belongs to another game or to other rules.
     """
-    own_game, manifest, arrays = load_archive(path, KIND, lambda game: 2**31 + _MARGIN)
-    pieces = manifest.get("pieces")
-    if not isinstance(pieces, int):
-        raise InputError(f"{path} is damaged: pieces must be a whole number, got {pieces!r}")
-    endings = endings_of(own_game, pieces)
+    own_game, manifest, arrays = load_archive(path, KIND, _most_bytes)
+    endings = _endings_in(own_game, manifest)
     scores = arrays["scores"]
     solution = EndingSolution(own_game, EndingTable(endings, scores))
     if scores.shape != (endings.num_position_numbers,) or scores.dtype != np.int8 or not solution.is_consistent():
         raise InputError(f"{path} was made with other rules or position numbers of {own_game.name}: solve it again")
-    if game is not None and endings_of(game, pieces) != endings:
+    if game is not None and _endings_in(game, manifest) != endings:
         raise InputError(f"{path} has endings of {own_game}, and not of {game}")
     return solution
+
+
+def _endings_in(game: AnyGame, manifest: Manifest) -> Endings[Any]:
+    """The endings of the game that a manifest names."""
+    pieces = manifest.get("pieces")
+    if not isinstance(pieces, int):
+        raise InputError(f"pieces must be a whole number, got {pieces!r}")
+    return endings_of(game, pieces)
+
+
+def _most_bytes(game: AnyGame, manifest: Manifest) -> int:
+    """A byte for each number."""
+    return _endings_in(game, manifest).num_position_numbers + _MARGIN

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.evaluation.archive import load_archive, save_archive
+from azjax.evaluation.archive import Manifest, load_archive, save_archive
 from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
 from azjax.evaluation.solution import Solution
 from azjax.games.game import AnyGame
@@ -77,7 +77,8 @@ def load_solution(path: str | Path, game: AnyGame | None = None) -> NumberedSolu
     return solution
 
 
-def _most_bytes(game: AnyGame) -> int:
+def _most_bytes(game: AnyGame, manifest: Manifest) -> int:
     """A bit for each number, and two bytes for each position."""
+    del manifest
     numbers = numbering(game).num_position_numbers if is_numbered(game) else 0
     return 3 * numbers + _MARGIN

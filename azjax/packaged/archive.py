@@ -82,7 +82,7 @@ def read_agent(path: Path) -> Agent:
     Raises:
       InputError: there is no such file, or it is damaged.
     """
-    game, manifest, arrays = load_archive(path, _KIND, lambda _: MAX_UNPACKED_BYTES)
+    game, manifest, arrays = load_archive(path, _KIND, lambda game, manifest: MAX_UNPACKED_BYTES)
     try:
         network = make_network(game=game, **manifest["network"])
         agent = Agent(game, network, _nested(arrays), SearchHyper(c_puct=float(manifest["c_puct"])))

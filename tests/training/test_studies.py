@@ -625,3 +625,16 @@ def test_the_agent_is_judged_by_endings_at_tiny_sizes(tmp_path, monkeypatch):
     # With two pawns nothing is drawn, and a position in which some moves lose value is won.
     assert sides == [16, 16]
     assert drawn["kept"] <= drawn["positions"] == 32
+
+
+@pytest.mark.slow
+def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("small_boards")
+    monkeypatch.setattr(study, "BOARDS", {"hex_3x3": ("hex", {"size": 3})})
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "figure": tmp_path / "figure.png"}
+    for _ in range(2):  # the second time nothing is left to judge
+        study.main(seeds=1, iterations=1, **paths)
+        (row,) = json.loads(paths["output"].read_text())["rows"]
+        assert (row["board"], row["seed"], row["iteration"]) == ("hex_3x3", 0, 1)
+        assert 0 < row["mistakes"] < row["positions"] < 5_514
+    assert paths["figure"].stat().st_size > 10_000
