@@ -58,8 +58,8 @@ def factory(name: str) -> Callable[..., AnyGame]:
     Raises:
       InputError: no game has that name.
     """
-    games = available()
-    if name in games and (found := GAMES.find(name)) is not None:
+    _import_games()
+    if not name.endswith(":") and (found := GAMES.find(name)) is not None:
         return found
     family, colon, member = name.partition(":")
     if colon and (found := GAMES.find(family + colon)) is not None:
