@@ -40,7 +40,10 @@ class PeriodicEvaluation:
             self._jitted_climb = jax.jit(make_ladder(game, config), donate_argnums=0)
             self._climb: Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]] = self._jitted_climb
         if config.evaluate_every:
-            self._solution = solve(game)
+            try:
+                self._solution = solve(game)
+            except InputError as error:
+                raise InputError(f"evaluate_every counts mistakes, ladder_every measures by matches: {error}") from error
             self._player = network_player(game, config.make_network(game), {})
             _check_share(config, cost + self._solution.num_unfinished / config.evaluate_every)
 

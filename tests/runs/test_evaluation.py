@@ -23,6 +23,12 @@ def test_evaluation_with_too_large_a_share_is_refused_with_its_share():
     PeriodicEvaluation(GAME, dataclasses.replace(config, evaluation_share=26.25))
 
 
+def test_a_game_that_cannot_be_solved_is_refused_with_what_measures_it():
+    message = "evaluate_every counts mistakes, ladder_every measures by matches: brandub cannot be solved"
+    with pytest.raises(ValueError, match=message):
+        PeriodicEvaluation(make("brandub"), dataclasses.replace(SMALL, evaluate_every=1))
+
+
 def test_mistakes_count_for_the_share_too():
     # 23 unfinished positions every two iterations, of 80.
     with pytest.raises(ValueError, match=r"evaluation_share must be at least 0.144, got 0.1"):
