@@ -107,7 +107,7 @@ class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], Edita
         )
 
     def legal_action_mask(self, state: ChompState) -> Bool[Array, "A"]:
-        return state.squares.reshape(-1) & ~state.terminated
+        return jnp.asarray(state.squares).reshape(-1) & ~state.terminated
 
     def observe(self, state: ChompState) -> Float32[Array, "rows columns 1"]:
         """The squares that are left; they look alike to both players."""

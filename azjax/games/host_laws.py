@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
+import jax
 import numpy as np
 
 from azjax.games.game import AnyGame, State
@@ -20,6 +21,9 @@ def check_on_host(game: AnyGame, states: State, rng: np.random.Generator, advanc
     for number, index in enumerate(rng.choice(num_states, min(_STATES, num_states), replace=False)):
         state = state_at(states, index)
         actions = legal_actions(game, state)
+        with in_method("legal_action_mask"):
+            same = legal_actions(game, jax.tree.map(np.asarray, state)) == actions
+        hold(same, "legal_action_mask", "legal_action_mask takes leaves of NumPy", at=state)
         if isinstance(game, TextGame):
             _check_text(game, state, rng.permutation(actions)[:3].tolist())
         if isinstance(game, BoardGame):
