@@ -1,8 +1,9 @@
 """Players from specs that a user types: a run folder, a packaged agent, or a name such as `random` or `uct:1000`."""
 
 import dataclasses
+import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from jaxtyping import PyTree
 
@@ -272,7 +273,8 @@ def load_opponent(
 def _is_run(spec: str) -> bool:
     """Whether the spec names a folder, which takes precedence over a packaged agent of the same name."""
     folder, _, checkpoint = spec.rpartition("@")
-    return Path(spec).is_dir() or (bool(folder) and ":" not in checkpoint and Path(folder).is_dir())
+    # Not `Path.is_dir`, which raises for a name that is too long.
+    return os.path.isdir(spec) or (bool(folder) and ":" not in checkpoint and os.path.isdir(folder))
 
 
 def _trained(
@@ -316,13 +318,13 @@ def _for_game(spec: str, game: AnyGame | None) -> Agent:
     return dataclasses.replace(agent, game=game)
 
 
-def _split(spec: str) -> tuple[str, int | None]:
-    """The folder, and the checkpoint; None for the newest sound one."""
+def _split(spec: str) -> tuple[str, int | Literal["best"] | None]:
+    """The folder, and the checkpoint as for `load_state`."""
     folder, at, checkpoint = spec.rpartition("@")
     if not at or Path(spec).is_dir():
         return spec, None
     if checkpoint == "best":
-        return folder, Checkpoints(Path(folder) / CHECKPOINTS).best_step()
+        return folder, "best"
     if not (checkpoint.isascii() and checkpoint.isdigit()):
         raise InputError(f"{spec!r}: after @ comes best or an iteration, got {checkpoint!r}")
     return folder, int(checkpoint)

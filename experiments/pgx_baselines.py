@@ -37,6 +37,7 @@ from self_play_speed import PgxLearner, pgx_learner
 from study import RESULTS, RUNS, seconds_per_iteration, trained, write_results
 
 import azjax
+from azjax.core.files import write_atomically
 from azjax.evaluation import (
     MatchResult,
     Player,
@@ -46,7 +47,6 @@ from azjax.evaluation import (
     random_player,
     search_player,
 )
-from azjax.evaluation.archive import write_atomically
 from azjax.evaluation.host_games import replay
 from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats

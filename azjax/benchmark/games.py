@@ -24,6 +24,7 @@ from azjax.benchmark.report import Report, machine_with_load, print_load, write_
 from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals, rival_module
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
+from azjax.core.files import write_atomically
 from azjax.games.game import AnyGame
 from azjax.games.protocols import next_game
 from azjax.games.registry import make
@@ -324,7 +325,8 @@ def _draw(rows: list[Report], path: Path) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.12))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with write_atomically(path) as file:
+        figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
 
 def _factor(ratio: float) -> str:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import jax
 from rich.console import Console
 
+from azjax.core.files import write_text
+
 Report: TypeAlias = dict[str, Any]
 """JSON: a report, or a row of one."""
 
@@ -45,7 +47,7 @@ def print_load(report: Report, console: Console) -> None:
 def write_report(report: Report, path: Path, console: Console | None = None) -> None:
     """Writes a report as JSON, with its folder, and prints where it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
+    write_text(path, json.dumps(report, indent=2) + "\n")
     if console is not None:
         console.print(f"written to {path}", soft_wrap=True)
 

@@ -20,6 +20,7 @@ from azjax.report import draw_ratings, match_table, ratings_table
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
+_PICTURES = (".png", ".svg", ".pdf")
 _SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step", "tables")
 
 
@@ -89,6 +90,8 @@ def match_command(arguments: list[str]) -> None:
     for path in (options.records, options.pool, options.plot):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+    if options.plot is not None and options.plot.suffix not in _PICTURES:
+        raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {options.plot}")
     search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
     given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
     if given and not any(is_trained(split_level(spec)[0]) for spec in specs):

@@ -74,7 +74,7 @@ class LossesOptions:
 def report_command(arguments: list[str]) -> None:
     """Writes the page of a run or of lost games and prints its path."""
     path, arguments = first_word("report", "RUN", ReportOptions(), arguments)
-    if Path(path).suffix == _GAMES or Path(path).is_file():
+    if Path(path).is_file() or (Path(path).suffix == _GAMES and not Path(path).is_dir()):
         _report_losses(Path(path), parse(f"report {path}", LossesOptions(), arguments))
     else:
         _report_run(path, parse(f"report {path}", ReportOptions(), arguments))

@@ -12,7 +12,7 @@ import tyro
 from azjax.commands.arguments import check_games, first_word, parse_with_game
 from azjax.commands.console import console, say
 from azjax.commands.evaluate import EvaluateOptions, print_strength
-from azjax.core.errors import InputError
+from azjax.core.errors import FileError, InputError
 from azjax.games.game import AnyGame
 from azjax.parallel.peers import joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
@@ -160,7 +160,7 @@ def _train_population(game: AnyGame, options: TrainOptions, members: list[Config
         callbacks=options.loggers,
     )
     console.print(population_table(members, [result.folder for result in results]))
-    with contextlib.suppress(InputError):  # Matplotlib is an extra
+    with contextlib.suppress(InputError, FileError):  # Matplotlib is an extra, and the runs are saved
         for result in results:
             draw_learning_curve(result.folder)
     if results[0].stopped_by is not None:
@@ -176,7 +176,7 @@ def _exit_stopped(iteration: int, signal: int) -> None:
 def _draw(folder: Path) -> None:
     try:
         say(f"learning curve: {draw_learning_curve(folder)}")
-    except InputError as error:  # Matplotlib is an extra
+    except (InputError, FileError) as error:  # Matplotlib is an extra, and the run is saved
         say(f"no learning curve: {error}")
 
 

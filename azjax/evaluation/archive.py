@@ -1,20 +1,19 @@
-"""Files that are written completely or not at all, and archives: NumPy files (`.npz`) that are checked when read.
+"""Archives: NumPy files (`.npz`) that are checked when they are read.
 
 An archive belongs to a game. It holds arrays, and a manifest in JSON with the game, its options and the SHA-256 of the
 arrays.
 """
 
-import contextlib
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from azjax.core.errors import FileError, InputError
+from azjax.core.errors import InputError
+from azjax.core.files import write_atomically
 from azjax.core.json_text import parse_json
 from azjax.games.game import AnyGame
 from azjax.games.registry import make, options_of
@@ -27,27 +26,6 @@ Arrays = dict[str, np.ndarray]
 Manifest = dict[str, Any]
 """JSON."""
 MostBytes = Callable[[AnyGame, Manifest], int]
-
-
-@contextlib.contextmanager
-def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to, which replaces `path` once the block ends without an error.
-
-    Raises:
-      FileError: it could not be written; an existing file is unchanged.
-    """
-    path = Path(path)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise FileError(f"{path} could not be written: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save_archive(path: str | Path, kind: str, game: AnyGame, manifest: Manifest, arrays: Arrays) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 
 from azjax.core import display
 from azjax.core.errors import InputError
+from azjax.core.files import write_atomically
 from azjax.core.json_text import parse_json
-from azjax.evaluation.archive import write_atomically
 from azjax.evaluation.host_games import host_step, position_from_text, replay, start_text
 from azjax.evaluation.matches import MatchResult
 from azjax.games.game import AnyGame, State

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.evaluation.archive import write_atomically
+from azjax.core.files import write_atomically
 from azjax.evaluation.game_record import GameRecord, load_games, records_of
 from azjax.evaluation.matches import MatchResult, Record
 from azjax.games.game import AnyGame

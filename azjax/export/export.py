@@ -12,8 +12,8 @@ import numpy as np
 from jax import export as jax_export
 
 from azjax.core.errors import AzjaxError, FileError, InputError
+from azjax.core.files import write_atomically
 from azjax.core.json_text import parse_json
-from azjax.evaluation.archive import write_atomically
 from azjax.export.description import FILES, INPUT, describe, describe_file
 from azjax.export.onnx_graph import to_onnx
 from azjax.export.onnx_primitives import PRIMITIVES

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from azjax.core.errors import InputError
+from azjax.core.files import write_atomically
 from azjax.evaluation import Ratings
 from azjax.games.game import AnyGame
 from azjax.report.sample_games import Calibration
@@ -62,13 +63,14 @@ def draw_learning_curve(folder: str | Path) -> Path:
     Raises:
       RunError: it is not a run folder.
       InputError: there are no metrics yet, or Matplotlib is not installed.
+      FileError: the file cannot be written; an existing one is unchanged.
     """
     folder = Path(folder)
     game, _ = load_run(folder)
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
         raise InputError(f"{folder} has no metrics to draw yet")
-    learning_figure(game, rows, timing).savefig(folder / LEARNING_CURVE, dpi=150)
+    _save(learning_figure(game, rows, timing), folder / LEARNING_CURVE)
     return folder / LEARNING_CURVE
 
 
@@ -151,6 +153,7 @@ def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
 
     Raises:
       InputError: Matplotlib is not installed.
+      FileError: the file cannot be written; an existing one is unchanged.
     """
     figure = new_figure(7.0, 1.2 + 0.32 * len(ratings.players))
     panel = figure.subplots()
@@ -163,7 +166,12 @@ def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
     panel.set_yticks(heights, ratings.players)
     panel.set_title(game.name, fontsize=10)
     tidy(panel, "Elo, with 95% intervals", grid="x")
-    figure.savefig(path, dpi=150)
+    _save(figure, Path(path))
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with write_atomically(path) as file:
+        figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
 
 def _series(rows: Sequence[Row], name: str) -> Float[np.ndarray, "T"]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from azjax.core.errors import InputError
+from azjax.core.files import write_text
 from azjax.games.protocols import TextGame, action_to_text, player_names
 from azjax.render import svg
 from azjax.report.figures import new_figure, svg_text, tidy
@@ -26,7 +27,7 @@ def write_losses(report: LossReport, path: Path, *, num_positions: int) -> None:
 
     Raises:
       InputError: Matplotlib or Jinja is not installed.
-      OSError: the file cannot be written.
+      FileError: the file cannot be written; an existing one is unchanged.
     """
     content = {
         "title": f"{report.game.name}: games that {report.player} lost",
@@ -44,7 +45,7 @@ def write_losses(report: LossReport, path: Path, *, num_positions: int) -> None:
             for mistake in report.worst_mistakes(num_positions)
         ],
     }
-    path.write_text(render("losses.html.jinja", content), encoding="utf-8")
+    write_text(path, render("losses.html.jinja", content))
 
 
 def facts(report: LossReport) -> dict[str, str]:

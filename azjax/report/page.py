@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from azjax.core.files import write_text
 from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
 from azjax.games.registry import options_of
@@ -26,7 +27,7 @@ def write_report(report: RunReport) -> Path:
 
     Raises:
       InputError: Matplotlib or Jinja is not installed.
-      OSError: a file cannot be written.
+      FileError: a file cannot be written; an existing one is unchanged.
     """
     pictures = {
         "learning": svg_text(learning_figure(report.game, report.rows, report.timing)),
@@ -52,9 +53,9 @@ def write_report(report: RunReport) -> Path:
     folder = report.folder
     (folder / PICTURES).mkdir(exist_ok=True)
     for name, picture in pictures.items():
-        (folder / PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
+        write_text(folder / PICTURES / f"{name}.svg", picture)
     for name in (HTML, MARKDOWN):
-        (folder / name).write_text(render(f"{name}.jinja", content), encoding="utf-8")
+        write_text(folder / name, render(f"{name}.jinja", content))
     return folder / HTML
 
 

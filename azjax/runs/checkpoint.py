@@ -4,6 +4,7 @@ A step counts only if its manifest is sound. The manifest is written last and ho
 step, and dtype and shape of every array. (Orbax alone silently casts a wrong dtype and accepts some flipped bytes.)
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -12,7 +13,7 @@ import re
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 import jax
 import orbax.checkpoint as ocp
@@ -25,6 +26,8 @@ from azjax.parallel.processes import is_first
 _T = TypeVar("_T")
 
 _DAMAGED = "damaged"
+_ARRAYS = "default"  # Orbax's name for them in a step
+_ATTEMPTS = 10
 _OVERHEAD_BYTES = 500_000  # of a step's metadata, with a margin
 
 
@@ -103,12 +106,10 @@ class Checkpoints:
             self._manager.save(step, args=ocp.args.StandardSave(leaves), force=True)
             self._manager.wait_until_finished()
             if is_first():
-                body: Manifest = {
-                    "step": step,
-                    "score": score,
-                    "leaves": _describe(leaves),
-                    "files": _digests(self.folder / str(step)),
-                }
+                files = _digests(self.folder / str(step))
+                if f"{_ARRAYS}/manifest.ocdbt" not in files:
+                    raise FileError(f"its arrays are not in {self.folder / str(step)}")
+                body: Manifest = {"step": step, "score": score, "leaves": _describe(leaves), "files": files}
                 _write_manifest(self._manifest(step), body)
         except (OSError, ValueError) as error:
             raise FileError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
@@ -117,13 +118,15 @@ class Checkpoints:
             for old in set(self.steps()) - kept:
                 self._remove(old)
 
-    def restore(self, like: _T, step: int | None = None) -> tuple[int, _T]:
+    def restore(self, like: _T, step: int | Literal["best"] | None = None) -> tuple[int, _T]:
         """Reads the newest sound step, with a warning for each damaged one that it skips; or exactly `step`.
+
+        A trainer may save and remove steps meanwhile.
 
         Args:
           like: a pytree with the expected structure, shapes and dtypes (`jax.eval_shape` gives one). An array is
             placed by the sharding of its leaf, or on the first device if that has none, whatever it was saved with.
-          step: the step to read; the newest sound one if None.
+          step: the step to read; that of `best_step`, or the newest sound one if None.
 
         Returns:
           the step and its state.
@@ -131,6 +134,19 @@ class Checkpoints:
         Raises:
           RunError: there is no sound checkpoint, or the saved arrays are not the expected ones.
         """
+        for _ in range(_ATTEMPTS):
+            before = self.steps()
+            try:
+                return self._restore(like, self.best_step() if step == "best" else step)
+            except (RunError, OSError, ValueError) as error:
+                problem = error
+                if self.steps() == before:
+                    break
+        if isinstance(problem, RunError):
+            raise problem
+        raise RunError(f"a checkpoint in {self.folder} cannot be read: {_one_line(problem)}") from problem
+
+    def _restore(self, like: _T, step: int | None) -> tuple[int, _T]:
         if step is not None and step not in self.steps():
             available = ", ".join(map(str, self.steps())) or "none"
             raise RunError(f"{self.folder} has no checkpoint {step}; available: {available}")
@@ -158,11 +174,11 @@ class Checkpoints:
             aside.mkdir(exist_ok=True)
             if (aside / path.name).is_dir():
                 shutil.rmtree(aside / path.name)
-            path.replace(aside / path.name)
+            shutil.move(path, aside / path.name)  # the checkpoints may be on another device
 
     def _check_space(self, num_bytes: int) -> None:
         # Checked first: on a full disk Orbax's threads print tracebacks.
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(exist_ok=True)
         needed, free = num_bytes + _OVERHEAD_BYTES, shutil.disk_usage(self.folder).free
         if free < needed:
             raise FileError(f"{needed / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are free on the disk")
@@ -186,7 +202,8 @@ class Checkpoints:
     def _read(self, step: int, like: _T) -> _T:
         """Reads a step whose files are sound."""
         manifest = _read_manifest(self._manifest(step))
-        assert manifest is not None
+        if manifest is None:
+            raise RunError(f"checkpoint {step} in {self.folder} was removed")
         leaves_like = _named_leaves(like)
         saved, expected = manifest["leaves"], _describe(leaves_like)
         for name in sorted({*saved, *expected}):
@@ -199,7 +216,7 @@ class Checkpoints:
             for name, leaf in leaves_like.items()
         }
         with ocp.StandardCheckpointer() as checkpointer:
-            leaves = checkpointer.restore(self.folder / str(step) / "default", abstract)
+            leaves = checkpointer.restore(self.folder / str(step) / _ARRAYS, abstract)
         state: _T = jax.tree.unflatten(jax.tree.structure(like), [leaves[name] for name in leaves_like])
         return state
 
@@ -220,11 +237,12 @@ def _describe(leaves: dict[str, Any]) -> dict[str, list[Any]]:
 
 def _digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below `folder`, by relative path; empty if there is no such folder."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):  # a trainer removes old steps
+            if path.is_file():
+                digests[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def _body_digest(body: Manifest) -> str:

@@ -43,7 +43,8 @@ class PeriodicEvaluation:
             try:
                 self._solution = solve(game)
             except InputError as error:
-                raise InputError(f"evaluate_every counts mistakes, ladder_every measures by matches: {error}") from error
+                problem = f"evaluate_every counts mistakes, ladder_every measures by matches: {error}"
+                raise InputError(problem) from error
             self._player = network_player(game, config.make_network(game), {})
             _check_share(config, cost + self._solution.num_unfinished / config.evaluate_every)
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
-from azjax.core.errors import RunError
+from azjax.core.errors import FileError, RunError
 from azjax.core.json_text import parse_json
 from azjax.runs.callback import Callback, Update
 from azjax.training.config import Config
@@ -46,9 +46,16 @@ class MetricsLog(Callback):
             self._files[update.folder / name].write(json.dumps({"iteration": update.iteration, **finite}) + "\n")
 
     def save(self) -> None:
-        for file in self._files.values():
+        """Writes what is buffered.
+
+        Raises:
+          FileError: a file was removed or replaced, and so perhaps the whole folder.
+        """
+        for path, file in self._files.items():
             file.flush()
             os.fsync(file.fileno())
+            if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
+                raise FileError(f"{path} was removed or replaced while the run went on")
 
     def end(self) -> None:
         for file in self._files.values():

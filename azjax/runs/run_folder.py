@@ -11,7 +11,7 @@ import platform
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 import jax
 import numpy as np
@@ -114,12 +114,12 @@ def _warn_once(message: str) -> None:
     warnings.warn(message, stacklevel=3)
 
 
-def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainState]:
+def load_state(folder: str | Path, step: int | Literal["best"] | None = None) -> tuple[int, TrainState]:
     """A checkpoint of a run.
 
     Args:
       folder: the run folder.
-      step: the number of the checkpoint; the newest sound one if None.
+      step: the number of the checkpoint; `best` for the one with the lowest score, None for the newest sound one.
 
     Returns:
       the number of the checkpoint and its state.
@@ -132,7 +132,7 @@ def load_state(folder: str | Path, step: int | None = None) -> tuple[int, TrainS
     return Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)
 
 
-def load_variables(folder: str | Path, step: int | None = None) -> tuple[int, Variables]:
+def load_variables(folder: str | Path, step: int | Literal["best"] | None = None) -> tuple[int, Variables]:
     """As `load_state`, but only `TrainState.ema`: the variables with which a run is evaluated and played."""
     step, state = load_state(folder, step)
     return step, state.ema
@@ -207,6 +207,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
     Raises:
       RunError: the run may neither begin nor continue.
     """
+    _check_name(folder)
     # A run that was stopped before it began leaves only these files.
     if not folder.exists() or (
         folder.is_dir() and {path.name for path in folder.iterdir()} <= {_LOCK, CONFIG + ".partial"}
@@ -226,6 +227,18 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
             f"{folder} was made with {changes}; nothing was changed; --accept-changes goes on with the requested values"
         )
     return changes
+
+
+def _check_name(folder: Path) -> None:
+    """Checks that Orbax can write checkpoints there: it takes such names apart, or for patterns."""
+    path = str(folder.absolute())
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise RunError(f"{path!r} cannot be a run folder: its name is not in UTF-8") from None
+    wrong = [character for character in "[]\\" if character in path]
+    if wrong:
+        raise RunError(f"{path} cannot be a run folder: its name contains {' '.join(wrong)}")
 
 
 def with_defaults(config: dict[str, Any]) -> dict[str, Any]:

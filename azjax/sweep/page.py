@@ -10,6 +10,7 @@ import numpy as np
 import optuna
 
 from azjax.core.errors import FileError, InputError
+from azjax.core.files import write_text
 from azjax.games.registry import options_of
 from azjax.report.figures import new_figure, svg_text, tidy
 from azjax.report.intervals import Interval, number
@@ -71,9 +72,9 @@ def write_page(trials: Trials, folder: Path) -> Path:
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / PAGE).write_text(page, encoding="utf-8")
     except OSError as error:
-        raise FileError(f"{folder / PAGE} cannot be written: {error.strerror}") from error
+        raise FileError(f"{folder} cannot be made: {error.strerror}") from error
+    write_text(folder / PAGE, page)
     return folder / PAGE
 
 

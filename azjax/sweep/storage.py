@@ -109,6 +109,13 @@ class _WriterLock(JournalFileSymlinkLock):
             raise
         return True
 
+    def release(self) -> None:
+        try:
+            super().release()
+        except RuntimeError as error:
+            reason = getattr(error.__context__, "strerror", None) or error
+            raise FileError(f"{self._path}: its lock could not be released: {reason}") from error
+
 
 def _remove_incomplete_row(path: Path) -> None:
     with path.open("r+b") as file:

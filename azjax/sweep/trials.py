@@ -115,6 +115,16 @@ class Trials:
         if not waiting and len(latest) >= self.study.trials:
             return None
         trial = self.optuna_study.ask(self._distributions)
+        try:
+            return self._begin(trial)
+        except BaseException:
+            # Else the others would wait until its lease has expired.
+            with contextlib.suppress(Exception):
+                self._end(trial._trial_id, TrialState.FAIL, {Attribute.STOPPED: True})
+            raise
+
+    def _begin(self, trial: optuna.Trial) -> Attempt | None:
+        """The attempt of a trial that was just claimed; None, and it is over, if others claimed the same."""
         if self._is_surplus(trial.number):
             trial.set_user_attr(Attribute.SURPLUS, True)
             self._end(trial._trial_id, TrialState.FAIL)

@@ -87,7 +87,7 @@ def test_a_match_that_cannot_be_saved_leaves_the_pool_as_it_was(tmp_path, monkey
     pool = Pool(path, GAME)
     play(pool, "ab", 2)
     before = path.read_bytes()
-    monkeypatch.setattr("azjax.evaluation.archive.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    monkeypatch.setattr("azjax.core.files.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     with pytest.raises(OSError, match=r"pool\.jsonl could not be written"):
         play(pool, "ab", 4)
     assert path.read_bytes() == before

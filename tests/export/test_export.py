@@ -13,8 +13,8 @@ import pytest
 from flax import nnx
 from jax import export as jax_export
 
+from azjax.core import files
 from azjax.core.errors import FileError, InputError
-from azjax.evaluation import archive
 from azjax.export import export_agent
 from azjax.export.onnx_graph import to_onnx
 from azjax.export.onnx_primitives import PRIMITIVES
@@ -312,7 +312,7 @@ def test_nothing_is_left_on_a_full_disk(tmp_path, monkeypatch):
         if len(written) == 2:  # the description, after the file
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archive.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(FileError, match=r"agent\.json could not be written: No space left on device"):
         export_agent(exported_networks()["mlp"](), "stablehlo", tmp_path / "agent.stablehlo")
     assert list(tmp_path.iterdir()) == []

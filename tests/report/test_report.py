@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from small_run import SMALL
 
-from azjax.core.errors import RunError
+from azjax.core.errors import FileError, RunError
 from azjax.evaluation import random_player, solve
 from azjax.games.registry import make
 from azjax.report import (
@@ -112,3 +112,15 @@ def test_perft_is_listed_by_depth():
     text = _text(perft_table(make("tictactoe"), [9, 72, 504, 3024]))
     assert "tictactoe: perft" in text
     assert "3,024" in text
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_earlier_one(run, monkeypatch):
+    before = draw_learning_curve(run).read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("azjax.core.files.os.fsync", full)
+    with pytest.raises(FileError, match=r"learning_curve\.png could not be written: No space left on device"):
+        draw_learning_curve(run)
+    assert (run / "learning_curve.png").read_bytes() == before

@@ -1,6 +1,8 @@
 import contextlib
+import errno
 import gc
 import json
+import os
 import random
 import shutil
 import types
@@ -241,3 +243,42 @@ def test_the_manifest_names_every_file_and_every_array(folder):
     assert body["step"] == 30
     assert body["leaves"]["['half']"] == ["bfloat16", [7]]
     assert set(body["files"]) == {str(p.relative_to(folder / "30")) for p in (folder / "30").rglob("*") if p.is_file()}
+
+
+def test_a_step_that_a_trainer_removes_while_it_is_read_is_followed_by_the_next(folder, monkeypatch):
+    checkpoints, trainer = Checkpoints(folder), Checkpoints(folder, keep=1)
+    read, saved = checkpoints._read, iter([40, 50])
+
+    def read_late(step, like):
+        if new := next(saved, None):
+            trainer.save(new, _state(new))  # removes the step that is read
+        return read(step, like)
+
+    monkeypatch.setattr(checkpoints, "_read", read_late)
+    step, state = checkpoints.restore(LIKE)
+    assert step == 50
+    assert _equal(state, _state(50))
+
+
+def test_the_best_step_is_restored_by_name(folder):
+    checkpoints = Checkpoints(folder)
+    checkpoints.save(40, _state(40), score=-5.0)
+    checkpoints.save(50, _state(50), score=2.0)
+    assert checkpoints.restore(LIKE, "best")[0] == 40
+
+
+def test_a_step_whose_arrays_went_elsewhere_is_no_checkpoint(tmp_path):
+    """As Orbax does with names that it takes for patterns."""
+    with pytest.raises(FileError, match=r"checkpoint 1 could not be written to .*: its arrays are not in .*"):
+        Checkpoints(tmp_path / "run[1]").save(1, _state(1))
+    assert Checkpoints(tmp_path / "run[1]").steps() == []
+
+
+def test_steps_are_set_aside_where_the_checkpoints_are_on_another_device(folder, monkeypatch):
+    def other_device(*_):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "rename", other_device)
+    Checkpoints(folder).set_aside_after(10)
+    assert Checkpoints(folder).steps() == [10]
+    assert (folder.parent / "damaged" / "30" / "default" / "manifest.ocdbt").exists()

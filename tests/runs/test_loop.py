@@ -13,7 +13,7 @@ import pytest
 import small_run
 from killing import KILLED, assert_equal_runs, checkpoint_bits, hangups_heard, train_killed, train_to_the_end
 
-from azjax.core.errors import RunError
+from azjax.core.errors import FileError, RunError
 from azjax.games.registry import make
 from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.memory import memory_need
@@ -356,3 +356,16 @@ def test_a_killed_run_resumes_to_the_same_bit(tmp_path):
     train_to_the_end("connect2", tmp_path / "straight", options)
     assert train_killed("connect2", tmp_path / "killed", options, kills=1, longest=2.0, seed=0) > 0
     assert_equal_runs(tmp_path / "straight", tmp_path / "killed")
+
+
+@pytest.mark.parametrize("change", ["removed", "renamed"])
+def test_a_folder_that_vanishes_while_the_run_goes_on_is_told(tmp_path, change):
+    folder = tmp_path / "run"
+
+    def vanish(update):
+        if update.iteration == 1:
+            shutil.rmtree(folder) if change == "removed" else folder.rename(tmp_path / "other")
+
+    with pytest.raises(FileError, match=r"run/metrics\.jsonl was removed or replaced while the run went on"):
+        train(GAME, SMALL, folder, callbacks=[vanish])
+    assert not folder.exists()

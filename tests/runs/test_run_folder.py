@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,18 @@ def test_a_config_with_an_unknown_field_is_reported(tmp_path, name):
     (tmp_path / "config.json").write_text(text.replace(f'"{name}"', '"other"'))
     with pytest.raises(RunError, match=r"its config\.json does not describe a run: .*other"):
         load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("run[1]", r"cannot be a run folder: its name contains \[ \]"),
+        ("a\\b", r"cannot be a run folder: its name contains \\"),
+        (os.fsdecode(b"a\xff"), "cannot be a run folder: its name is not in UTF-8"),
+    ],
+    ids=["brackets", "backslash", "bytes"],
+)
+def test_a_folder_in_which_orbax_cannot_write_is_refused_before_anything_is_made(tmp_path, name, reason):
+    with pytest.raises(RunError, match=reason):
+        train(GAME, SMALL, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

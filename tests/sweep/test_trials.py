@@ -253,3 +253,31 @@ def test_looking_at_a_missing_journal_makes_no_study(tmp_path):
     with pytest.raises(FileError, match=r"there is no sweep yet: .*journal\.log is missing"):
         connect(tmp_path / "no" / JOURNAL, must_exist=True)
     assert not (tmp_path / "no").exists()
+
+
+def test_a_lock_that_cannot_be_released_is_told(tmp_path, monkeypatch):
+    trials = Trials(load_study(write_sweep(tmp_path)), connect(tmp_path / JOURNAL))
+    rename = os.rename
+
+    def full(source, target):
+        if str(source).endswith(".lock"):
+            raise OSError(28, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(FileError, match=r"journal\.log: its lock could not be released: No space left on device"):
+        trials.claim()
+
+
+def test_a_claim_that_fails_halfway_is_given_back(make_trials, monkeypatch):
+    trials = make_trials()
+
+    def fails(_):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(trials, "_is_surplus", fails)
+    with pytest.raises(OSError, match="the disk is gone"):
+        trials.claim()
+    assert states(trials) == [(0, "waiting")]
+    monkeypatch.undo()
+    assert trials.claim().number == 0

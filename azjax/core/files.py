@@ -1,0 +1,40 @@
+"""Files that are written completely or not at all."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from azjax.core.errors import FileError
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write to, which replaces `path` once the block ends without an error.
+
+    Raises:
+      FileError: it could not be written; an existing file is unchanged.
+    """
+    path = Path(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise FileError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a file in UTF-8, completely or not at all.
+
+    Raises:
+      FileError: it could not be written; an existing file is unchanged.
+    """
+    with write_atomically(path) as file:
+        file.write(text.encode())
