@@ -18,6 +18,7 @@ from azjax.games.registry import all_names, factory, make
 Options = TypeVar("Options")
 
 HELP = ("-h", "--help")
+_MOST_GAMES = 2**30
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
 
@@ -169,6 +170,8 @@ def check_games(games: int) -> None:
     """Checks the number of games of a match."""
     if games < 2 or games % 2:
         raise InputError(f"games must be even and at least 2, so that both move first equally; got {games}")
+    if games > _MOST_GAMES:
+        raise InputError(f"games must be at most {_MOST_GAMES:,}, got {games:,}")
 
 
 def check_seed(seed: int) -> None:

@@ -28,6 +28,8 @@ from azjax.runs import (
 )
 from azjax.training import Config, preset
 
+_MOST_DEVICES = 1024
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
@@ -72,8 +74,8 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.games is not None:
             check_games(self.games)
-        if isinstance(self.devices, int) and self.devices < 1:
-            raise InputError(f"devices must be at least 1, or all; got {self.devices}")
+        if isinstance(self.devices, int) and not 1 <= self.devices <= _MOST_DEVICES:
+            raise InputError(f"devices must be 1..{_MOST_DEVICES:,}, or all; got {self.devices:,}")
         if self.members is not None and self.meeting is not None:
             raise InputError("a population is trained by one process")
 

@@ -444,5 +444,8 @@ def _play_batch(
         rewards += np.where(running, np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1]), 0.0)
     over = np.asarray(states.terminated) | [forfeit is not None for forfeit in forfeits]
     if not over.all():
-        raise RuntimeError(f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies")
+        raise InputError(
+            f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies: a player chose actions that "
+            "are not legal, or the game breaks a law (`azjax check` tells which)"
+        )
     return rewards, forfeits

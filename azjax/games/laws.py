@@ -197,6 +197,7 @@ def _check_positions(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
     rewards = np.asarray(states.rewards)
     zero_sum = np.isfinite(rewards).all(1) & (rewards.sum(1) == 0)
     hold_each(zero_sum, "step", "rewards are finite and zero-sum", states)
+    hold_each((np.abs(rewards) <= 1).all(1), "step", "rewards are in -1..1", states)
     player = np.asarray(states.current_player)
     hold_each((player == 0) | (player == 1), "step", "current_player is 0 or 1", states)
 

@@ -91,6 +91,9 @@ def read_agent(path: Path) -> Agent:
         raise InputError(f"{path} is damaged: its network cannot be made: {error}") from error
     if _shapes(agent.variables) != wanted:
         raise InputError(f"{path} is damaged: its variables are not those of its network")
+    for leaf, array in _flat(agent.variables).items():
+        if not np.isfinite(array).all():
+            raise InputError(f"{path}: {leaf} holds a weight that is not finite")
     return agent
 
 

@@ -318,7 +318,7 @@ class _Loop:
         raise SettingsError(
             f"{run.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "
-            "before it are kept. A lower learning_rate may help"
+            "before it are kept. A lower learning_rate may help; of a game of your own, `azjax check` finds NaN"
         )
 
 

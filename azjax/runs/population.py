@@ -31,6 +31,8 @@ from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 _T = TypeVar("_T")
 
+_MOST_MEMBERS = 2**16
+
 HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 """The fields that may differ within a population, apart from the seed."""
 
@@ -64,6 +66,8 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
     if size < 1 or size % combinations or (seeds and size > combinations):
         allowed = f"{combinations}" if seeds else f"a multiple of {combinations}"
         raise InputError(f"population must be {allowed}, the combinations of values; got {size}")
+    if size > _MOST_MEMBERS:
+        raise InputError(f"population must be at most {_MOST_MEMBERS:,}, got {size:,}")
     seeds = seeds or [config.seed + repeat for repeat in range(size // combinations)]
     return [point.replace(seed=seed) for point in points for seed in seeds]
 

@@ -80,7 +80,8 @@ class TrainingProgress(Callback):
 
 def status_of(row: Mapping[str, float], games_per_second: float, simulations_per_second: float) -> str:
     """The latest metrics and rates in a few words."""
-    words = ["no game has ended yet" if math.isnan(row["loss"]) else f"loss {row['loss']:.2f}"]
+    without_loss = "every update was skipped" if row.get("skipped_updates") else "no game has ended yet"
+    words = [without_loss if math.isnan(row["loss"]) else f"loss {row['loss']:.2f}"]
     if "mistakes" in row:
         words.append(f"{row['mistakes']:.0f} mistakes")
     if "ladder_rating" in row:

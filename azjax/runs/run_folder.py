@@ -133,8 +133,16 @@ def load_state(folder: str | Path, step: int | Literal["best"] | None = None) ->
 
 
 def load_variables(folder: str | Path, step: int | Literal["best"] | None = None) -> tuple[int, Variables]:
-    """As `load_state`, but only `TrainState.ema`: the variables with which a run is evaluated and played."""
+    """As `load_state`, but only `TrainState.ema`: the variables with which a run is evaluated and played.
+
+    Raises:
+      RunError: also for a weight that is not finite.
+    """
     step, state = load_state(folder, step)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state.ema):
+        if not np.isfinite(leaf).all():
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise RunError(f"{folder}: {name} of checkpoint {step} holds a weight that is not finite")
     return step, state.ema
 
 

@@ -23,6 +23,9 @@ class Evaluator(Protocol):
 
     Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. A third result, if there is
     one, is the expected error of each value: simulations then count by it, see `uncertainty.py`.
+
+    A search ends with a legal action whatever the evaluator gives: values beyond -1..1 count as the nearest of these,
+    the value and the error NaN as 0, and the logit NaN as the lowest.
     """
 
     def __call__(
@@ -157,6 +160,8 @@ class GameDynamics:
         else:
             row = jnp.arange(len(prior_logits), dtype=jnp.int32)[None]
             by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        value = jnp.where(jnp.isnan(value), 0, jnp.clip(value, -1, 1))
+        error = None if error is None else jnp.where(jnp.isfinite(error), error, 0)
         return Evaluation(actions, legal_logits(by_slot, valid.T), value, error)
 
 

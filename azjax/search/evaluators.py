@@ -96,8 +96,12 @@ class RolloutEvaluator:
             states = jax.vmap(game.step)(states, jax.vmap(game.sample_legal_action)(states, bits))
             return states, total + states.rewards, ply + 1
 
+        def goes_on(carry: Any) -> Any:
+            # A game that breaks the law may have no legal action, and would go on for ever.
+            return ~jnp.all(carry[0].terminated) & (carry[2] < game.max_plies)
+
         start = states, jnp.zeros((batch, 2)), jnp.int32(0)
-        _, total, _ = jax.lax.while_loop(lambda carry: ~jnp.all(carry[0].terminated), play, start)
+        _, total, _ = jax.lax.while_loop(goes_on, play, start)
         value = jnp.where(states.current_player == 0, total[:, 0], total[:, 1])
         return jnp.zeros((batch, game.num_actions)), value
 

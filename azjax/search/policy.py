@@ -38,7 +38,8 @@ class SearchPolicy(abc.ABC):
       tree goes on without making nodes.
 
     Raises:
-      InputError: num_simulations below 1, or not a multiple of leaves_per_step.
+      InputError: a number that is no whole number, num_simulations below 1 or not a multiple of leaves_per_step, or
+        max_nodes below 2.
     """
 
     game: AnyGame
@@ -50,6 +51,8 @@ class SearchPolicy(abc.ABC):
 
     def __post_init__(self) -> None:
         check_num_simulations(self.num_simulations, self.leaves_per_step)
+        if self.max_nodes is not None and not (type(self.max_nodes) is int and self.max_nodes >= 2):
+            raise InputError(f"max_nodes must be a whole number of at least 2, got {self.max_nodes!r}")
 
     def __call__(
         self,
@@ -171,7 +174,10 @@ def grow(
 
 
 def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
-    """Raises InputError below 1, and where `leaves_per_step` does not divide them."""
+    """Raises InputError below 1, where `leaves_per_step` does not divide them, and for what is no whole number."""
+    for name, number in (("num_simulations", num_simulations), ("leaves_per_step", leaves_per_step)):
+        if type(number) is not int:
+            raise InputError(f"{name} must be a whole number, got {number!r}")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if leaves_per_step < 1 or num_simulations % leaves_per_step:

@@ -28,8 +28,10 @@ class Untried(NamedTuple):
 
 
 def legal_logits(prior_logits: Float32[Array, "K B"], valid: Bool[Array, "..."]) -> Float32[Array, "K B"]:
-    """Logits that are -inf in holes and nowhere else. XLA vectorizes reductions over the first axis."""
-    return jnp.where(valid, jnp.maximum(prior_logits, jnp.finfo(jnp.float32).min), -jnp.inf)  # type: ignore[no-untyped-call]
+    """Finite logits, and -inf in holes. NaN counts as the lowest. XLA vectorizes reductions over the first axis."""
+    limits = jnp.finfo(jnp.float32)  # type: ignore[no-untyped-call]
+    finite = jnp.clip(jnp.where(jnp.isnan(prior_logits), limits.min, prior_logits), limits.min, limits.max)
+    return jnp.where(valid, finite, -jnp.inf)
 
 
 def legal_softmax(logits: Float32[Array, "K B"]) -> Float32[Array, "K B"]:

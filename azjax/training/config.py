@@ -5,6 +5,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import jax
+import numpy as np
 import tyro
 
 from azjax.core.errors import InputError
@@ -104,6 +105,8 @@ _RANGES = {
     "temperature_plies": _Range(infinite=True),
     "late_temperature": _Range(infinite=True),
 }
+_LARGEST = 2**30  # of each number of `Config`, so that sums of two are below 2^31
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 # The smallest value of each number of `Config`.
 _MINIMUM = {
     "iterations": 1,
@@ -291,6 +294,9 @@ class Config:
         for name, minimum in _MINIMUM.items():
             if getattr(self, name) < minimum:
                 raise InputError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
+        for name in {*_MINIMUM, "width", "depth"} - {"seed"}:
+            if getattr(self, name) > _LARGEST:
+                raise InputError(f"{name} must be at most {_LARGEST:,}, got {getattr(self, name):,}")
         if self.seed >= 2**32:
             raise InputError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:
@@ -339,6 +345,8 @@ class Config:
             allowed = _RANGES.get(name, _Range())
             if not (scalar >= 0 and (math.isfinite(scalar) or allowed.infinite)):
                 raise InputError(f"{name} must be a number of at least 0, got {scalar}")
+            if _LARGEST_FLOAT32 < scalar < math.inf:
+                raise InputError(f"{name} must be at most {_LARGEST_FLOAT32:.2g}, got {scalar}")
             if scalar == 0 and not allowed.zero:
                 raise InputError(f"{name} must be above 0, got {scalar}")
             if scalar > 1 and not allowed.above_one:
