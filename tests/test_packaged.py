@@ -62,6 +62,16 @@ def test_weights_that_are_not_finite_are_refused(folder):
     assert packaged.packaged() == []
 
 
+def test_an_agent_with_weights_that_are_not_finite_is_not_loaded(folder, monkeypatch):
+    variables = _variables()
+    variables["params"]["value"]["bias"] = np.full(1, np.inf, np.float32)
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(packaged.archive, "_packed", lambda name, array: array)
+        packaged.save_agent("mine", GAME, NETWORK, variables, c_puct=1.25)
+    with pytest.raises(ValueError, match=r"mine\.npz: params/value/bias holds a weight that is not finite"):
+        packaged.load_agent("mine")
+
+
 def test_a_damaged_file_is_refused(folder):
     path = packaged.save_agent("mine", GAME, NETWORK, _variables(), c_puct=1.25)
     with np.load(path) as file:

@@ -58,6 +58,12 @@ class BothWin(Mnk):
         return dataclasses.replace(following, rewards=jnp.abs(following.rewards))
 
 
+class WinsCountFive(Mnk):
+    def step(self, state, action):
+        following = super().step(state, action)
+        return dataclasses.replace(following, rewards=5 * following.rewards)
+
+
 class IllegalActionPasses(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
@@ -194,6 +200,7 @@ class PictureIsNotClosed(Mnk):
         (OccupiedCellIsLegal, "a legal action changes the position"),
         (LegalAfterTheEnd, "no action is legal after the end"),
         (BothWin, "rewards are finite and zero-sum"),
+        (WinsCountFive, r"rewards are in -1\.\.1"),
         (IllegalActionPasses, "an illegal action leaves the position as it is"),
         (PlayGoesOnAfterTheEnd, "any action after the end changes nothing"),
         (RewardsAreRepeatedAfterTheEnd, "any action after the end changes nothing"),

@@ -244,7 +244,7 @@ def test_a_game_that_outlasts_max_plies_is_an_error(nim):
             return 1
 
     player = random_player(Hasty((1, 1)))
-    with pytest.raises(RuntimeError, match="nim: 4 games go on after 1 plies"):
+    with pytest.raises(InputError, match="nim: 4 games go on after 1 plies: a player chose actions that are not legal"):
         play_match(Hasty((1, 1)), player, player, 4, key())
 
 

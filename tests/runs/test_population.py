@@ -57,6 +57,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({"l2": []}, None, r"vary: l2 must have one or more different values, got \[\]"),
         ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
         ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
+        ({}, 2**31, "population must be at most 65,536, got 2,147,483,648"),
         ({}, 0, "population must be a multiple of 1, the combinations of values; got 0"),
         ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),

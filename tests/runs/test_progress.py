@@ -44,6 +44,10 @@ def test_before_the_first_game_has_ended_there_is_no_loss():
     assert status_of({"loss": math.nan}, 0.0, 50.0).startswith("no game has ended yet, ")
 
 
+def test_without_a_finite_loss_updates_were_skipped():
+    assert status_of({"loss": math.nan, "skipped_updates": 2.0}, 0.0, 50.0).startswith("every update was skipped, ")
+
+
 def test_the_rates_have_two_digits_at_least():
     assert status_of({"loss": 1.0}, 0.44, 8.0) == "loss 1.00, 0.4 games/s, 8.0 simulations/s"
     assert status_of({"loss": 1.0}, 99.9, 999.9) == "loss 1.00, 100 games/s, 1.0k simulations/s"

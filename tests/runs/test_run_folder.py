@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 from small_run import SMALL
 
@@ -12,7 +13,7 @@ from azjax.cli import main
 from azjax.core.errors import RunError
 from azjax.games.mnk import Mnk
 from azjax.games.registry import make
-from azjax.runs import load_run, load_state, load_variables, train
+from azjax.runs import Checkpoints, load_run, load_state, load_variables, train
 from azjax.runs.run_folder import describe_run, rules_fingerprint
 from azjax.training.loss import ALPHAZERO_LOSS
 
@@ -145,3 +146,15 @@ def test_a_folder_in_which_orbax_cannot_write_is_refused_before_anything_is_made
     with pytest.raises(RunError, match=reason):
         train(GAME, SMALL, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_with_weights_that_are_not_finite_is_refused_for_play(tmp_path):
+    folder = train(GAME, SMALL, tmp_path / "run").folder
+    step, state = load_state(folder)
+    kernel = state.ema["params"]["policy"]["kernel"]
+    state.ema["params"]["policy"]["kernel"] = kernel.at[0, 0].set(jnp.nan)
+    Checkpoints(folder / "checkpoints").save(step + 1, state)
+    message = rf"run: params/policy/kernel of checkpoint {step + 1} holds a weight that is not finite"
+    with pytest.raises(RunError, match=message):
+        load_variables(folder)
+    assert load_variables(folder, step)[0] == step
