@@ -114,7 +114,7 @@ def slide(pieces: Bits, free: Bits, step: int, longest: int) -> Bits:
 
 def any_of(bits: Bits) -> Bool[Array, "..."]:
     """Whether the set has a square."""
-    return _reduce_or(bits) != 0
+    return jnp.asarray(_reduce_or(bits) != 0)  # the words of a position may be NumPy's
 
 
 def has(bits: Bits, bit: Int[Array | np.ndarray, "..."]) -> Bool[Array, "..."]:

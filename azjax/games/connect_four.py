@@ -7,6 +7,7 @@ also be written as the moves from the start, such as `4453` (the notation of the
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,9 @@ from azjax.games.registry import register
 @dataclasses.dataclass(frozen=True)
 class ConnectFour(Mnk, NumberedGame[StonesState]):
     """Connect Four; the board and its lines are those of `Mnk`."""
+
+    player_names: ClassVar[tuple[str, str]] = ("Red", "Yellow")
+    piece_names: ClassVar[tuple[str, ...]] = ("nothing", "red", "yellow")
 
     @property
     def num_actions(self) -> int:

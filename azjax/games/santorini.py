@@ -54,8 +54,8 @@ class Santorini(
 ):
     """Santorini; for its options see `PlainSantorini`."""
 
-    player_names: ClassVar[tuple[str, str]] = ("X", "O")
-    piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "X", "O")
+    player_names: ClassVar[tuple[str, str]] = ("Orange", "Purple")
+    piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "orange", "purple")
     piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
     # Position numbers: heights in base 5, then the set of the side to move's workers and the opponent's, by its index.
@@ -229,8 +229,8 @@ class Santorini(
         return f"{winner} climbs to the top" if climbed.any() else f"{loser} cannot move"
 
     def draw(self, state: SantoriniState) -> str:
-        """Heights, 4 a dome, with the workers X of player 0 and O of player 1."""
-        symbols = (" ", *self.player_names)
+        """Heights, 4 a dome, with the workers X of Orange and O of Purple."""
+        symbols = (" ", *self.piece_letters)
         pairs = zip(self.heights(state), self.owners(state), strict=True)
         cells = [f"{height}{symbols[owner]}" for height, owner in pairs]
         lines = [

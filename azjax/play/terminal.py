@@ -193,7 +193,7 @@ class _TerminalGame:
         """The turns after the person's move, or after moves were taken back."""
         state = turns[-1].state
         _, choice, memory = self._think(turns[-1])
-        self.dialogue.say(f"Your turn: you are {player_names(self.game)[self.human]}.", _STYLES[self.human])
+        self.dialogue.say(f"Your turn: you are {self._own_name()}.", _STYLES[self.human])
         self._say_chance("your", choice)
         moves = legal_texts(self.game, state)
         is_listed = len(moves) <= _MAX_LISTED
@@ -237,6 +237,12 @@ class _TerminalGame:
                         self.dialogue.complain(str(error))
                     else:
                         return self._after(turns, memory, action)
+
+    def _own_name(self) -> str:
+        """The person's side, with the letters of its pieces where the board shows these."""
+        name = player_names(self.game)[self.human]
+        letters = self.game.piece_letters[self.human] if isinstance(self.game, TextGame) else ""
+        return name if letters in ("", name) else f"{name} ({' and '.join(letters)})"
 
     def _agent_turn(self, turns: list[_Turn]) -> list[_Turn]:
         """The turns after the agent's move."""

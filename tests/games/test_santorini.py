@@ -368,7 +368,7 @@ def test_stepping_onto_height_3_wins_with_every_build():
         after = game.step(state, jnp.int32(action_from_text(game, state, move)))
         assert after.terminated
         assert after.rewards.tolist() == [-1, 1]
-        assert game.ending(after) == "O climbs to the top"
+        assert game.ending(after) == "Purple climbs to the top"
 
 
 def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
@@ -377,7 +377,7 @@ def test_climbing_two_levels_onto_a_dome_or_an_occupied_square_is_illegal():
     assert {move[:5] for move in legal_texts(game, game.from_text("010" + "400" + "000" + "00" + "11"))} == {"a3-b3"}
     assert state.terminated
     assert state.rewards.tolist() == [-1, 1]
-    assert game.ending(state) == "X cannot move"
+    assert game.ending(state) == "Orange cannot move"
 
 
 def test_the_square_just_left_can_be_built_on_and_a_fourth_level_is_a_dome():
@@ -563,17 +563,17 @@ def test_pieces_are_placed_one_by_one_and_workers_beyond_their_number_move():
     state = game.with_piece(state, 4, names.index("1 floor"))
     # A block more, so that the other side is to move, and stands first in the text.
     assert game.to_text(state) == "000010000" + "22" + "00"
-    state = game.with_piece(state, 1, names.index("X"))
+    state = game.with_piece(state, 1, names.index("orange"))
     assert game.to_text(state) == "000010000" + "22" + "01"
     state = game.with_piece(state, 4, names.index("dome"))
     assert game.to_text(state) == game.to_text(game.from_text("000040000" + "01" + "22"))
     with pytest.raises(ValueError, match="a worker stands on b2, which is a dome"):
-        game.from_text(game.to_text(game.with_piece(state, 4, names.index("O"))))
+        game.from_text(game.to_text(game.with_piece(state, 4, names.index("purple"))))
     with pytest.raises(ValueError, match="a position has 13 characters"):
         game.from_text(game.to_text(game.with_piece(state, 1, names.index("nobody")))[:-2])
 
 
 def test_a_position_with_workers_that_are_not_placed_yet_is_set_up_by_hand():
-    state = PLACING.with_piece(PLACING.init(jax.random.key(0)), 12, PLACING.piece_names.index("X"))
+    state = PLACING.with_piece(PLACING.init(jax.random.key(0)), 12, PLACING.piece_names.index("orange"))
     assert PLACING.to_text(state) == "0" * 25 + "22--" + "----"
     assert PLACING.to_text(PLACING.from_text(PLACING.to_text(state))) == PLACING.to_text(state)

@@ -160,7 +160,7 @@ def test_a_position_is_set_up_by_placing_pieces(page):
     # A piece of each side on the first square: at most one of them, or none, can be there.
     pieces = page.evaluate("about.pieces")
     refused = 0
-    for name in (pieces[1], pieces[-1]):
+    for name in (pieces[1] if len(pieces) > 2 else pieces[0], pieces[-1]):
         before = page.inner_text("#text")
         page.click(f'#pieces button:text-is("{name}")')
         page.click('#squares button[data-square="0"]')
@@ -198,7 +198,7 @@ def test_a_game_is_saved_loaded_and_reviewed(page):
     assert page.evaluate("shown.moves") == moves
     page.select_option("#strength", "16")
     page.click("#review")
-    page.wait_for_function("document.getElementById('reviewed').textContent.includes('lose value')")
+    page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
     assert page.evaluate("losses.size") == 2
 
 
@@ -252,3 +252,51 @@ def test_every_square_and_button_has_a_name(page):
     before = page.evaluate("document.activeElement.dataset.square")
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.square") != before
+
+
+def test_the_sides_have_the_colors_of_their_pieces_and_the_own_one_is_below(page):
+    names = page.evaluate("about.players.map(capital)")
+    ends = "[...document.querySelectorAll('#bar i')].map(each => each.dataset.seat)"
+    assert page.evaluate(ends) == ["1", "0"]
+    color = "each => ['first', 'second'].map(role => getComputedStyle(each).getPropertyValue(`--${role}`).trim())"
+    pieces, sides = (page.eval_on_selector(each, color) for each in ("#picture svg", ":root"))
+    assert pieces == sides
+    assert len(set(sides)) == 2
+    page.click("#swap")
+    page.wait_for_function(f"{ends}[1] === '1'")
+    assert page.inner_text("#shares").split(" ")[0] == names[1].split(" ")[0]
+
+
+def test_clicks_that_come_too_fast_are_one_move(page):
+    """Double and concurrent clicks; the page and the server agree after each."""
+    people(page)
+    source = random.Random(4)
+    for _ in range(12):
+        if page.evaluate("shown.over"):
+            break
+        before = page.evaluate("game.ply")
+        move = source.choice(page.evaluate("shown.legal"))
+        other = source.choice(page.evaluate("shown.legal"))["squares"]
+        clicks = "squares => squares.forEach(each => document.getElementById('squares').children[each].click())"
+        page.evaluate(clicks, [*move["squares"], *move["squares"][-1:] * 2, *other])
+        if not move["squares"]:
+            page.get_by_role("group", name="legal moves").get_by_role("button", name=move["move"]).dblclick()
+        page.wait_for_function("shown.moves.length === game.ply")
+        assert page.evaluate("game.ply") == before + 1
+        assert page.inner_text("#message") == ""
+        page.keyboard.press("Escape")
+
+
+def test_the_address_holds_the_game(page, browser):
+    people(page)
+    source = random.Random(5)
+    for _ in range(2):
+        click(page, source)
+    other = browser.new_page(bypass_csp=True)
+    other.goto(page.url)
+    other.wait_for_function("shown !== null && shown.moves.length >= 2")
+    assert other.evaluate("shown.moves.slice(0, 2)") == page.evaluate("shown.moves")
+    other.goto(page.url.split("#")[0] + "#%7B%22actions%22%3A%5B999999%5D%7D")
+    other.reload()
+    other.wait_for_function("shown !== null && shown.moves.length === 0")
+    other.close()
