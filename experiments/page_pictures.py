@@ -86,7 +86,7 @@ def show(page: Any, actions: list[int]) -> None:
     page.evaluate("actions => begin(null, actions)", actions)
     page.wait_for_function("shown.moves.length === game.actions.length")
     page.click("#review")
-    page.wait_for_function("document.getElementById('reviewed').textContent.includes('lose')")
+    page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
     page.click("#analyze")
     page.wait_for_function("/[1-9],[0-9]{3} sim|certain/.test(document.getElementById('thought').textContent)")
     page.click("#branches summary")
