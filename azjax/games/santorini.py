@@ -55,7 +55,10 @@ class Santorini(
     """Santorini; for its options see `PlainSantorini`."""
 
     player_names: ClassVar[tuple[str, str]] = ("Orange", "Purple")
-    piece_names: ClassVar[tuple[str, ...]] = ("ground", "1 floor", "2 floors", "3 floors", "dome", "nobody", "orange", "purple")
+    piece_names: ClassVar[tuple[str, ...]] = (
+        *("ground", "1 floor", "2 floors", "3 floors", "dome"),
+        *("nobody", "orange", "purple"),
+    )
     piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
     # Position numbers: heights in base 5, then the set of the side to move's workers and the opponent's, by its index.
