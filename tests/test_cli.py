@@ -73,8 +73,8 @@ def _refused(capsys, arguments, code=2):
             f"unknown game 'tictacto' (did you mean tictactoe?); {CHOICES}",
         ),
         (
-            ["train", "tictactoe", "--population", "4", "--devices", "2000"],
-            "devices must be 1..1, the devices of this process, or all; got 2000",
+            ["train", "tictactoe", "--population", "4", "--devices", "1000"],
+            "devices must be 1..1, the devices of this process, or all; got 1000",
         ),
         (["train", "mnk", "--columns", "99"], "mnk: columns must be 1..26, got 99"),
         (
@@ -143,7 +143,7 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             ["train", "connect2", "--games", "3"],
             "games must be even and at least 2, so that both move first equally; got 3",
         ),
-        (["train", "connect2", "--devices", "0"], "devices must be at least 1, or all; got 0"),
+        (["train", "connect2", "--devices", "0"], "devices must be 1..1,024, or all; got 0"),
         (["train", "connect2", "--process", "0"], "coordinator, process and processes go together"),
         (
             ["train", "connect2", "--coordinator", "here", "--process", "0", "--processes", "2"],

@@ -92,6 +92,7 @@ def test_without_the_import_one_line_says_what_is_missing(elsewhere, capsys):
         assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_is_named_and_resuming_needs_consent(elsewhere, capsys):
     train = ["train", "nim", "--heap", "7", *IMPORTS, "--network", "draw_mlp", *SMALL]
     main(train)

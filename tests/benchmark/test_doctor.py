@@ -65,6 +65,7 @@ def test_what_a_preset_needs_is_its_arrays():
     assert need.replay == config.replay_rows(game) * config.num_games * (state + steps + 4 + 1) + 4
 
 
+@pytest.mark.slow
 def test_the_findings_are_written_and_their_names_are_those_of_the_reference(tmp_path, monkeypatch):
     reference = read_reference()
     monkeypatch.setattr(doctor, "measure_rates", lambda progress: reference["rates"])

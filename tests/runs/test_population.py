@@ -68,6 +68,7 @@ def test_wrong_values_or_sizes_of_a_population_are_refused(values, size, reason)
         members_of(SMALL, values, size)
 
 
+@pytest.mark.slow
 def test_a_member_equals_the_run_alone_to_the_bit_even_if_it_was_interrupted(tmp_path):
     configs = members_of(CLIMBING, {"learning_rate": [1e-3, 1e-2]}, 4)
     trained([each.replace(iterations=2) for each in configs], tmp_path)
@@ -117,6 +118,7 @@ def test_a_member_is_a_run_that_can_continue_alone(tmp_path):
     assert Checkpoints(second.folder / "checkpoints").steps()[-1] == 6
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     config = SMALL.replace(max_skipped_updates=1)
     sound, broken = trained(members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)

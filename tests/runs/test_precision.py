@@ -43,6 +43,7 @@ def test_a_run_goes_on_with_its_precision_and_measures_nothing(gain, tmp_path):
     assert asked == [1.8]
 
 
+@pytest.mark.slow
 def test_the_members_of_a_population_have_one_precision(gain, tmp_path):
     asked = gain(1.8)
     folders = [tmp_path / "a", tmp_path / "b"]
