@@ -81,7 +81,7 @@ def page(browser, address):
         reduced_motion="reduce",
         bypass_csp=True,  # waiting for a condition evaluates it
     )
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda asked: asked.url.startswith((address, "data:", "blob:")) or wrong.append(asked.url))
@@ -167,7 +167,7 @@ def test_a_position_is_set_up_by_placing_pieces(page):
         page.wait_for_function("before => document.getElementById('text').textContent !== before", arg=before)
         refused += page.is_disabled("#placed")
         assert page.is_disabled("#placed") == (page.inner_text("#message") != "")
-    assert refused
+    assert refused or page.evaluate("about.game") == "othello"  # where a corner may have either
     page.click("#unplaced")
     page.wait_for_function("start => document.getElementById('text').textContent === start", arg=start)
     assert page.inner_text("#message") == ""
