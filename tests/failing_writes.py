@@ -8,6 +8,7 @@ and what went wrong.
 
 import contextlib
 import ctypes
+import dataclasses
 import errno
 import io
 import json
@@ -18,29 +19,14 @@ import warnings
 from pathlib import Path
 
 from killing import assert_equal_runs
+from small_run import SMALL
 
 from azjax.errors import errors_in_one_line, silence_threads
 from azjax.games.registry import make
 from azjax.runs import train
-from azjax.training import Config
 
 GAME = make("connect2")
-CONFIG = Config(
-    iterations=8,
-    network="mlp",
-    width=16,
-    depth=1,
-    precision="float32",
-    num_simulations=4,
-    num_games=4,
-    steps_per_iteration=4,
-    replay_size=64,
-    updates_per_iteration=1,
-    batch_size=8,
-    evaluate_every=2,
-    checkpoint_every=2,
-    keep_checkpoints=2,
-)
+CONFIG = dataclasses.replace(SMALL, iterations=8, updates_per_iteration=1, keep_checkpoints=2)
 NEVER, ALWAYS = 0, 10**9
 SHIM = ctypes.CDLL(None)
 

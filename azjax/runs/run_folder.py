@@ -238,7 +238,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
 
 
 def _check_name(folder: Path) -> None:
-    """Checks that Orbax can write checkpoints there: it takes such names apart, or for patterns."""
+    """Checks that Orbax can write checkpoints there: below other names it loses their arrays, or raises."""
     path = str(folder.absolute())
     try:
         path.encode()
