@@ -2,40 +2,71 @@
 
 import dataclasses
 import io
+import math
 import sys
 from collections.abc import Callable
 from typing import Literal
 
-from azjax.agents import LEVELS
+from azjax.agents import LEVELS, load_search_spec
 from azjax.commands.arguments import AgentOptions, parse_with_players
+from azjax.core.errors import InputError
+from azjax.evaluation.standard_players import several_leaves
+from azjax.games.game import AnyGame
+from azjax.play.analysis import MAX_QUERY, AnalysisEngine
 from azjax.play.gtp import GtpEngine
 from azjax.play.lines import Engine, read_lines, serve
 from azjax.play.ongoing_game import OngoingGame
 from azjax.play.opentafl import OpenTaflEngine
+from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool
 
 
 @dataclasses.dataclass(frozen=True)
 class GtpOptions(AgentOptions):
-    """Runs an agent as an engine of the Go Text Protocol or of OpenTafl's, on standard input and output.
+    """Runs an agent as an engine on standard input and output.
 
     Attributes:
-      protocol: gtp, or opentafl for tafl.
-      seconds: search so long for each move without a clock, in place of the simulations.
+      protocol: gtp; opentafl for tafl; or json, which analyzes many positions at once.
+      seconds: search so long for each move without a clock, in place of the simulations. With json, the longest search
+        of a position whose query names no time.
     """
 
-    protocol: Literal["gtp", "opentafl"] = "gtp"
+    protocol: Literal["gtp", "opentafl", "json"] = "gtp"
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.protocol == "json" and (self.policy or self.reuse_tree):
+            raise InputError(
+                "json goes without --policy and --reuse-tree: its searches are AlphaZero's, from empty trees"
+            )
 
 
 def gtp_command(arguments: list[str]) -> None:
     """Answers commands on standard input until the end."""
     options, game, (spec,) = parse_with_players("gtp", 1, GtpOptions(), arguments)
-    (player,) = options.players(spec, game, LEVELS[-1:]).values()
-    player = dataclasses.replace(player, name=spec)
-    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
-    engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
     # Bytes that are no text must not end the conversation.
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if options.protocol == "json":
+        _analyze(spec, game, options)
+        return
+    (player,) = options.players(spec, game, LEVELS[-1:]).values()
+    player = dataclasses.replace(player, name=spec)
+    ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
+    engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
     serve(engines[options.protocol](ongoing), read_lines(sys.stdin), sys.stdout)
+
+
+def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
+    search = load_search_spec(spec, game, options.tables)
+    policy = several_leaves(search.policy, options.num_simulations)
+    limit = max(MAX_SIMULATIONS, options.num_simulations)
+    pool = SearchPool(policy, search.params, search.hyper, max_simulations=limit)
+    seconds = math.inf if options.seconds is None else options.seconds
+    engine = AnalysisEngine(spec, pool, num_simulations=options.num_simulations, seconds=seconds)
+    pool.start()
+    try:
+        engine.serve(read_lines(sys.stdin, MAX_QUERY), sys.stdout)
+    finally:
+        pool.close()

@@ -36,12 +36,12 @@ def serve(engine: Engine, lines: Iterable[str], output: Stream) -> None:
             return
 
 
-def read_lines(stream: Stream) -> Iterator[str]:
-    """The lines of a stream. A line above `MAX_LINE` is cut, and stays too long for the engine to accept."""
-    while line := stream.readline(MAX_LINE + 2):
+def read_lines(stream: Stream, max_line: int = MAX_LINE) -> Iterator[str]:
+    """The lines of a stream. A line above `max_line` is cut, and stays too long for the engine to accept."""
+    while line := stream.readline(max_line + 2):
         rest = line
         while rest and not rest.endswith("\n"):
-            rest = stream.readline(MAX_LINE)
+            rest = stream.readline(max_line)
         yield line.rstrip("\n")
 
 

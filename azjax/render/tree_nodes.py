@@ -162,9 +162,9 @@ def principal_variation(tree: Tree, game: AnyGame | None = None, row: int = 0) -
     return [move_text(nodes, game, node) for node in line]
 
 
-def principal_nodes(nodes: Mapping[int, NodeSummary]) -> list[NodeSummary]:
-    """The nodes of the principal variation, without the root."""
-    node, line = nodes[ROOT], []
+def principal_nodes(nodes: Mapping[int, NodeSummary], number: int = ROOT) -> list[NodeSummary]:
+    """The nodes of the principal variation below node `number`."""
+    node, line = nodes[number], []
     while playable := _playable_children(nodes, node):
         node = nodes[playable[0]]
         line.append(node)
