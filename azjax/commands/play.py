@@ -7,7 +7,7 @@ from azjax.agents import LEVELS, is_trained, load_search_spec
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
-from azjax.evaluation.standard_players import several_leaves
+from azjax.evaluation.standard_players import player_facts, several_leaves
 from azjax.games.game import AnyGame
 from azjax.play.terminal import play_in_terminal
 
@@ -65,13 +65,25 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
     except ModuleNotFoundError as error:
         raise InputError(f"the page needs {error.name}: pip install 'azjax[play]'") from error
     search = load_search_spec(spec, game, options.tables)
+    players = options.players(spec, game, LEVELS if is_trained(spec) else LEVELS[-1:])
+    facts = player_facts(players[LEVELS[-1]])
+    if is_trained(spec):
+        del players[LEVELS[-1]]  # the page runs its own searches
     serve(
         game,
         spec,
         search._replace(policy=several_leaves(search.policy, options.num_simulations)),
-        options.players(spec, game, LEVELS[:-1] if is_trained(spec) else LEVELS[-1:]),
+        players,
+        facts=_shown(facts),
         num_simulations=options.num_simulations,
         host=options.host,
         port=options.port,
         console=console,
     )
+
+
+def _shown(facts: dict[str, str]) -> dict[str, str]:
+    """The facts that the page shows: of the network the first line, its kind, and the last, its size."""
+    shown = {label: facts[label] for label in ("agent", "strength", "search") if label in facts}
+    lines = facts.get("network", "").splitlines()
+    return shown | ({"network": f"{lines[0]}, {lines[-1].strip()}"} if lines else {})

@@ -83,6 +83,17 @@ class Breakthrough(
             if not (isinstance(side, int) and least <= side <= MAX_SIDE):
                 raise InputError(f"breakthrough: {field} must be {least}..{MAX_SIDE}, got {side}")
 
+    def how_to_play(self) -> str:
+        return (
+            "White begins. Pawns step to the next row, straight or diagonally. They capture diagonally only, by "
+            "stepping onto a pawn of the other side; straight ahead any pawn blocks them. Whoever first brings a pawn "
+            "to the last row wins, and so does a side that has captured all pawns of the other one. No game is a "
+            "draw."
+        )
+
+    def move_notation(self) -> str:
+        return "A move is the square that the pawn leaves and the one that it reaches."
+
     @property
     def pawn_rows(self) -> int:
         """The rows of a side with pawns at the start."""

@@ -106,6 +106,15 @@ class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], Edita
             rewards=rewards_of_winner(poisoned, 1 - mover),
         )
 
+    def how_to_play(self) -> str:
+        return (
+            "In turn, each side takes a square of the chocolate, and with it all squares above it and to the right of "
+            "it. The square in the lower left corner is poisoned: whoever takes it loses."
+        )
+
+    def move_notation(self) -> str:
+        return "A move is its square: the letter of the column and the number of the row from the bottom."
+
     def legal_action_mask(self, state: ChompState) -> Bool[Array, "A"]:
         return jnp.asarray(state.squares).reshape(-1) & ~state.terminated
 

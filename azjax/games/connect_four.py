@@ -66,6 +66,16 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
         columns = jnp.arange(self.columns, dtype=jnp.int32)
         return self._images(state, turned), jnp.stack([columns, columns[::-1]])
 
+    def how_to_play(self) -> str:
+        return (
+            "Red begins. In turn, each side drops a stone into a column, where it falls to the lowest empty place. "
+            f"Whoever first has {self.in_a_row} of its stones in a row, straight or diagonally, wins. A full board "
+            "without such a row is a draw."
+        )
+
+    def move_notation(self) -> str:
+        return f"A move is the number of its column, 1 to {self.columns} from the left."
+
     # Numbers: a digit for each column. Its stones from below are the bits of a number, 1 for player 0, below a 1 that
     # marks the height; the digit is one less.
 

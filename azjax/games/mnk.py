@@ -62,6 +62,16 @@ class Mnk(PlacementGame):
 
     # Text.
 
+    def how_to_play(self) -> str:
+        direction = " next to each other" if 1 in (self.columns, self.rows) else ", straight or diagonally,"
+        return (
+            f"X begins. In turn, each side marks an empty cell. Whoever first has {self.in_a_row} in a row{direction} "
+            "wins. A full board without such a row is a draw."
+        )
+
+    def move_notation(self) -> str:
+        return "A move is its cell: the letter of the column and the number of the row from the bottom."
+
     def to_text(self, state: StonesState) -> str:
         return "".join(self._rows_as_text(state))
 

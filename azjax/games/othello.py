@@ -59,6 +59,16 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
             raise InputError(f"othello: size must be {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}, got {self.size}")
         super().__post_init__()
 
+    def how_to_play(self) -> str:
+        return (
+            "Black begins. In turn, each side puts down a disc so that it and another of its discs enclose discs of "
+            "the other side in a straight or diagonal line; all enclosed discs turn over to its own color. Who cannot "
+            "do that passes. When neither side can, the game is over, and the side with more discs wins."
+        )
+
+    def move_notation(self) -> str:
+        return "A move is its square, the letter of the column and the number of the row, or pass."
+
     @property
     def max_plies(self) -> int:
         # Four squares have discs from the start, and a move follows each pass.

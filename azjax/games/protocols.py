@@ -61,6 +61,14 @@ class TextGame(Protocol[S]):
         """The plain number of the action, which `action_from_text` reads too."""
         return str(action)
 
+    def how_to_play(self) -> str:
+        """The rules for people, in a few sentences. The default is nothing."""
+        return ""
+
+    def move_notation(self) -> str:
+        """How moves are written, in a sentence without an example. The default is nothing."""
+        return ""
+
     def ending(self, state: S) -> str:
         """How a finished game ended, in a few words. The default names the winner."""
         result = int(np.sign(state.rewards[0]))
@@ -289,6 +297,11 @@ def is_numbered(game: AnyGame) -> bool:
 def player_names(game: AnyGame) -> tuple[str, str]:
     """What people call player 0 and player 1."""
     return game.player_names if isinstance(game, TextGame) else TextGame.player_names
+
+
+def rules_for_people(game: AnyGame) -> tuple[str, str]:
+    """How the game is played, and how its moves are written; empty if the game does not tell."""
+    return (game.how_to_play(), game.move_notation()) if isinstance(game, TextGame) else ("", "")
 
 
 def legal_actions(game: Game[S], state: S) -> list[int]:

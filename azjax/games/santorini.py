@@ -61,6 +61,18 @@ class Santorini(
     )
     piece_letters: ClassVar[tuple[str, str]] = ("X", "O")
 
+    def how_to_play(self) -> str:
+        placed = "First Orange places its workers, then Purple. " if self.placement else ""
+        return placed + (
+            "Orange begins. In each turn a worker moves to a neighboring square, diagonally too, which must be free, "
+            "not under a dome, and at most one floor higher; it may go down any number of floors. Then the same "
+            "worker builds a floor on a free square next to it; the fourth is a dome, which nobody can enter. Whoever "
+            "steps onto the third floor wins. A side that cannot move and build loses."
+        )
+
+    def move_notation(self) -> str:
+        return "A move is the square that the worker leaves, the one that it reaches, and after ^ the one to build on."
+
     # Position numbers: heights in base 5, then the set of the side to move's workers and the opponent's, by its index.
 
     @functools.cached_property

@@ -81,6 +81,12 @@ class Tafl(
 
     # Text.
 
+    def how_to_play(self) -> str:
+        return self.rules.in_words(self.size)
+
+    def move_notation(self) -> str:
+        return "A move is the square that the piece leaves and the one that it reaches."
+
     def to_text(self, state: TaflState) -> str:
         cells = np.asarray(self.cells(state)).reshape(self.size, self.size)
         rows = ("".join(SYMBOLS[cell] for cell in row) for row in cells)

@@ -6,6 +6,23 @@ from typing import Literal, get_args
 from azjax.core.errors import InputError
 from azjax.games.tafl_board import MAX_SIZE
 
+# The values of the options in words.
+_CASTLE = {
+    "nobody": "Nobody stops on the square in the middle, the castle, from which the king begins.",
+    "king": "The king alone may stop on the square in the middle, the castle.",
+    "anyone": "",
+}
+_CAPTURE = {
+    "active": "A pawn is captured when a piece of the other side moves so that the pawn stands between two enemies.",
+    "trapped": "A pawn between two enemies is captured, also when it moved there itself.",
+}
+_KING = {
+    "by_castle": "The king is captured by four attackers on the castle, by three beside it, and by two elsewhere.",
+    "by_four": "The king is captured by attackers on all four sides.",
+    "by_two": "The king is captured as a pawn is.",
+}
+_OCCURRENCES = {2: "second", 3: "third", 4: "fourth"}
+
 
 @dataclasses.dataclass(frozen=True)
 class TaflRules:
@@ -61,3 +78,40 @@ class TaflRules:
             raise InputError(f"tafl rules: longest_move must be 1..{MAX_SIZE}, got {self.longest_move!r}")
         if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
             raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
+
+    def in_words(self, size: int) -> str:
+        """The rules for people, on a board of so many rows."""
+        corners = self.escape == "corners"
+        sentences = [
+            "The attackers begin.",
+            "They win by capturing the king, the defenders by bringing him to "
+            + ("a corner." if corners else "the edge."),
+            f"Pieces move {self._distance(size)} in a straight line.",
+            _CASTLE[self.castle],
+            "The king alone may enter a corner." * corners,
+            _CAPTURE[self.capture],
+            self._hostile_squares(),
+            _KING[self.king],
+            "The king himself captures nobody." * (self.king_captures == "unarmed"),
+            "The attackers win, too, when no path is left from the defenders to the edge."
+            * (self.encirclement == "attackers_win"),
+            "The defenders win, too, when no attackers are left." * (self.attackers_gone == "defenders_win"),
+            f"A position that occurs a {_OCCURRENCES[self.repetitions]} time is a draw." * (self.repetition == "draw"),
+            "A side that cannot move loses."
+            if self.no_moves == "loss"
+            else "When a side cannot move, the game is a draw.",
+        ]
+        return " ".join(filter(None, sentences))
+
+    def _distance(self, size: int) -> str:
+        if self.longest_move == 1:
+            return "to a free square beside them"
+        return (
+            "any number of free squares" if self.longest_move >= size - 1 else f"up to {self.longest_move} free squares"
+        )
+
+    def _hostile_squares(self) -> str:
+        corner, castle = self.escape == "corners", self.castle_hostile == "when_empty"
+        if corner and castle:
+            return "Empty corners and the empty castle count as enemies."
+        return "Empty corners count as enemies." * corner + "The empty castle counts as an enemy." * castle

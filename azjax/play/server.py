@@ -36,6 +36,7 @@ MAX_BODY = 64 * 1024  # bytes
 BODY_SECONDS = 10.0
 MAX_SEARCHES = 32  # of all visitors, running and waiting
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_PARTS = ("page.html", "page.css", "game.js", "board.js", "agent.js", "controls.js")
 _MAX_STATES = 20_000  # a game with more is not solved before the page opens
 _MAX_SECONDS = 1e9
 _COMPILING: Json = {"waiting": "The search is being compiled"}
@@ -56,6 +57,7 @@ def serve(
     spec: SearchSpec,
     players: Mapping[str, Player],
     *,
+    facts: Mapping[str, str],
     num_simulations: int,
     host: str,
     port: int,
@@ -68,6 +70,7 @@ def serve(
       name: name of the agent, for people.
       spec: evaluator and parameters of the searches.
       players: players that choose a move at once, by level.
+      facts: what people should know of the agent, by label.
       num_simulations: the page's first choice.
       host: the address.
       port: 0 for any free one.
@@ -85,7 +88,7 @@ def serve(
         with console.status("opening the page"):
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
-            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations)
+            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations, facts)
             session.position({})  # compiles what every page asks first
         shown = f"[{host}]" if ":" in host else host
         listening.listen()  # before the address is printed, so that no visitor is refused
@@ -107,7 +110,7 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
       hosts: names of the server.
       any_number: whether every numeric address is a name of the server too.
     """
-    page = resources.files("azjax.play").joinpath("page.html").read_text(encoding="utf-8")
+    page = _page()
     searches = _OpenSearches()
 
     async def show_page(request: Request) -> Response:
@@ -153,10 +156,10 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         states = await run_in_threadpool(session.states, *parse_game(question))
         updates, request_search = _searches(session, question)
 
-        async def value_of(state: State) -> float:
-            """The value for the player to move."""
+        async def value_of(state: State) -> tuple[float, int | None]:
+            """The value for the player to move, and the best action."""
             if state.terminated:
-                return 0.0
+                return 0.0, None
             if session.exact is not None:
                 return await run_in_threadpool(session.exact_value, state)
             search = request_search(state)
@@ -165,19 +168,19 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
                     pass
             finally:
                 search.cancel()
-            return update.value
+            return update.value, update.action
 
         async def lines() -> AsyncIterator[Json]:
-            before = 0.0
+            before, best = 0.0, None
             with searches.add(updates):
                 if session.exact is None and not session.pool.is_compiled:
                     yield _COMPILING
                 for ply, state in enumerate(states):
-                    value = await value_of(state)
+                    value, action = await value_of(state)
                     if ply:
                         loss = value_lost(states[ply - 1], state, before, value)
-                        yield {"ply": ply - 1, "value": before, "loss": loss}
-                    before = value
+                        yield {"ply": ply - 1, "value": before, "loss": loss, "best": best}
+                    before, best = value, action
 
         return _stream(lines())
 
@@ -194,6 +197,13 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]
     handlers = {InputError: _refuse, ClientDisconnect: _leave, Exception: _fail}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, any_number)
+
+
+def _page() -> str:
+    """The page with its style and its scripts, as one file."""
+    folder = resources.files("azjax.play").joinpath("page")
+    html, style, *scripts = (folder.joinpath(name).read_text(encoding="utf-8") for name in _PARTS)
+    return html.replace("{{style}}", "\n" + style).replace("{{script}}", "\n" + "".join(scripts))
 
 
 def _optimal_player(game: AnyGame) -> Player | None:

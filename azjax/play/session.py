@@ -22,7 +22,15 @@ from azjax.evaluation import GameRecord, Player, act, choose
 from azjax.evaluation.host_games import host_step, position_from_text, text_game
 from azjax.games.game import AnyGame, State
 from azjax.games.pictures import has_picture
-from azjax.games.protocols import BoardGame, EditableGame, TextGame, action_to_text, legal_actions, player_names
+from azjax.games.protocols import (
+    BoardGame,
+    EditableGame,
+    TextGame,
+    action_to_text,
+    legal_actions,
+    player_names,
+    rules_for_people,
+)
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.play.search_pool import SearchPool, SearchUpdate
 from azjax.render.picture import svg
@@ -50,6 +58,7 @@ class PlaySession:
       players: players that choose a move at once, by level. The level `search` is the pool.
       exact: the optimal player of a solved game.
       num_simulations: the page's first choice.
+      facts: what people should know of the agent, by label.
     """
 
     def __init__(
@@ -60,9 +69,10 @@ class PlaySession:
         players: Mapping[str, Player],
         exact: Player | None = None,
         num_simulations: int = NUM_SIMULATIONS,
+        facts: Mapping[str, str] | None = None,
     ) -> None:
         self.game, self.name, self.pool, self.players, self.exact = game, name, pool, players, exact
-        self.num_simulations = num_simulations
+        self.num_simulations, self.facts = num_simulations, dict(facts or {})
         self._positions: collections.OrderedDict[Hashable, State] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -74,11 +84,15 @@ class PlaySession:
     def describe(self) -> Json:
         """The game, the levels, and what the page can offer."""
         game = self.game
+        rules, notation = rules_for_people(game)
         has_board = isinstance(game, BoardGame) and has_picture(game)
         can_edit = has_board and isinstance(game, EditableGame) and isinstance(game, TextGame)
         return {
             "game": game.name,
             "agent": self.name,
+            "facts": self.facts,
+            "rules": rules,
+            "notation": notation,
             "players": player_names(game),
             "levels": self.levels,
             "most": self.pool.max_simulations,
@@ -123,14 +137,7 @@ class PlaySession:
         return {
             "svg": self._picture(state, actions),
             "text": game.to_text(state) if isinstance(game, TextGame) else " ".join([*(start or "").split(), *moves]),
-            "legal": [
-                {
-                    "action": action,
-                    "move": action_to_text(game, state, action),
-                    "squares": game.action_squares(state, action) if isinstance(game, BoardGame) else (),
-                }
-                for action in legal_actions(game, state)
-            ],
+            "legal": [self._describe_move(state, action) for action in legal_actions(game, state)],
             "moves": moves,
             "movers": [int(each.current_player) for each in states],
             "over": bool(state.terminated),
@@ -207,10 +214,11 @@ class PlaySession:
         answer: Json = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
         return answer | self._show_policy(state, actions, choice.preferences[0])
 
-    def exact_value(self, state: State) -> float:
-        """The true value of a position of a solved game, for the player to move."""
+    def exact_value(self, state: State) -> tuple[float, int]:
+        """The true value of a position of a solved game, for the player to move, and a best action."""
         assert self.exact is not None
-        return float(choose(self.exact, jax.random.key(0), batch_of_one(state)).value[0])
+        choice = jax.device_get(choose(self.exact, jax.random.key(0), batch_of_one(state)))
+        return float(choice.value[0]), int(np.argmax(choice.preferences[0]))
 
     def show_update(self, state: State, actions: Sequence[int], update: SearchUpdate) -> Json:
         """An update of a search, for the page."""
@@ -249,6 +257,17 @@ class PlaySession:
             raise InputError(f"action {ply + 1}: {action} is not a legal action there")
         following: State = host_step(self.game, state, action)
         return following
+
+    def _describe_move(self, state: State, action: int) -> Json:
+        """A legal move: its text, its squares, and in a solved game its true value for the player to move."""
+        game = self.game
+        squares = game.action_squares(state, action) if isinstance(game, BoardGame) else ()
+        move: Json = {"action": action, "move": action_to_text(game, state, action), "squares": squares}
+        if self.exact is None:
+            return move
+        after: State = host_step(game, state, action)
+        value = 0.0 if after.terminated else self.exact_value(after)[0]
+        return {**move, "exact": returned_value(state, after, value)}
 
     def _moves(self, states: Sequence[State], actions: Sequence[int]) -> list[str]:
         return [action_to_text(self.game, state, action) for state, action in zip(states, actions, strict=False)]
@@ -295,9 +314,14 @@ def parse_game(question: Json) -> tuple[str | None, tuple[int, ...]]:
 
 def value_lost(before: State, after: State, value: float, value_after: float) -> float:
     """The loss of value by a move, from the values of both positions for the player to move in each, -1..1."""
+    return max(0.0, value - returned_value(before, after, value_after))
+
+
+def returned_value(before: State, after: State, value_after: float) -> float:
+    """The value of a move for the player who made it, from the value after it for the player to move then."""
     mover = int(before.current_player)
     sign = 0 if after.terminated else 1 if int(after.current_player) == mover else -1
-    return max(0.0, value - (float(after.rewards[mover]) + sign * value_after))
+    return float(after.rewards[mover]) + sign * value_after
 
 
 def _is_pair(pair: object, limits: tuple[int, int]) -> TypeGuard[list[int]]:

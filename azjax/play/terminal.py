@@ -20,7 +20,15 @@ from azjax.core.errors import InputError
 from azjax.evaluation import MoveChoice, Player, act, for_one_position, observe, search, start_memory
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import DrawableGame, TextGame, action_from_text, action_to_text, legal_texts, player_names
+from azjax.games.protocols import (
+    DrawableGame,
+    TextGame,
+    action_from_text,
+    action_to_text,
+    legal_texts,
+    player_names,
+    rules_for_people,
+)
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.render import to_text
 
@@ -32,6 +40,7 @@ _STYLES = ("bold cyan", "bold magenta")  # of player 0 and player 1, and of thei
 _YES_NO = ("yes", "no")
 _RESULTS = {1: ("You won!", "bold green"), 0: ("It's a draw.", "bold yellow"), -1: ("You lost.", "bold red")}
 _HELP = (
+    ("rules", "tells how the game is played"),
     ("moves", "lists the legal moves"),
     ("hint", "shows what the agent would play in your place"),
     ("tree", "prints the agent's search of this position, the most visited lines"),
@@ -207,6 +216,8 @@ class _TerminalGame:
                     self.dialogue.complain("Please type a move, or ? for help.")
                 case "?" | "help":
                     self._help(moves[0])
+                case "rules":
+                    self._tell_rules()
                 case "moves":
                     self.dialogue.say(" ".join(moves))
                 case "hint":
@@ -327,6 +338,10 @@ class _TerminalGame:
         if len(ranked) > _TOP_MOVES:
             rest = float(preferences[ranked[_TOP_MOVES:]].sum())
             self.dialogue.say(f"  and {len(ranked) - _TOP_MOVES} more with {rest:.0%} together", "dim")
+
+    def _tell_rules(self) -> None:
+        rules, notation = rules_for_people(self.game)
+        self.dialogue.say(" ".join(filter(None, (rules, notation))) or f"{self.game.name} does not tell its rules.")
 
     def _help(self, move: str) -> None:
         table = Table(box=None, show_header=False, padding=(0, 1))

@@ -10,7 +10,7 @@ import azjax.games
 from azjax.core.pytree import pytree_dataclass, select_rows
 from azjax.games import Game, random_legal_action
 from azjax.games.game import reward_of_mover
-from azjax.games.protocols import action_from_text, action_to_text, legal_texts
+from azjax.games.protocols import action_from_text, action_to_text, legal_texts, rules_for_people
 from azjax.games.registry import options_of
 
 NUM_ACTIONS = 12
@@ -211,3 +211,17 @@ def test_the_reward_of_a_step_is_that_of_the_player_who_made_it():
     assert reward_of_mover(state, following).tolist() == [1, -1]
     children = dataclasses.replace(state, rewards=jnp.array([[[1.0, -1.0], [0, 0]], [[1.0, -1.0], [-1.0, 1.0]]]))
     assert reward_of_mover(state, children).tolist() == [[1, 0], [-1, 1]]
+
+
+@pytest.mark.parametrize("name", [name for name in azjax.games.available() if not name.startswith("pgx:")])
+def test_every_game_tells_its_rules_and_its_notation(name):
+    rules, notation = rules_for_people(azjax.make(name))
+    for text in (rules, notation):
+        assert text.endswith(".")
+        assert "  " not in text
+        assert "None" not in text
+    assert notation.startswith("A move is")
+
+
+def test_a_game_without_text_tells_no_rules():
+    assert rules_for_people(MaskGame(3)) == ("", "")

@@ -229,3 +229,28 @@ def test_an_option_out_of_its_range_is_refused():
         make("tablut", longest_move=0)
     with pytest.raises(ValueError, match="tablut has no option 'rules'; its options: history, capture"):
         make("tablut", rules="seed000")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("brandub", {}, "the defenders by bringing him to a corner."),
+        (
+            "brandub",
+            {},
+            "The king is captured by four attackers on the castle, by three beside it, and by two elsewhere.",
+        ),
+        ("brandub", {}, "When a side cannot move, the game is a draw."),
+        ("brandub", {"rules": "seed000"}, "A pawn between two enemies is captured, also when it moved there itself."),
+        ("brandub", {"longest_move": 3}, "Pieces move up to 3 free squares in a straight line."),
+        ("brandub", {"king_captures": "unarmed"}, "The king himself captures nobody."),
+        ("brandub", {"repetitions": 3}, "A position that occurs a third time is a draw."),
+        ("ard_ri", {}, "Pieces move to a free square beside them in a straight line."),
+        ("tablut", {}, "The empty castle counts as an enemy."),
+        ("tawlbwrdd", {}, "The king is captured as a pawn is."),
+        ("hnefatafl", {}, "The attackers win, too, when no path is left from the defenders to the edge."),
+        ("hnefatafl", {}, "A side that cannot move loses."),
+    ],
+)
+def test_the_rules_are_told_with_their_options(name, options, sentence):
+    assert sentence in make(name, **options).how_to_play()

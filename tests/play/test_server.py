@@ -39,7 +39,7 @@ def session():
     pool.search(jax.tree.map(np.asarray, GAME.init(jax.random.key(0))), updates.put, num_simulations=16)
     assert updates.get(timeout=300).is_last  # or else it is the error that ended the pool
     exact = optimal_player(solve(GAME))
-    yield PlaySession(GAME, "agent", pool, {"easy": random_player(GAME)}, exact)
+    yield PlaySession(GAME, "agent", pool, {"easy": random_player(GAME)}, exact, facts={"strength": "great"})
     pool.close()
 
 
@@ -55,6 +55,11 @@ def actions(moves):
         found.append(action_from_text(GAME, state, move))
         state = GAME.step(state, np.int32(found[-1]))
     return found
+
+
+def actions_of(before, moves):
+    """Alternative moves after others."""
+    return [actions(f"{before} {move}")[-1] for move in moves.split()]
 
 
 def lines(response):
@@ -73,9 +78,12 @@ def test_the_page_loads_nothing_from_other_sites(client):
 
 def test_the_game_is_described(client):
     answer = client.get("/game").json()
+    assert answer.pop("rules").startswith("X begins.")
+    assert answer.pop("notation").startswith("A move is its cell")
     assert answer == {
         "game": "tictactoe",
         "agent": "agent",
+        "facts": {"strength": "great"},
         "players": ["X", "O"],
         "levels": ["easy", "search"],
         "most": 64,
@@ -94,11 +102,22 @@ def test_a_position_is_described(client):
     assert answer["movers"] == [0, 1, 0]
     assert not answer["over"]
     assert [each["move"] for each in answer["legal"]] == ["a3", "b3", "c3", "a2", "c2", "b1", "c1"]
-    assert answer["legal"][0] == {"action": 0, "move": "a3", "squares": [0]}
+    assert answer["legal"][0] == {"action": 0, "move": "a3", "squares": [0], "exact": 0}
     assert answer["svg"].startswith("<svg")
     assert 'data-columns="3"' in answer["svg"]
     over = client.post("/position", json={"actions": actions("b2 a1 c1 a2 a3")}).json()
     assert (over["over"], over["legal"], over["rewards"]) == (True, [], [1, -1])
+
+
+def test_every_move_of_a_solved_game_has_its_exact_value(client):
+    """After b2, a corner draws and an edge loses; then b2 b1 wins by a corner."""
+    answer = client.post("/position", json={"actions": actions("b2")}).json()
+    assert {each["move"]: each["exact"] for each in answer["legal"]} == {
+        **dict.fromkeys(("a1", "a3", "c1", "c3"), 0),
+        **dict.fromkeys(("a2", "b1", "b3", "c2"), -1),
+    }
+    answer = client.post("/position", json={"actions": actions("b2 b1 a1 c3")}).json()
+    assert {each["move"] for each in answer["legal"] if each["exact"] == 1} == {"a3", "a2"}
 
 
 def test_the_moves_of_a_board_are_those_of_its_notation(client):
@@ -132,6 +151,8 @@ def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
     answer = lines(client.post("/analyze", json={"actions": actions("b2 b1 a1 c3 a3"), "simulations": 16}))
     assert [each["value"] for each in answer] == [0, 0, 1, -1, 1]
     assert [each["loss"] for each in answer] == [0, 1, 0, 0, 0]
+    assert answer[1]["best"] in actions_of("b2", "a1 a3 c1 c3")
+    assert answer[4]["best"] in actions_of("b2 b1 a1 c3", "a2 a3")
 
 
 def test_pieces_are_placed_and_an_impossible_position_is_explained(client):
@@ -353,7 +374,17 @@ def test_an_address_that_is_taken_is_refused():
         taken.listen()
         port, spec = taken.getsockname()[1], load_search_spec("random", GAME)
         with pytest.raises(OSError, match=rf"cannot be served at 127\.0\.0\.1, port {port}"):
-            serve(GAME, "random", spec, {}, num_simulations=16, host="127.0.0.1", port=port, console=Console())
+            serve(
+                GAME,
+                "random",
+                spec,
+                {},
+                facts={},
+                num_simulations=16,
+                host="127.0.0.1",
+                port=port,
+                console=Console(),
+            )
 
 
 def test_the_page_is_open_while_the_search_is_compiled():

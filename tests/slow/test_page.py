@@ -300,3 +300,76 @@ def test_the_address_holds_the_game(page, browser):
     other.reload()
     other.wait_for_function("shown !== null && shown.moves.length === 0")
     other.close()
+
+
+def test_the_rules_and_the_notation_are_told(page):
+    if page.evaluate("about.game") == "hexapawn":
+        assert not page.is_visible("#rules")
+        return
+    assert page.inner_text("#writing").startswith("A move is")
+    page.click("#rules summary")
+    assert page.inner_text("#how") == page.evaluate("about.rules") != ""
+
+
+def test_a_game_is_resigned_by_a_second_press(page):
+    people(page)
+    click(page, random.Random(6))
+    loser, names = page.evaluate("shown.movers.at(-1)"), page.evaluate("about.players")
+    page.click("#resign")
+    assert page.evaluate("game.result") is None
+    page.click("#resign")
+    page.wait_for_function("document.getElementById('status').textContent.includes('resigned')")
+    assert page.inner_text("#status").lower() == f"{names[1 - loser]} won: {names[loser]} resigned".lower()
+    assert page.evaluate("going([]).length") == 0
+    page.click("#undo")
+    page.wait_for_function("mine()")
+    click(page, random.Random(6))
+
+
+def test_a_clock_runs_for_the_side_to_move_and_ends_the_game(page):
+    people(page)
+    page.select_option("#clock", "1")
+    page.wait_for_function("clock.side === 0 && clock.left[0] < 60")
+    assert page.inner_text("#clocks").split() == ["1:00", "1:00"]
+    click(page, random.Random(7))
+    page.wait_for_function("clock.side === shown.movers.at(-1)")
+    page.evaluate("clock.left[clock.side] = 0.1")
+    page.wait_for_function("document.getElementById('status').textContent.includes('ran out of time')")
+    assert page.evaluate("going([]).length") == 0
+    page.click("#new")
+    page.wait_for_function("mine() && clock.left[1] === 60")
+
+
+def test_a_bad_move_and_a_better_one_are_shown(page):
+    people(page)
+    click(page, random.Random(8))
+    page.click("#begin")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    other = "shown.legal.find(each => each.action !== game.actions[0]).action"
+    page.evaluate(f"losses.set(0, 1.5); better.set(0, {other}); verdict()")
+    best = page.evaluate("shown.legal.find(each => each.action !== game.actions[0]).move")
+    played = page.evaluate("names[0]")
+    assert page.inner_text("#verdict") == f"1. {played} gives away 0.75 of a point; {best} is better"
+    assert page.locator("#arrows .better").count() == 1
+    assert page.locator("#arrows .played").count() == 1
+    page.click("#end")
+    page.wait_for_function("shown.moves.length === 1 && arrived()")
+    assert page.locator("#arrows *").count() == 0
+    assert not page.is_visible("#verdict")
+
+
+def test_the_exact_values_of_a_solved_game_are_shown(page):
+    people(page)
+    values = page.inner_text("#exact")
+    game = page.evaluate("about.game")
+    expected = {"tictactoe": "Exactly: a3 b3 c3 a2 b2 c2 a1 b1 c1 draw", "connect2": "Exactly: b1 c1 win; a1 d1 draw"}
+    assert values == expected.get(game, "")
+
+
+def test_sound_is_off_until_it_is_asked_for(page):
+    people(page)
+    click(page, random.Random(9))
+    assert page.evaluate("audio") is None
+    page.click("#sound")
+    assert page.get_attribute("#sound", "aria-pressed") == "true"
+    assert page.evaluate("audio.constructor.name") == "AudioContext"

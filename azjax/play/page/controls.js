@@ -1,0 +1,125 @@
+$("begin").addEventListener("click", () => jump(0));
+$("back").addEventListener("click", () => jump(game.ply - 1));
+$("forward").addEventListener("click", () => jump(game.ply + 1));
+$("end").addEventListener("click", () => jump(game.actions.length));
+$("undo").addEventListener("click", takeBack);
+$("new").addEventListener("click", () => begin(null));
+$("swap").addEventListener("click", () => {
+  const [first, second] = [$("player0"), $("player1")];
+  [first.value, second.value] = [second.value, first.value];
+  begin(null);
+});
+// A game is resigned by a second press within three seconds.
+$("resign").addEventListener("click", async () => {
+  if ($("resign").dataset.sure) { giveUp(shown.movers.at(-1), "resigned"); return; }
+  $("resign").dataset.sure = "yes"; $("resign").textContent = "Really?";
+  await wait(3000);
+  delete $("resign").dataset.sure; $("resign").textContent = "Resign";
+});
+$("clock").addEventListener("change", () => begin(null));
+$("sound").addEventListener("click", () => { const on = $("sound").getAttribute("aria-pressed") !== "true"; $("sound").setAttribute("aria-pressed", on); knock(); });
+let audio = null;
+// A short knock, as of a piece on wood, if sound is on.
+function knock() {
+  if ($("sound").getAttribute("aria-pressed") !== "true") return;
+  audio ??= new AudioContext();
+  const now = audio.currentTime, tone = audio.createOscillator(), loudness = audio.createGain();
+  tone.frequency.setValueAtTime(320, now);
+  tone.frequency.exponentialRampToValueAtTime(90, now + .06);
+  loudness.gain.setValueAtTime(.4, now);
+  loudness.gain.exponentialRampToValueAtTime(.001, now + .09);
+  tone.connect(loudness).connect(audio.destination);
+  tone.start(now); tone.stop(now + .1);
+}
+$("copy").addEventListener("click", async () => {
+  try { await navigator.clipboard.writeText($("text").textContent); $("copy").textContent = "Copied"; await wait(1500); } catch (error) { complain(error); }
+  $("copy").textContent = "Copy";
+});
+// The address holds the game, so that it can be sent or kept.
+function remember() {
+  const {start, actions} = game, kept = start === null && !actions.length ? location.pathname : `#${encodeURIComponent(JSON.stringify({start, actions}))}`;
+  history.replaceState(null, "", kept);
+}
+function remembered() {
+  try {
+    const {start, actions} = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    return Array.isArray(actions) ? [start ?? null, actions] : [null];
+  } catch { return [null]; }
+}
+$("hint").addEventListener("click", async () => { const answer = await think("search", true); if (answer) $("thought").textContent = `Hint: ${answer.policy[0].move}. ${$("thought").textContent}`; });
+$("analyze").addEventListener("click", () => { const on = $("analyze").getAttribute("aria-pressed") !== "true"; $("analyze").setAttribute("aria-pressed", on); show(false); });
+for (const id of ["player0", "player1"]) $(id).addEventListener("change", () => show(false));
+$("typed").addEventListener("submit", event => {
+  event.preventDefault();
+  const typed = $("move").value.trim().toLowerCase(), found = shown.legal.find(each => each.move.toLowerCase() === typed);
+  if (!mine()) $("message").textContent = "it is not your turn";
+  else if (found) { $("move").value = ""; play(found.action); }
+  else $("message").textContent = `${$("move").value || "nothing"} is not a legal move here`;
+});
+$("setup").addEventListener("submit", async event => {
+  event.preventDefault();
+  try { const {start} = await (await ask("setup", {text: $("position").value})).json(); await begin(start); } catch (error) { complain(error); }
+});
+$("save").addEventListener("click", async () => {
+  try {
+    const players = [0, 1].map(seat => { const level = $(`player${seat}`); return level.value === "person" ? "person" : `${about.agent}, ${level.selectedOptions[0].textContent}`; });
+    const {line} = await (await ask("record", {start: game.start, actions: game.actions, players})).json();
+    $("line").value = line;
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([line + "\n"], {type: "application/json"}));
+    link.download = `${about.game}.jsonl`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  } catch (error) { complain(error); }
+});
+async function load(line) {
+  try {
+    const answer = await (await ask("load", {line})).json();
+    for (const seat of [0, 1]) $(`player${seat}`).value = "person";
+    await begin(answer.start, answer.actions, 0);
+    names = [];
+    jump(answer.actions.length);
+  } catch (error) { complain(error); }
+}
+$("take").addEventListener("click", () => load($("line").value.trim().split("\n")[0]));
+$("load").addEventListener("click", () => $("file").click());
+$("file").addEventListener("change", async () => { const [file] = $("file").files; if (file) { const line = (await file.text()).trim().split("\n")[0]; $("line").value = line; $("file").value = ""; await load(line); } });
+addEventListener("keydown", event => {
+  if (event.target.closest("input, textarea, select, summary") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const press = {ArrowLeft: "back", ArrowRight: "forward", Home: "begin", End: "end", u: "undo", h: "hint", r: "resign", n: "new", a: "analyze"}[event.key];
+  if (press && !$(press).disabled) { event.preventDefault(); $(press).click(); }
+  if (event.key === "Escape" && arrived()) { held = []; mark(); }
+});
+function darken(dark) {
+  document.documentElement.toggleAttribute("data-dark", dark);
+  $("dark").setAttribute("aria-pressed", dark);
+  recolor();
+}
+$("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pressed") !== "true"));
+
+(async () => {
+  darken(matchMedia("(prefers-color-scheme: dark)").matches);
+  try {
+    about = await (await ask("game")).json();
+    const title = capital(about.game.replaceAll("_", " "));
+    document.title = $("title").textContent = about.agent === about.game ? title : `${title}: ${about.agent}`;
+    const levels = {easy: "easy: draws its moves", medium: "medium: the network alone", hard: about.agent, search: "full strength: searches"};
+    $("how").textContent = about.rules; $("rules").hidden = !about.rules;
+    $("writing").textContent = about.notation;
+    for (const [label, text] of Object.entries(about.facts)) { element("dt", label, $("facts")); element("dd", text, $("facts")); }
+    for (const seat of [0, 1]) {
+      $(`name${seat}`).replaceChildren(...named(seat));
+      const select = $(`player${seat}`);
+      for (const level of ["person", ...about.levels]) { const option = element("option", level === "person" ? "person" : levels[level] || level, select); option.value = level; }
+      select.value = seat ? about.levels.at(-1) : "person";
+    }
+    const counts = [...new Set([16, 64, 256, 1024, 4096, about.simulations])].filter(count => count <= about.most).sort((a, b) => a - b);
+    for (const count of counts) { const option = element("option", `${count.toLocaleString("en")} simulations`, $("strength")); option.value = count; option.selected = count === about.simulations; }
+    $("place").hidden = !about.pieces.length;
+    about.pieces.forEach((name, number) => { const button = element("button", name, $("pieces")); button.type = "button"; button.className = "b"; button.dataset.piece = number; button.setAttribute("role", "radio"); });
+    if (about.pieces.length) choose($("pieces").children[1]);
+    about.players.forEach((name, seat) => { element("option", name, $("mover")).value = seat; });
+    await begin(...remembered());
+    if (!shown) await begin(null);
+  } catch (error) { complain(error); }
+})();

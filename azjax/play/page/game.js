@@ -1,0 +1,153 @@
+"use strict";
+const $ = id => document.getElementById(id);
+const wait = milliseconds => new Promise(done => setTimeout(done, milliseconds));
+// The game is its start, its actions, and how many of these are shown. `result` is set where the rules do not end it: who
+// won, and why.
+const game = { start: null, actions: [], ply: 0, result: null };
+const expected = new Map();      // ply -> expected result for the first player, 0..1
+let losses = new Map();          // ply -> loss of value by its move
+const better = new Map();        // ply -> the best action there, as a review found
+let about = null, shown = null;  // the server's description of the game, and of the position shown
+let held = [];                   // squares clicked so far
+let edits = null;                // pieces placed to set up a position, [square, piece]; null during a game
+let base = null;                 // text of the position on which they are placed; null for the game's position
+let thinking = null;             // the AbortController of the search in progress
+let thoughtAt = -2;              // the ply of the last search
+let turn = 0;                    // grows with every change, so that late answers are dropped
+let answered = null;             // the last game that the server has answered
+
+async function ask(path, body, signal) {
+  const response = await fetch(path, body === undefined ? {signal} : {method: "POST", signal,
+    headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error || `the server answers ${response.status}`);
+  return response;
+}
+async function* linesOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      const answer = JSON.parse(line);
+      if (answer.error) throw new Error(answer.error);
+      $("message").textContent = answer.waiting || "";
+      if (answer.waiting) continue;
+      yield answer;
+    }
+  }
+}
+const here = () => ({start: game.start, actions: game.actions.slice(0, game.ply)});
+const complain = error => { if (error.name !== "AbortError") $("message").textContent = error.message || String(error); };
+const capital = words => words[0].toUpperCase() + words.slice(1);
+const dot = seat => { const made = document.createElement("span"); made.className = "dot"; made.dataset.seat = seat; return made; };
+const named = seat => [dot(seat), capital(about.players[seat])];
+const element = (tag, text, parent) => { const made = document.createElement(tag); if (text !== undefined) made.textContent = text; if (parent) parent.append(made); return made; };
+
+function stop() {
+  turn += 1;
+  if (thinking) thinking.abort();
+  thinking = null;
+}
+
+async function show(animate = true) {
+  stop();
+  const now = turn, stays = arrived();
+  if (stays) held = [];  // else its squares stay marked until the answer
+  edits = null;
+  $("placing").hidden = true;
+  $("place").setAttribute("aria-pressed", "false");
+  try {
+    const answer = await (await ask("position", here())).json();
+    if (now !== turn) return;
+    shown = answer;
+    if (!stays) held = [];
+    answered = {start: game.start, actions: [...game.actions], ply: game.ply};
+    $("message").textContent = "";
+    draw(answer.svg, animate);
+    squares();
+    list();
+    graph();
+    verdict();
+    $("text").textContent = answer.text;
+    if (game.ply !== thoughtAt + 1) { thoughtAt = -2; $("policy").replaceChildren(); $("variation").textContent = ""; $("tree").replaceChildren(); $("thought").textContent = "nothing yet"; }
+    $("legal").replaceChildren(...answer.legal.map(each => { const option = document.createElement("option"); option.value = each.move; return option; }));
+    const [first] = answer.rewards;
+    if (answer.over) expected.set(game.ply, (1 + Math.sign(first)) / 2);
+    bar(latest());
+    const mover = answer.movers.at(-1);
+    tell();
+    remember();
+    for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.actions.length], ["forward", game.ply < game.actions.length],
+      ["end", game.ply < game.actions.length], ["hint", !answer.over], ["resign", mine()], ["review", game.actions.length], ["move", !answer.over]]) $(id).disabled = !can;
+    if (game.ply === game.actions.length) clock.side = answer.over || game.result ? null : mover;
+    if (answer.over || game.result || game.ply < game.actions.length) { if ($("analyze").getAttribute("aria-pressed") === "true" && !answer.over) await think("search", false); return; }
+    const player = $(`player${mover}`).value;
+    if (player !== "person") await reply(player);
+    else if ($("analyze").getAttribute("aria-pressed") === "true") await think("search", false);
+  } catch (error) {
+    complain(error);
+    // What was refused is taken back.
+    if (now !== turn || error.name === "AbortError") return;
+    held = [];
+    if (answered) { Object.assign(game, answered, {actions: [...answered.actions]}); mark(); list(); }
+  }
+}
+function tell() {
+  const mover = shown.movers.at(-1), [first, second] = shown.rewards;
+  const chosen = held.map(square => $("squares").children[square].getAttribute("aria-label")).join(" ");
+  $("squares").classList.toggle("sent", !arrived());
+  if (!arrived()) return;
+  const given = game.result && game.ply === game.actions.length ? game.result : null;
+  $("status").replaceChildren(...(given ? [...named(given.winner), ` won: ${about.players[1 - given.winner]} ${given.reason}`]
+    : shown.over ? (first === second ? ["A draw"] : [...named(first > second ? 0 : 1), " won"])
+    : [...named(mover), chosen ? ` to move: ${chosen}, then ...` : " to move"]));
+}
+function jump(ply) { game.ply = Math.min(game.actions.length, Math.max(0, ply)); show(); }
+function takeBack() {
+  stop();
+  const people = [0, 1].filter(seat => $(`player${seat}`).value === "person");
+  let ply = game.ply - 1;
+  while (ply > 0 && people.length && !people.includes(shown.movers[ply])) ply -= 1;
+  game.ply = Math.max(0, ply);
+  game.actions.length = game.ply;
+  game.result = null;
+  forget(game.ply + 1);
+  show();
+}
+function begin(start, actions = [], ply = actions.length) {
+  Object.assign(game, {start, actions, ply, result: null});
+  expected.clear(); losses = new Map(); better.clear(); names = [];
+  clock.begin();
+  return show(false);
+}
+// The side to move loses: it resigned, or its time ran out.
+function giveUp(loser, reason) {
+  if (shown.over || game.result) return;
+  stop();
+  game.result = {winner: 1 - loser, reason};
+  expected.set(game.actions.length, loser);
+  jump(game.actions.length);
+}
+
+// The clocks of both sides, in seconds. One runs while its side is to move at the end of the game.
+const clock = {
+  limit: 0, left: [0, 0], side: null, seen: 0,
+  begin() { this.limit = 60 * Number($("clock").value); this.left = [this.limit, this.limit]; this.side = null; this.seen = performance.now(); this.tell(); },
+  tick() {
+    const now = performance.now(), passed = (now - this.seen) / 1000;
+    this.seen = now;
+    if (!this.limit || this.side === null) return;
+    this.left[this.side] -= passed;
+    if (this.left[this.side] <= 0) { const loser = this.side; this.left[loser] = 0; this.side = null; giveUp(loser, "ran out of time"); }
+    this.tell();
+  },
+  tell() {
+    $("clocks").hidden = !this.limit;
+    const shownTime = seconds => `${Math.floor(Math.ceil(seconds) / 60)}:${String(Math.ceil(seconds) % 60).padStart(2, "0")}`;
+    $("clocks").replaceChildren(...[0, 1].flatMap(seat => [dot(seat), `${shownTime(this.left[seat])}  `]));
+  },
+};
+setInterval(() => clock.tick(), 200);
