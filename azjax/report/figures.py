@@ -1,7 +1,8 @@
 """Figures of runs and ratings, drawn by Matplotlib (the extra `plot`). Axis letter: `T` rows of a metrics file."""
 
+import functools
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -75,7 +76,7 @@ def draw_learning_curve(folder: str | Path) -> Path:
 
 
 def learning_figure(game: AnyGame, rows: list[Row], timing: list[Row]) -> Figure:
-    """Losses, results of self-play, and mistakes and ladder ratings if they were measured.
+    """Losses, results of self-play, and mistakes and ladder ratings if they were measured, side by side.
 
     Args:
       game: that was learned.
@@ -87,49 +88,38 @@ def learning_figure(game: AnyGame, rows: list[Row], timing: list[Row]) -> Figure
     """
     seconds = sum(row["seconds"] for row in timing)
     duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
-    optional = [
-        (draw, measured)
-        for name, draw in (("mistakes", _draw_mistakes), ("ladder_rating", _draw_ladder))
-        if (measured := [row for row in rows if name in row])
-    ]
-    columns = 2 + len(optional)
-    figure = new_figure(max(11, 3.6 * columns), 3.4 if optional else 3.2)
-    panels = figure.subplots(1, columns)
+    drawn = _learning_panels(rows)
+    figure = new_figure(max(11, 3.6 * len(drawn)), 3.4 if len(drawn) > 2 else 3.2)
     figure.suptitle(
         f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
     )
-    _draw_losses(panels[0], rows)
-    _draw_results(panels[1], rows)
-    for panel, (draw, measured) in zip(panels[2:], optional, strict=True):
-        draw(panel, measured)
-    for panel in panels:
+    for panel, draw in zip(figure.subplots(1, len(drawn)), drawn.values(), strict=True):
+        draw(panel)
         tidy(panel, "iteration")
     return figure
 
 
-def progress_figure(rows: list[Row], timing: list[Row]) -> Figure:
-    """Accuracies of the network on its targets, plies per game, and simulations per second."""
-    has_accuracy = any("policy_accuracy" in row for row in rows)  # runs of the first version have none
-    figure = new_figure(11.0, 2.8)
-    *accuracy, length, speed = figure.subplots(1, 2 + has_accuracy)
-    iteration = _series(rows, "iteration")
-    for panel in accuracy:
-        for name, color in (("policy", _BLUE), ("value", _RED)):
-            panel.plot(iteration, _smooth(_series(rows, f"{name}_accuracy")), color=color, label=name)
-        panel.set_ylim(0, 1)
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        panel.set_title("agreement with the targets", fontsize=10)
-        panel.legend(frameon=False, fontsize=8)
-    length.plot(iteration, _smooth(_series(rows, "plies_per_game")), color=_BLUE)
-    length.set_ylim(bottom=0)
-    length.set_title("plies of a game of self-play", fontsize=10)
-    speed.plot(_series(timing, "iteration"), _smooth(_series(timing, "simulations_per_second")), color=_BLUE)
-    speed.set_ylim(bottom=0)
-    speed.yaxis.set_major_formatter("{x:,.0f}")
-    speed.set_title("simulations per second", fontsize=10)
-    for panel in (*accuracy, length, speed):
+def learning_figures(rows: list[Row], timing: list[Row]) -> dict[str, Figure]:
+    """What was measured during a run, a figure of each, by name.
+
+    These are the panels of `learning_figure`, then the agreement with the targets (which runs of the first version
+    have not), the plies of a game, and simulations per second.
+
+    Raises:
+      InputError: Matplotlib is not installed.
+    """
+    drawn = _learning_panels(rows)
+    if any("policy_accuracy" in row for row in rows):
+        drawn["agreement"] = functools.partial(_draw_agreement, rows=rows)
+    drawn["plies"] = functools.partial(_draw_plies, rows=rows)
+    drawn["speed"] = functools.partial(_draw_speed, timing=timing)
+    figures = {}
+    for name, draw in drawn.items():
+        figures[name] = new_figure(4.6, 3.2)
+        panel = figures[name].subplots()
+        draw(panel)
         tidy(panel, "iteration")
-    return figure
+    return figures
 
 
 def calibration_figure(calibration: Calibration) -> Figure:
@@ -187,6 +177,19 @@ def _smooth(values: Float[np.ndarray, "T"]) -> Float[np.ndarray, "T"]:
     return np.array([window.mean() if len(window) else np.nan for window in finite], float)
 
 
+def _learning_panels(rows: list[Row]) -> dict[str, Callable[[Axes], None]]:
+    """What draws each panel of the learning figure, by name."""
+    optional = {"mistakes": ("mistakes", _draw_mistakes), "ladder": ("ladder_rating", _draw_ladder)}
+    panels: dict[str, Callable[[Axes], None]] = {
+        "loss": functools.partial(_draw_losses, rows=rows),
+        "results": functools.partial(_draw_results, rows=rows),
+    }
+    for name, (metric, draw) in optional.items():
+        if measured := [row for row in rows if metric in row]:
+            panels[name] = functools.partial(draw, rows=measured)
+    return panels
+
+
 def _draw_losses(panel: Axes, rows: list[Row]) -> None:
     iteration = _series(rows, "iteration")
     excess = _series(rows, "policy_loss") - _series(rows, "target_entropy")
@@ -207,6 +210,28 @@ def _draw_results(panel: Axes, rows: list[Row]) -> None:
     panel.set_title("results of self-play", fontsize=10)
     panel.set_ylim(0, 1)
     panel.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="lower left")
+
+
+def _draw_agreement(panel: Axes, rows: list[Row]) -> None:
+    for name, color in (("policy", _BLUE), ("value", _RED)):
+        panel.plot(_series(rows, "iteration"), _smooth(_series(rows, f"{name}_accuracy")), color=color, label=name)
+    panel.set_ylim(0, 1)
+    panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    panel.set_title("agreement with the targets", fontsize=10)
+    panel.legend(frameon=False, fontsize=8)
+
+
+def _draw_plies(panel: Axes, rows: list[Row]) -> None:
+    panel.plot(_series(rows, "iteration"), _smooth(_series(rows, "plies_per_game")), color=_BLUE)
+    panel.set_ylim(bottom=0)
+    panel.set_title("plies of a game of self-play", fontsize=10)
+
+
+def _draw_speed(panel: Axes, timing: list[Row]) -> None:
+    panel.plot(_series(timing, "iteration"), _smooth(_series(timing, "simulations_per_second")), color=_BLUE)
+    panel.set_ylim(bottom=0)
+    panel.yaxis.set_major_formatter("{x:,.0f}")
+    panel.set_title("simulations per second", fontsize=10)
 
 
 def _draw_mistakes(panel: Axes, rows: list[Row]) -> None:

@@ -7,23 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+NO_BOUNDS = (-math.inf, math.inf)
+
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A mean and its 95% interval by Student's t distribution; the ends are NaN for a single value."""
+    """A mean and its 95% interval by Student's t distribution; the ends are NaN for a single value.
+
+    A quantity with bounds has none of the interval beyond them, where its mean cannot be.
+    """
 
     mean: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float | int]) -> "Interval":
-        """The interval of the mean of independent values, at least one."""
+    def of(cls, values: Sequence[float | int], bounds: tuple[float, float] = NO_BOUNDS) -> "Interval":
+        """The interval of the mean of independent values, at least one, all within `bounds`."""
         mean, count = float(np.mean(values)), len(values)
         if count < 2:
             return cls(mean, math.nan, math.nan)
         half = float(stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
-        return cls(mean, mean - half, mean + half)
+        return cls(mean, max(mean - half, bounds[0]), min(mean + half, bounds[1]))
 
     def __str__(self) -> str:
         if math.isnan(self.low):

@@ -10,7 +10,7 @@ from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
 from azjax.games.registry import options_of
 from azjax.render import svg
-from azjax.report.figures import calibration_figure, learning_figure, progress_figure, svg_text
+from azjax.report.figures import calibration_figure, learning_figures, svg_text
 from azjax.report.run_report import CALIBRATION_GAMES, RunReport
 from azjax.report.sample_games import SampleGame
 from azjax.report.templates import render
@@ -29,9 +29,9 @@ def write_report(report: RunReport) -> Path:
       InputError: Matplotlib or Jinja is not installed.
       FileError: a file cannot be written; an existing one is unchanged.
     """
+    learning = {name: svg_text(figure) for name, figure in learning_figures(report.rows, report.timing).items()}
     pictures = {
-        "learning": svg_text(learning_figure(report.game, report.rows, report.timing)),
-        "progress": svg_text(progress_figure(report.rows, report.timing)),
+        **learning,
         "calibration": svg_text(calibration_figure(report.calibration)),
         "tree": report.tree,
     }
@@ -47,6 +47,7 @@ def write_report(report: RunReport) -> Path:
         "start_value": f"{report.start_value:+.2f}",
         "calibration_games": CALIBRATION_GAMES,
         "calibration": calibration_rows(report),
+        "learning": list(learning),
         "pictures": pictures,
         "games": [_game_content(report, number, played) for number, played in enumerate(report.games)],
     }
@@ -112,12 +113,16 @@ def calibration_rows(report: RunReport) -> list[tuple[str, str, str, str]]:
 
 
 class _GameContent(TypedDict):
-    """A game for the page: T + 1 frames and T moves; `expected` is player 0's expected score, None in the opening."""
+    """A game for the page: T + 1 frames and T moves; `expected` is player 0's expected score, None in the opening.
+
+    `shown` is the ply at which it opens.
+    """
 
     title: str
     frames: list[str]
     moves: list[str]
     expected: list[float | None]
+    shown: int
     players: list[str]
 
 
@@ -136,8 +141,15 @@ def _game_content(report: RunReport, number: int, played: SampleGame) -> _GameCo
         ],
         "moves": moves,
         "expected": [None if np.isnan(value) else round((value + 1) / 2, 4) for value in played.values],
+        "shown": _turning_ply(played),
         "players": list(names),
     }
+
+
+def _turning_ply(played: SampleGame) -> int:
+    """The ply before which the value changed most, of those that a search valued; the last one of a shorter game."""
+    changes = np.abs(np.diff(np.asarray(played.values, np.float64)))
+    return int(np.nanargmax(changes)) + 1 if np.isfinite(changes).any() else len(played.actions)
 
 
 def _duration(seconds: float) -> str:

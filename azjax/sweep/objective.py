@@ -1,6 +1,7 @@
 """The objectives of a sweep: mistakes, points against an opponent, or a rating among fixed opponents."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -13,6 +14,7 @@ from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rat
 from azjax.evaluation.ratings import pairings_of
 from azjax.evaluation.standard_players import num_simulations_of
 from azjax.games.game import AnyGame
+from azjax.report.intervals import NO_BOUNDS
 
 Measure: TypeAlias = Callable[[Path, int], float]
 """`measure(run_folder, seed)`: the objective of the newest checkpoint of a run."""
@@ -27,10 +29,12 @@ class Objective(Protocol):
     Attributes:
       direction: `minimize` or `maximize`, as Optuna names them.
       unit: the unit of the values, in the plural.
+      bounds: the lowest and the highest possible value.
     """
 
     direction: ClassVar[Direction]
     unit: ClassVar[str]
+    bounds: ClassVar[tuple[float, float]]
 
     def check(self, game: AnyGame) -> None:
         """Checks what can be checked quickly.
@@ -60,6 +64,7 @@ class Mistakes:
     num_simulations: int = 0
     direction: ClassVar[Direction] = "minimize"
     unit: ClassVar[str] = "mistakes"
+    bounds: ClassVar[tuple[float, float]] = (0, math.inf)
 
     def __post_init__(self) -> None:
         _at_least(self, num_simulations=0)
@@ -94,6 +99,7 @@ class Score:
     num_simulations: int = 0
     direction: ClassVar[Direction] = "maximize"
     unit: ClassVar[str] = "points a game"
+    bounds: ClassVar[tuple[float, float]] = (0, 1)
 
     def __post_init__(self) -> None:
         _check_match(self)
@@ -129,6 +135,7 @@ class Elo:
     num_simulations: int = 0
     direction: ClassVar[Direction] = "maximize"
     unit: ClassVar[str] = "Elo"
+    bounds: ClassVar[tuple[float, float]] = NO_BOUNDS
 
     def __post_init__(self) -> None:
         _check_match(self)

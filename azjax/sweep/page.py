@@ -20,8 +20,10 @@ from azjax.sweep.summary import best_first, counts, failures
 from azjax.sweep.trials import Trials
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 else:
+    Axes: TypeAlias = Any
     Figure: TypeAlias = Any
 
 PAGE = "sweep.html"
@@ -105,7 +107,7 @@ def facts(study: Study, points: Sequence[Point]) -> dict[str, str]:
 def _row(study: Study, point: Point) -> list[str]:
     settings = [number(point.params[name]) for name in study.search]
     seeds = ", ".join(number(value) for value in point.values[-1])
-    return [str(point.number), str(Interval.of(point.values[-1])), seeds, *settings]
+    return [str(point.number), str(Interval.of(point.values[-1], study.objective.bounds)), seeds, *settings]
 
 
 def _curves(study: Study, best: Sequence[Point]) -> Figure:
@@ -114,13 +116,14 @@ def _curves(study: Study, best: Sequence[Point]) -> Figure:
     panel = figure.subplots()
     spent = [study.budget.spent(rung) for rung in range(1, study.budget.rungs + 1)]
     for point, color in zip(best, _COLORS, strict=False):
-        intervals = [Interval.of(by_seed) for by_seed in point.values]
+        intervals = [Interval.of(by_seed, study.objective.bounds) for by_seed in point.values]
         means, low, high = np.array([(each.mean, each.low, each.high) for each in intervals]).T
         panel.plot(spent, means, color=color, marker="o", markersize=3, label=f"trial {point.number}")
         if not math.isnan(low[0]):
             panel.fill_between(spent, low, high, color=color, alpha=0.15, linewidth=0)
     panel.set_ylabel(study.objective.unit)
     panel.xaxis.set_major_formatter("{x:,.0f}")
+    _stay_within(panel, study.objective.bounds)
     panel.legend(frameon=False, fontsize=8)
     tidy(panel, study.budget.unit)
     return figure
@@ -142,9 +145,11 @@ def _slices(study: Study, best: Sequence[Point]) -> Figure:
     rows = -(-len(study.search) // columns)
     figure = new_figure(3.6 * columns, 2.9 * rows)
     panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    intervals = [Interval.of(point.values[-1]) for point in best]
+    intervals = [Interval.of(point.values[-1], study.objective.bounds) for point in best]
     means = [each.mean for each in intervals]
-    around = None if math.isnan(intervals[0].low) else [each.high - each.mean for each in intervals]
+    around = None
+    if not math.isnan(intervals[0].low):
+        around = [[each.mean - each.low for each in intervals], [each.high - each.mean for each in intervals]]
     for panel, (name, values) in zip(panels, study.search.items(), strict=False):
         positions = [_axis_position(values, point.params[name]) for point in best]
         panel.errorbar(positions, means, around, fmt="o", color=_COLORS[0], ecolor=_GREY, elinewidth=0.8, markersize=4)
@@ -156,6 +161,7 @@ def _slices(study: Study, best: Sequence[Point]) -> Figure:
         tidy(panel, name)
     for panel in panels[len(study.search) :]:
         panel.set_visible(False)
+    _stay_within(panels[0], study.objective.bounds)
     for panel in panels[::columns]:
         panel.set_ylabel(study.objective.unit)
     return figure
@@ -188,6 +194,12 @@ def _parallel(study: Study, best: Sequence[Point]) -> Figure:
     panel.grid(axis="x", color=_GREY, linewidth=0.8)
     panel.set_xlim(-0.1, len(columns) + 0.4)
     return figure
+
+
+def _stay_within(panel: Axes, bounds: tuple[float, float]) -> None:
+    """Ends the vertical axis at the bounds of what it shows."""
+    low, high = panel.get_ylim()
+    panel.set_ylim(max(low, bounds[0]), min(high, bounds[1]))
 
 
 def _axis_position(values: Range | Choices, value: Any) -> float:

@@ -1,7 +1,6 @@
 """The workers of a sweep on this machine, and its progress bar."""
 
 import contextlib
-import math
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from azjax.core.errors import FileError, RunError
 from azjax.core.source import imported
-from azjax.report.intervals import Interval, number
+from azjax.report.intervals import Interval
 from azjax.sweep.points import Point
 from azjax.sweep.study import Study
 from azjax.sweep.summary import best_first, failures
@@ -170,8 +169,6 @@ class _Bar:
             hours = (time.monotonic() - self._began) / 3600
             status.append(f"{(over - self._over_at_start) / hours:.3g} an hour")
         if best := best_first(self._study, points):
-            interval = Interval.of(best[0].values[-1])
-            around = "" if math.isnan(interval.high) else f" ± {number(interval.high - interval.mean)}"
-            status.append(f"best {number(interval.mean)}{around}")
+            status.append(f"best {Interval.of(best[0].values[-1], self._study.objective.bounds)}")
         done = sum(rungs if point.is_over else len(point.values) for point in points)
         self._progress.update(self._task, completed=done, status=", ".join(status))

@@ -39,7 +39,7 @@ def points_table(study: Study, points: Sequence[Point], most: int) -> Table:
     table.add_column("settings")
     for point in best_first(study, points)[:most]:
         settings = " ".join(f"{name}={number(point.params[name])}" for name in study.search)
-        table.add_row(str(point.number), str(Interval.of(point.values[-1])), settings)
+        table.add_row(str(point.number), str(Interval.of(point.values[-1], study.objective.bounds)), settings)
     return table
 
 

@@ -13,8 +13,8 @@ from azjax.core.errors import RunError
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.registry import make
 from azjax.report import gather, write_report
-from azjax.report.figures import progress_figure
-from azjax.report.page import facts, throughput_rows
+from azjax.report.figures import learning_figures
+from azjax.report.page import _turning_ply, facts, throughput_rows
 from azjax.report.sample_games import calibrate, sample_games
 from azjax.runs import train
 
@@ -99,9 +99,16 @@ def test_the_page_shows_the_throughput_of_each_part(report, page):
 
 
 def test_missing_metrics_are_not_drawn(report):
-    assert len(progress_figure(report.rows, report.timing).axes) == 3
+    names = [*learning_figures(report.rows, report.timing)]
+    assert {"loss", "results", "agreement", "plies", "speed"} <= set(names)
     old = [{name: value for name, value in row.items() if not name.endswith("_accuracy")} for row in report.rows]
-    assert len(progress_figure(old, report.timing).axes) == 2
+    assert [*learning_figures(old, report.timing)] == [name for name in names if name != "agreement"]
+
+
+def test_a_game_opens_where_its_value_changed_most(report):
+    played = report.games[0]
+    for values, ply in (([0.0, 0.1, -0.8, -0.9], 2), ([np.nan, np.nan, 0.5, 0.4], 3), ([np.nan] * 4, 4)):
+        assert _turning_ply(played._replace(values=values, actions=[0] * 4)) == ply
 
 
 def test_the_markdown_report_has_the_same_content_and_its_pictures_exist(report, page):

@@ -20,6 +20,14 @@ def test_an_interval_over_seeds_equals_that_of_scipy():
     assert str(interval) == "4 (1.516 to 6.484)"
 
 
+def test_an_interval_stays_within_the_bounds_of_its_quantity():
+    assert Interval.of([0.0, 0.0, 3.0], (0, math.inf)).low == 0
+    assert Interval.of([0.0, 0.0, 3.0]).low < 0
+    share = Interval.of([0.9, 1.0], (0, 1))
+    assert (share.mean, share.high) == (0.95, 1)
+    assert 0 < share.low < 0.9
+
+
 def test_one_seed_has_no_interval():
     interval = Interval.of([3.0])
     assert math.isnan(interval.low)
