@@ -86,13 +86,14 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
     if _of_match_before(name).exists():
         studies.append(f"against_before.py {name}")
     commands = [f"python experiments/{study}" for study in (*studies, f"packaged_agents.py {name}")]
+    simulations = f"{config.first_simulations} to {config.num_simulations}".removeprefix("0 to ")
     used = f"{on['cores']}" if cores in (None, on["cores"]) else f"{cores} of {on['cores']}"
     rows = {
         "Command": "; ".join(f"`{command}`" for command in commands),
         "Commit": commit,
         "Game": str(game),
         "Network": str(config.make_network(game)),
-        "Training": f"self-play alone: {config.policy}, {config.num_simulations} simulations a move",
+        "Training": f"self-play alone: {config.policy}, {simulations} simulations a move",
         "Hours": f"{run.seconds(step) / 3600:.2g}",
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",

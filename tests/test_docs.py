@@ -443,15 +443,18 @@ def test_connect_four_is_learned_as_the_committed_file_says():
 
 def test_the_win_against_best_play_is_what_the_committed_file_says():
     results, text = result_of("connect_four_best_play"), " ".join(page("agents").split())
-    alone, searching = results["rows"][:2]
+    alone, few, many = results["rows"][:3]
     games = results["settings"]["games"]
     assert (alone["num_simulations"], results["settings"]["agent"]) == (0, "packaged")
-    assert all(row["won"] == games for row in results["rows"][1:])
-    assert f"wins {alone['won']} of {games} games without search, and {searching['won']} of {games} with" in text
-    told = (
-        f"{searching['num_simulations']} simulations a move, which take {1000 * searching['seconds_per_move']:.0f} ms"
-    )
-    assert told in text
+    assert all(row["won"] == games for row in results["rows"][2:])
+    assert (few["drawn"], few["lost"]) == (1, 0)
+    for told in (
+        f"wins {alone['won']} of {games} games without search",
+        f"{few['won']} with {few['num_simulations']} simulations a move (and draws one)",
+        f"take {1000 * few['seconds_per_move']:.0f} ms",
+        f"{many['won']} of {games} with {many['num_simulations']}",
+    ):
+        assert told in text, told
 
 
 def test_the_worth_of_training_is_what_the_committed_file_says():

@@ -133,7 +133,25 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
         ),
     ),
     ("hex", {"size": 4}, _SMALL_BOARD),
-    ("connect_four", {}, _large(5500, width=768, replay_size=1_048_576, random_start_plies=20)),
+    (
+        "connect_four",
+        {},
+        # See docs/what_holds_learning_back.md, "An hour of Connect Four".
+        _large(
+            6200,
+            **{**_EQUIVARIANT, "width": 768, "optimizer": "adam", "learning_rate": 1.5e-3},
+            num_simulations=32,
+            first_simulations=8,
+            doubling_iterations=2500,
+            max_num_considered_actions=8,
+            root_value_fraction=0.5,
+            random_start_plies=20,
+            replay_size=1_048_576,
+            updates_per_iteration=32,
+            decay_updates=32 * 6200,
+            batch_size=512,
+        ),
+    ),
     (
         "brandub",
         {},
