@@ -80,7 +80,8 @@ def _name(source: str) -> str:
         raise InputError(f"{source}: an address is https://HOST/FOLDER/NAME")
     name = source.rpartition("/")[2]
     if not _NAME.fullmatch(name):
-        raise InputError(f"{source}: it must end in the name of an agent, of letters, digits, - and _; got {name!r}")
+        allowed = "letters, digits, - and _, without .npz"
+        raise InputError(f"{source}: it must end in the name of an agent, of {allowed}; got {name!r}")
     return name
 
 

@@ -7,8 +7,10 @@ JSON while it runs.
 import asyncio
 import collections
 import contextlib
+import functools
 import ipaddress
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from importlib import resources
@@ -110,16 +112,12 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
       hosts: names of the server.
       any_number: whether every numeric address is a name of the server too.
     """
-    page = _page()
+    page = functools.cache(lambda: _page(session))
     searches = _OpenSearches()
 
     async def show_page(request: Request) -> Response:
         del request
-        return HTMLResponse(page, headers=_HEADERS)
-
-    async def describe(request: Request) -> Response:
-        del request
-        return _json(session.describe())
+        return HTMLResponse(await run_in_threadpool(page), headers=_HEADERS)
 
     def answer(method: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
@@ -193,17 +191,19 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         "think": think,
         "analyze": analyze,
     }
-    routes = [Route("/", show_page), Route("/game", describe)]
+    routes = [Route("/", show_page)]
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]
     handlers = {InputError: _refuse, ClientDisconnect: _leave, Exception: _fail}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, any_number)
 
 
-def _page() -> str:
-    """The page with its style and its scripts, as one file."""
+def _page(session: PlaySession) -> str:
+    """The page as one file: with its style, its scripts, and the game and its start, so that it is drawn at once."""
     folder = resources.files("azjax.play").joinpath("page")
     html, style, *scripts = (folder.joinpath(name).read_text(encoding="utf-8") for name in _PARTS)
-    return html.replace("{{style}}", "\n" + style).replace("{{script}}", "\n" + "".join(scripts))
+    first = json.dumps({"game": session.describe(), "position": session.position({})}).replace("<", "\\u003c")
+    parts = {"style": "\n" + style, "script": "\n" + "".join(scripts), "first": first}
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], html)
 
 
 def _optimal_player(game: AnyGame) -> Player | None:

@@ -5,6 +5,7 @@ import gc
 import json
 import queue
 import random
+import re
 import socket
 import threading
 import tracemalloc
@@ -62,10 +63,20 @@ def actions_of(before, moves):
     return [actions(f"{before} {move}")[-1] for move in moves.split()]
 
 
+def first(client):
+    """The game and its start, as the page holds them."""
+    return json.loads(re.search(r'id="first">(.*)</script>', client.get("/").text).group(1))
+
+
 def lines(response):
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/x-ndjson"
     return [json.loads(line) for line in response.text.splitlines()]
+
+
+def test_the_page_holds_the_start_so_that_it_is_drawn_at_once(client):
+    assert first(client)["position"] == client.post("/position", json={}).json()
+    assert client.get("/").text.count("<svg") == 2  # the graph and the arrows: that of the start is inside the text
 
 
 def test_the_page_loads_nothing_from_other_sites(client):
@@ -73,11 +84,11 @@ def test_the_page_loads_nothing_from_other_sites(client):
     assert response.status_code == 200
     assert "default-src 'none'" in response.headers["content-security-policy"]
     for outside in ("http://", "https://", "//cdn", "@import", "src="):
-        assert outside not in response.text
+        assert outside not in response.text.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
 
 
 def test_the_game_is_described(client):
-    answer = client.get("/game").json()
+    answer = first(client)["game"]
     assert answer.pop("rules").startswith("X begins.")
     assert answer.pop("notation").startswith("A move is its cell")
     assert answer == {
@@ -239,8 +250,8 @@ def test_requests_from_other_sites_are_refused(client):
 def test_numeric_addresses_are_accepted_when_the_server_listens_to_all(session):
     for any_number, status in ((True, 200), (False, 400)):
         client = TestClient(make_app(session, any_number=any_number), base_url="http://192.168.1.7:8000")
-        assert client.get("/game").status_code == status
-        assert client.get("/game", headers={"Host": "evil.example"}).status_code == 400
+        assert client.get("/").status_code == status
+        assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/page.html", "/game/"])
@@ -441,7 +452,7 @@ def test_a_game_without_text_and_board_is_played_by_action_numbers():
     pool.start()
     session = PlaySession(game, "agent", pool, {"easy": random_player(game)})
     with TestClient(make_app(session), base_url=ADDRESS) as client:
-        described = client.get("/game").json()
+        described = first(client)["game"]
         assert (described["board"], described["pieces"]) == (False, [])
         assert described["players"] == ["the first player", "the second player"]
         answer = client.post("/position", json={"actions": [4]}).json()

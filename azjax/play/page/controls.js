@@ -100,7 +100,6 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
 (async () => {
   darken(matchMedia("(prefers-color-scheme: dark)").matches);
   try {
-    about = await (await ask("game")).json();
     const title = capital(about.game.replaceAll("_", " "));
     document.title = $("title").textContent = about.agent === about.game ? title : `${title}: ${about.agent}`;
     const levels = {easy: "easy: draws its moves", medium: "medium: the network alone", hard: about.agent, search: "full strength: searches"};

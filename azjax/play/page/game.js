@@ -7,7 +7,9 @@ const game = { start: null, actions: [], ply: 0, result: null };
 const expected = new Map();      // ply -> expected result for the first player, 0..1
 let losses = new Map();          // ply -> loss of value by its move
 const better = new Map();        // ply -> the best action there, as a review found
-let about = null, shown = null;  // the server's description of the game, and of the position shown
+const served = JSON.parse($("first").textContent);  // the game and its start, as the server describes them
+const about = served.game;
+let shown = null;                // the server's description of the position shown
 let held = [];                   // squares clicked so far
 let edits = null;                // pieces placed to set up a position, [square, piece]; null during a game
 let base = null;                 // text of the position on which they are placed; null for the game's position
@@ -60,7 +62,7 @@ async function show(animate = true) {
   $("placing").hidden = true;
   $("place").setAttribute("aria-pressed", "false");
   try {
-    const answer = await (await ask("position", here())).json();
+    const answer = game.start === null && !game.ply ? served.position : await (await ask("position", here())).json();
     if (now !== turn) return;
     shown = answer;
     if (!stays) held = [];
