@@ -116,3 +116,16 @@ def test_all_agents_together_are_small():
 def test_packaged_agents_of_small_games_make_no_mistake(name, positions):
     report = exact_report(azjax.load_player(name, level="medium"), solve(game_of(name)), jax.random.key(0))
     assert (report.mistakes.states, report.mistakes.count) == (positions, 0)
+
+
+@pytest.mark.parametrize("name", packaged.packaged())
+def test_an_agent_is_what_the_preset_of_its_game_trains(name):
+    card = (packaged.archive.FOLDER / f"{name}.md").read_text()
+    game = packaged.game_of_agent(name)
+    preset = azjax.preset(game)
+    network = preset.replace(precision="float32").make_network(game)
+    simulations = f"{preset.first_simulations} to {preset.num_simulations}".removeprefix("0 to ")
+    positions = preset.iterations * preset.num_games * preset.steps_per_iteration
+    assert f"| Network | {network} |" in card
+    assert f"| Training | self-play alone: {preset.policy}, {simulations} simulations a move |" in card
+    assert f"{positions:,} positions, {preset.iterations:,} iterations |" in card
