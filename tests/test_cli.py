@@ -130,6 +130,11 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             ["train", "tictactoe", "--replay-size", "100"],
             "replay_size must be at least batch_size = 512, got 100",
         ),
+        (["play", "tictactoe", "--book", "games.jsonl"], "--book is for the page: add --web"),
+        (
+            ["play", "tictactoe", "--web", "--book", "nowhere.jsonl"],
+            "nowhere.jsonl could not be read: No such file or directory",
+        ),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
             "--web goes without --level, --start and --reuse-tree: level and start are chosen on the page, and its "

@@ -1,14 +1,19 @@
 """`azjax play PLAYER`."""
 
 import dataclasses
+from pathlib import Path
 from typing import Literal
+
+from rich.progress import track
 
 from azjax.agents import LEVELS, is_trained, load_search_spec
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
+from azjax.evaluation import load_games
 from azjax.evaluation.standard_players import player_facts, several_leaves
 from azjax.games.game import AnyGame
+from azjax.play.book import Book
 from azjax.play.terminal import play_in_terminal
 
 
@@ -20,6 +25,8 @@ class PlayOptions(AgentOptions):
       web: serve a page for the browser, where everything else is chosen (needs the extra `play`).
       host: address of the page. At 127.0.0.1 only this machine reaches it.
       port: port of the page; 0 for any free one.
+      book: a file of games, as `azjax match --records` writes it: the page shows which moves were played in a position,
+        and how these games ended.
       level: easy draws from the network's policy, medium takes its best move, hard searches. Default: asked.
       start: who moves first. Default: asked.
     """
@@ -27,6 +34,7 @@ class PlayOptions(AgentOptions):
     web: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
+    book: Path | None = None
     level: Literal["easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
 
@@ -34,6 +42,8 @@ class PlayOptions(AgentOptions):
         super().__post_init__()
         if not 0 <= self.port < 2**16:
             raise InputError(f"port must be 0..65535, got {self.port}")
+        if self.book is not None and not self.web:
+            raise InputError("--book is for the page: add --web")
         if self.web and (self.level or self.start or self.reuse_tree):
             raise InputError(
                 "--web goes without --level, --start and --reuse-tree: level and start are chosen on the page, "
@@ -75,11 +85,20 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         search._replace(policy=several_leaves(search.policy, options.num_simulations)),
         players,
         facts=_shown(facts),
+        book=None if options.book is None else _read_book(options.book, game),
         num_simulations=options.num_simulations,
         host=options.host,
         port=options.port,
         console=console,
     )
+
+
+def _read_book(path: Path, game: AnyGame) -> Book:
+    records = load_games(path)
+    try:
+        return Book(game, track(records, "reading the book", console=console, transient=True))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _shown(facts: dict[str, str]) -> dict[str, str]:

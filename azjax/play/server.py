@@ -30,6 +30,7 @@ from azjax.core.errors import FileError, InputError
 from azjax.core.json_text import parse_json
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import AnyGame, State
+from azjax.play.book import Book
 from azjax.play.connections import BoundedProtocol
 from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, SearchUpdate
 from azjax.play.session import Json, PlaySession, parse_game, value_lost
@@ -60,6 +61,7 @@ def serve(
     players: Mapping[str, Player],
     *,
     facts: Mapping[str, str],
+    book: Book | None,
     num_simulations: int,
     host: str,
     port: int,
@@ -73,6 +75,7 @@ def serve(
       spec: evaluator and parameters of the searches.
       players: players that choose a move at once, by level.
       facts: what people should know of the agent, by label.
+      book: games that were played.
       num_simulations: the page's first choice.
       host: the address.
       port: 0 for any free one.
@@ -90,7 +93,7 @@ def serve(
         with console.status("opening the page"):
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
-            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations, facts)
+            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations, facts, book)
             session.position({})  # compiles what every page asks first
         shown = f"[{host}]" if ":" in host else host
         listening.listen()  # before the address is printed, so that no visitor is refused

@@ -31,6 +31,7 @@ from azjax.games.protocols import (
     player_names,
     rules_for_people,
 )
+from azjax.play.book import Book
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.play.search_pool import SearchPool, SearchUpdate
 from azjax.render.picture import svg
@@ -59,6 +60,7 @@ class PlaySession:
       exact: the optimal player of a solved game.
       num_simulations: the page's first choice.
       facts: what people should know of the agent, by label.
+      book: games that were played.
     """
 
     def __init__(
@@ -70,9 +72,10 @@ class PlaySession:
         exact: Player | None = None,
         num_simulations: int = NUM_SIMULATIONS,
         facts: Mapping[str, str] | None = None,
+        book: Book | None = None,
     ) -> None:
         self.game, self.name, self.pool, self.players, self.exact = game, name, pool, players, exact
-        self.num_simulations, self.facts = num_simulations, dict(facts or {})
+        self.num_simulations, self.facts, self.book = num_simulations, dict(facts or {}), book
         self._positions: collections.OrderedDict[Hashable, State] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -101,6 +104,7 @@ class PlaySession:
             "rows_from_top": isinstance(game, BoardGame) and game.rows_from_top,
             "pieces": game.piece_names if can_edit and isinstance(game, EditableGame) else (),
             "exact": self.exact is not None,
+            "book": self.book.games if self.book else 0,
         }
 
     def level(self, question: Json) -> str:
@@ -138,6 +142,7 @@ class PlaySession:
             "svg": self._picture(state, actions),
             "text": game.to_text(state) if isinstance(game, TextGame) else " ".join([*(start or "").split(), *moves]),
             "legal": [self._describe_move(state, action) for action in legal_actions(game, state)],
+            "book": [move._asdict() for move in self.book.moves(state)] if self.book else [],
             "moves": moves,
             "movers": [int(each.current_player) for each in states],
             "over": bool(state.terminated),

@@ -103,6 +103,7 @@ def test_the_game_is_described(client):
         "rows_from_top": False,
         "pieces": ["nothing", "X", "O"],
         "exact": True,
+        "book": 0,
     }
 
 
@@ -391,6 +392,7 @@ def test_an_address_that_is_taken_is_refused():
                 spec,
                 {},
                 facts={},
+                book=None,
                 num_simulations=16,
                 host="127.0.0.1",
                 port=port,

@@ -4,13 +4,15 @@ import random
 import threading
 import time
 
+import jax
 import pytest
 import uvicorn
 from clicking import CHROMIUM, click, launch, play_to_the_end
 from examples import games_forgotten, load_example
 
-from azjax.evaluation import optimal_player, random_player, solve
+from azjax.evaluation import optimal_player, play_match, random_player, records_of, solve
 from azjax.games.registry import make
+from azjax.play.book import Book
 from azjax.play.search_pool import SearchPool
 from azjax.play.server import make_app
 from azjax.play.session import PlaySession
@@ -59,7 +61,9 @@ def address(request):
     pool = SearchPool(AlphaZero(game, evaluators.uniform(game), 16), max_simulations=64)
     pool.start()
     exact = optimal_player(solve(game)) if request.param in ("tictactoe", "connect2") else None
-    session = PlaySession(game, "agent", pool, {"easy": random_player(game)}, exact)
+    match = play_match(game, random_player(game), random_player(game), 4, jax.random.key(0))
+    book = Book(game, records_of(game, match))
+    session = PlaySession(game, "agent", pool, {"easy": random_player(game)}, exact, book=book)
     session.choose_move({"level": "easy", "actions": []})
     server = uvicorn.Server(uvicorn.Config(make_app(session), port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
@@ -271,9 +275,10 @@ def test_clicks_that_come_too_fast_are_one_move(page):
     """Double and concurrent clicks; the page and the server agree after each."""
     people(page)
     source = random.Random(4)
-    for _ in range(12):
+    for _ in range(200):
         if page.evaluate("shown.over"):
-            break
+            page.click("#new")
+            page.wait_for_function("shown.moves.length === 0 && game.ply === 0")
         before = page.evaluate("game.ply")
         move = source.choice(page.evaluate("shown.legal"))
         other = source.choice(page.evaluate("shown.legal"))["squares"]
@@ -373,3 +378,15 @@ def test_sound_is_off_until_it_is_asked_for(page):
     page.click("#sound")
     assert page.get_attribute("#sound", "aria-pressed") == "true"
     assert page.evaluate("audio.constructor.name") == "AudioContext"
+
+
+def test_the_book_tells_what_was_played_here_and_how_it_ended(page):
+    people(page)
+    rows = [row.split() for row in page.locator("#book tr").all_inner_texts()]
+    assert sum(int(row[1]) for row in rows) == page.evaluate("about.book") == 4
+    assert {row[0] for row in rows} <= set(page.evaluate("shown.legal.map(each => each.move)"))
+    page.fill("#move", rows[0][0])
+    page.keyboard.press("Enter")
+    page.wait_for_function("shown.moves.length === 1")
+    replies = [row.split() for row in page.locator("#book tr").all_inner_texts()]
+    assert sum(int(row[1]) for row in replies) == int(rows[0][1])

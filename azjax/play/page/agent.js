@@ -103,6 +103,19 @@ function list() {
   const current = $("moves").querySelector("[aria-current]");
   if (current) $("moves").scrollTop = current.offsetTop - $("moves").offsetTop - 40;
 }
+// The moves of the book in the position shown: how often, and the points for those who played them.
+function book() {
+  $("book").hidden = !shown.book.length;
+  $("book").querySelector("tbody").replaceChildren(...shown.book.slice(0, 8).map(each => {
+    const line = document.createElement("tr");
+    element("td", each.move, line);
+    element("td", `${each.games.toLocaleString("en")} game${each.games === 1 ? "" : "s"}`, line).className = "games";
+    element("td", `${Math.round(100 * each.points)}%`, line).className = "n";
+    const cell = element("td", undefined, line), meter = element("div", undefined, cell);
+    cell.style.width = "40%"; meter.className = "meter"; meter.style.width = `${100 * each.points}%`;
+    return line;
+  }));
+}
 // What a review says of the move that was played in the position shown.
 function verdict() {
   const loss = losses.get(game.ply), find = action => shown.legal.find(each => each.action === action);

@@ -73,6 +73,7 @@ async function show(animate = true) {
     list();
     graph();
     verdict();
+    book();
     $("text").textContent = answer.text;
     if (game.ply !== thoughtAt + 1) { thoughtAt = -2; $("policy").replaceChildren(); $("variation").textContent = ""; $("tree").replaceChildren(); $("thought").textContent = "nothing yet"; }
     $("legal").replaceChildren(...answer.legal.map(each => { const option = document.createElement("option"); option.value = each.move; return option; }));
