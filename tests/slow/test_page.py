@@ -390,3 +390,22 @@ def test_the_book_tells_what_was_played_here_and_how_it_ended(page):
     page.wait_for_function("shown.moves.length === 1")
     replies = [row.split() for row in page.locator("#book tr").all_inner_texts()]
     assert sum(int(row[1]) for row in replies) == int(rows[0][1])
+
+
+def test_a_turned_board_is_played_upside_down_with_its_texts_upright(page):
+    people(page)
+    first = page.locator("#squares button").first
+    before = first.bounding_box()
+    page.click("#turn")
+    board, after = page.locator("#board").bounding_box(), first.bounding_box()
+    middle = 2 * board["x"] + board["width"]
+    assert after["x"] + after["width"] == pytest.approx(middle - before["x"], abs=1)
+    click(page, random.Random(10))
+    angle = "each => { const m = each.getScreenCTM(); return Math.sign(m.a); }"
+    assert page.eval_on_selector_all("#picture svg text", f"all => all.map({angle})") != []
+    assert set(page.eval_on_selector_all("#picture svg text", f"all => all.map({angle})")) == {1}
+    page.focus("#squares button")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.square") == "1"
+    page.click("#turn")
+    assert first.bounding_box() == before

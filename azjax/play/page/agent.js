@@ -105,7 +105,8 @@ function list() {
 }
 // The moves of the book in the position shown: how often, and the points for those who played them.
 function book() {
-  $("book").hidden = !shown.book.length;
+  $("book").hidden = !about.book;
+  $("none").textContent = shown.book.length ? "" : `Nobody chose a move here in the ${about.book.toLocaleString("en")} games of the book.`;
   $("book").querySelector("tbody").replaceChildren(...shown.book.slice(0, 8).map(each => {
     const line = document.createElement("tr");
     element("td", each.move, line);

@@ -186,7 +186,9 @@ addEventListener("pointerup", event => {
 $("squares").addEventListener("click", event => { const button = event.target.closest("button"); if (button && !dropped) touch(Number(button.dataset.square)); dropped = false; });
 $("squares").addEventListener("keydown", event => {
   const svg = $("picture").querySelector("svg"), columns = Number(svg.dataset.columns), at = Number(event.target.dataset.square);
-  const to = {ArrowLeft: at % columns ? at - 1 : at, ArrowRight: (at + 1) % columns ? at + 1 : at, ArrowUp: at - columns, ArrowDown: at + columns}[event.key];
+  const [left, right] = [at % columns ? at - 1 : at, (at + 1) % columns ? at + 1 : at], isTurned = $("board").classList.contains("turned");
+  const steps = [left, right, at - columns, at + columns], keys = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"];
+  const to = steps[isTurned ? [1, 0, 3, 2][keys.indexOf(event.key)] : keys.indexOf(event.key)];
   const button = to === undefined ? null : $("squares").children[to];
   if (to === undefined) return;
   event.preventDefault(); event.stopPropagation();

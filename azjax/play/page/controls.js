@@ -17,6 +17,7 @@ $("resign").addEventListener("click", async () => {
   delete $("resign").dataset.sure; $("resign").textContent = "Resign";
 });
 $("clock").addEventListener("change", () => begin(null));
+$("turn").addEventListener("click", () => $("turn").setAttribute("aria-pressed", $("board").classList.toggle("turned")));
 $("sound").addEventListener("click", () => { const on = $("sound").getAttribute("aria-pressed") !== "true"; $("sound").setAttribute("aria-pressed", on); knock(); });
 let audio = null;
 // A short knock, as of a piece on wood, if sound is on.
@@ -86,7 +87,7 @@ $("load").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", async () => { const [file] = $("file").files; if (file) { const line = (await file.text()).trim().split("\n")[0]; $("line").value = line; $("file").value = ""; await load(line); } });
 addEventListener("keydown", event => {
   if (event.target.closest("input, textarea, select, summary") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const press = {ArrowLeft: "back", ArrowRight: "forward", Home: "begin", End: "end", u: "undo", h: "hint", r: "resign", n: "new", a: "analyze"}[event.key];
+  const press = {ArrowLeft: "back", ArrowRight: "forward", Home: "begin", End: "end", u: "undo", h: "hint", r: "resign", t: "turn", n: "new", a: "analyze"}[event.key];
   if (press && !$(press).disabled) { event.preventDefault(); $(press).click(); }
   if (event.key === "Escape" && arrived()) { held = []; mark(); }
 });
@@ -115,6 +116,7 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     const counts = [...new Set([16, 64, 256, 1024, 4096, about.simulations])].filter(count => count <= about.most).sort((a, b) => a - b);
     for (const count of counts) { const option = element("option", `${count.toLocaleString("en")} simulations`, $("strength")); option.value = count; option.selected = count === about.simulations; }
     $("place").hidden = !about.pieces.length;
+    $("turn").hidden = !about.board;
     about.pieces.forEach((name, number) => { const button = element("button", name, $("pieces")); button.type = "button"; button.className = "b"; button.dataset.piece = number; button.setAttribute("role", "radio"); });
     if (about.pieces.length) choose($("pieces").children[1]);
     about.players.forEach((name, seat) => { element("option", name, $("mover")).value = seat; });
