@@ -327,6 +327,17 @@ def what_learns() -> str:
     )
 
 
+def starts() -> str:
+    """The table of the variants of Connect Four: shares of mistakes."""
+    heads = ("", "iterations", "alone", "narrow", "with 400 simulations", "narrow")
+    kept = [f"{kind} kept, {player}" for player in ("alone", "search") for kind in ("all", "narrow")]
+    rows = (row for row in rows_of("what_learns") if row["game"] == "connect_four")
+    return table(
+        heads,
+        ([row["variant"], f"{row['iterations']:,}", *(f"{1 - row[share]:.1%}" for share in kept)] for row in rows),
+    )
+
+
 def networks() -> str:
     """The table of what networks learn from exact targets, the last measurement of each."""
     last = {(row["network"], row["optimizer"]): row for row in rows_of("networks")}
@@ -498,6 +509,7 @@ TABLES: dict[str, Callable[[], str]] = {
         best_of_sweep,
         holding_back,
         what_learns,
+        starts,
         networks,
         targets,
         value_targets,

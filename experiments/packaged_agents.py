@@ -30,6 +30,7 @@ from azjax.games.game import Game
 from azjax.packaged import save_agent
 from azjax.runs import load_variables
 from azjax.runs.metrics import METRICS, read_rows
+from azjax.training.schedules import simulations_in_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,14 +87,13 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
     if _of_match_before(name).exists():
         studies.append(f"against_before.py {name}")
     commands = [f"python experiments/{study}" for study in (*studies, f"packaged_agents.py {name}")]
-    simulations = f"{config.first_simulations} to {config.num_simulations}".removeprefix("0 to ")
     used = f"{on['cores']}" if cores in (None, on["cores"]) else f"{cores} of {on['cores']}"
     rows = {
         "Command": "; ".join(f"`{command}`" for command in commands),
         "Commit": commit,
         "Game": str(game),
         "Network": str(config.make_network(game)),
-        "Training": f"self-play alone: {config.policy}, {simulations} simulations a move",
+        "Training": f"self-play alone: {config.policy}, {simulations_in_words(config)} simulations a move",
         "Hours": f"{run.seconds(step) / 3600:.2g}",
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",

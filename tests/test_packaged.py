@@ -13,6 +13,7 @@ from azjax.agents import game_of, is_trained
 from azjax.evaluation import archive, choose, exact_report, solve
 from azjax.games.registry import make
 from azjax.networks import make_network
+from azjax.training.schedules import simulations_in_words
 
 GAME = make("connect2")
 NETWORK = {"name": "mlp", "width": 8, "depth": 1}
@@ -124,8 +125,7 @@ def test_an_agent_is_what_the_preset_of_its_game_trains(name):
     game = packaged.game_of_agent(name)
     preset = azjax.preset(game)
     network = preset.replace(precision="float32").make_network(game)
-    simulations = f"{preset.first_simulations} to {preset.num_simulations}".removeprefix("0 to ")
     positions = preset.iterations * preset.num_games * preset.steps_per_iteration
     assert f"| Network | {network} |" in card
-    assert f"| Training | self-play alone: {preset.policy}, {simulations} simulations a move |" in card
+    assert f"| Training | self-play alone: {preset.policy}, {simulations_in_words(preset)} simulations a move |" in card
     assert f"{positions:,} positions, {preset.iterations:,} iterations |" in card

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from azjax.agents import LEVELS, load_search_spec
+from azjax.agents import LEVELS, is_trained, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.core.errors import InputError
 from azjax.evaluation.standard_players import several_leaves
@@ -64,7 +64,8 @@ def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
     limit = max(MAX_SIMULATIONS, options.num_simulations)
     pool = SearchPool(policy, search.params, search.hyper, max_simulations=limit)
     seconds = math.inf if options.seconds is None else options.seconds
-    engine = AnalysisEngine(spec, pool, num_simulations=options.num_simulations, seconds=seconds)
+    name = spec if is_trained(split_level(spec)[0]) else "random rollouts"
+    engine = AnalysisEngine(name, pool, num_simulations=options.num_simulations, seconds=seconds)
     pool.start()
     try:
         engine.serve(read_lines(sys.stdin, MAX_QUERY), sys.stdout)

@@ -92,7 +92,7 @@ class Breakthrough(
         )
 
     def move_notation(self) -> str:
-        return "A move is the square that the pawn leaves and the one that it reaches."
+        return "A move is the square that the pawn leaves and the one that it reaches, with nothing between them."
 
     @property
     def pawn_rows(self) -> int:

@@ -108,8 +108,8 @@ class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], Edita
 
     def how_to_play(self) -> str:
         return (
-            "In turn, each side takes a square of the chocolate, and with it all squares above it and to the right of "
-            "it. The square in the lower left corner is poisoned: whoever takes it loses."
+            "In turn, each side takes a square of the chocolate, and with it every square that lies neither below "
+            "it nor to the left of it. The square in the lower left corner is poisoned: whoever takes it loses."
         )
 
     def move_notation(self) -> str:

@@ -64,16 +64,16 @@ class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState
         return (self.size, self.size, 3)
 
     def how_to_play(self) -> str:
-        swap = " Blue may answer the first stone with swap, which turns it into a blue stone on the mirrored cell."
-        return (
+        rules = (
             "Red begins. In turn, each side puts a stone on an empty cell; stones never move. Red wins by a chain of "
             "its stones from the top to the bottom, Blue by one from the left to the right. No game is a draw."
-            + swap
-            * self.swap
         )
+        swap = " Blue may answer the first stone with a swap, which turns it into a blue stone on the mirrored cell."
+        return rules + swap if self.swap else rules
 
     def move_notation(self) -> str:
-        return "A move is its cell: the letter of the column and the number of the row from the bottom."
+        swap = ", or swap" if self.swap else ""
+        return f"A move is its cell, the letter of the column and the number of the row from the top{swap}."
 
     def step(self, state: StonesState, action: Int[ArrayLike, ""]) -> StonesState:
         following = super().step(state, action)

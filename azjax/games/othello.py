@@ -63,11 +63,12 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
         return (
             "Black begins. In turn, each side puts down a disc so that it and another of its discs enclose discs of "
             "the other side in a straight or diagonal line; all enclosed discs turn over to its own color. Who cannot "
-            "do that passes. When neither side can, the game is over, and the side with more discs wins."
+            "do that passes. When neither side can, the game is over: the side with more discs wins, and equal numbers "
+            "are a draw."
         )
 
     def move_notation(self) -> str:
-        return "A move is its square, the letter of the column and the number of the row, or pass."
+        return "A move is its square, the letter of the column and the number of the row from the top, or pass."
 
     @property
     def max_plies(self) -> int:

@@ -71,7 +71,11 @@ class Santorini(
         )
 
     def move_notation(self) -> str:
-        return "A move is the square that the worker leaves, the one that it reaches, and after ^ the one to build on."
+        placed = " A worker is placed by its square alone." if self.placement else ""
+        return (
+            "A move is the square that the worker leaves, a hyphen, the one that it reaches, ^, and the one to build "
+            "on." + placed
+        )
 
     # Position numbers: heights in base 5, then the set of the side to move's workers and the opponent's, by its index.
 

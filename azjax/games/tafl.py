@@ -85,7 +85,7 @@ class Tafl(
         return self.rules.in_words(self.size)
 
     def move_notation(self) -> str:
-        return "A move is the square that the piece leaves and the one that it reaches."
+        return "A move is the square that the piece leaves, a hyphen, and the square that it reaches."
 
     def to_text(self, state: TaflState) -> str:
         cells = np.asarray(self.cells(state)).reshape(self.size, self.size)

@@ -18,7 +18,7 @@ _CAPTURE = {
 }
 _KING = {
     "by_castle": "The king is captured by four attackers on the castle, by three beside it, and by two elsewhere.",
-    "by_four": "The king is captured by attackers on all four sides.",
+    "by_four": "The king is captured by enemies on all four sides, so never on the edge.",
     "by_two": "The king is captured as a pawn is.",
 }
 _OCCURRENCES = {2: "second", 3: "third", 4: "fourth"}
@@ -81,22 +81,24 @@ class TaflRules:
 
     def in_words(self, size: int) -> str:
         """The rules for people, on a board of so many rows."""
-        corners = self.escape == "corners"
+        corners, crossed = self.escape == "corners", self.longest_move > 1 and self.castle != "anyone"
+        goal = "a corner" if corners else "the edge"
         sentences = [
-            "The attackers begin.",
-            "They win by capturing the king, the defenders by bringing him to "
-            + ("a corner." if corners else "the edge."),
-            f"Pieces move {self._distance(size)} in a straight line.",
+            f"The attackers begin. They win by capturing the king, the defenders by bringing him to {goal}.",
+            f"All pieces but the king are pawns. Pieces move {self._distance(size)}.",
             _CASTLE[self.castle],
+            "All may cross it." * crossed,
             "The king alone may enter a corner." * corners,
             _CAPTURE[self.capture],
             self._hostile_squares(),
             _KING[self.king],
-            "The king himself captures nobody." * (self.king_captures == "unarmed"),
+            "The empty castle may be one of them." * (self.king == "by_four" and self.castle_hostile == "when_empty"),
+            "The king takes no part in captures." * (self.king_captures == "unarmed"),
             "The attackers win, too, when no path is left from the defenders to the edge."
             * (self.encirclement == "attackers_win"),
             "The defenders win, too, when no attackers are left." * (self.attackers_gone == "defenders_win"),
             f"A position that occurs a {_OCCURRENCES[self.repetitions]} time is a draw." * (self.repetition == "draw"),
+            f"After {self.max_plies} plies the game is a draw.",
             "A side that cannot move loses."
             if self.no_moves == "loss"
             else "When a side cannot move, the game is a draw.",
@@ -105,13 +107,13 @@ class TaflRules:
 
     def _distance(self, size: int) -> str:
         if self.longest_move == 1:
-            return "to a free square beside them"
-        return (
-            "any number of free squares" if self.longest_move >= size - 1 else f"up to {self.longest_move} free squares"
-        )
+            return "to the next square up, down, left or right, if it is free"
+        squares = "any number of" if self.longest_move >= size - 1 else f"up to {self.longest_move}"
+        return f"{squares} free squares in a straight line"
 
     def _hostile_squares(self) -> str:
         corner, castle = self.escape == "corners", self.castle_hostile == "when_empty"
+        named = "the empty castle" if self.castle != "anyone" else "the empty square in the middle"
         if corner and castle:
-            return "Empty corners and the empty castle count as enemies."
-        return "Empty corners count as enemies." * corner + "The empty castle counts as an enemy." * castle
+            return f"Empty corners and {named} count as enemies."
+        return "Empty corners count as enemies." * corner + f"{named.capitalize()} counts as an enemy." * castle

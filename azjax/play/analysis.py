@@ -32,6 +32,7 @@ from azjax.search.tree import ROOT
 MAX_QUERY = 1024 * 1024  # characters
 MAX_WAITING = 10_000  # positions whose searches have not ended
 
+_MAX_LINES = 16  # read before they are answered
 _COLORS = ("B", "W")  # as in the Go Text Protocol, black is player 0
 
 Json: TypeAlias = dict[str, Any]
@@ -66,7 +67,7 @@ class _Search:
     query: _Query
     turn: int
     state: State
-    reported_at: float
+    reported_at: float | None = None  # none before its first update
     request: SearchRequest | None = None
 
 
@@ -90,6 +91,7 @@ class AnalysisEngine:
         self._num_simulations, self._seconds = num_simulations, seconds
         self._searches: dict[_Search, None] = {}  # that have not ended, in their order
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._unanswered = threading.Semaphore(_MAX_LINES)
         self._actions: dict[str, Callable[[Json], Json]] = {
             "query_version": lambda _: {"version": __version__},
             "query_models": lambda _: {"models": [{"name": name, "game": self._game.name}]},
@@ -107,6 +109,7 @@ class AnalysisEngine:
             if event is None:
                 is_reading = False
             elif isinstance(event, str):
+                self._unanswered.release()
                 self._answer_line(event)
             else:
                 self._report(*event)
@@ -114,6 +117,7 @@ class AnalysisEngine:
     def _read(self, lines: Iterable[str]) -> None:
         try:
             for line in lines:
+                self._unanswered.acquire()
                 self._events.put(line)
         finally:
             self._events.put(None)
@@ -169,15 +173,15 @@ class AnalysisEngine:
             moves=tuple(moves),
             initial_position=known.get("initialPosition", None, "a position", lambda value: isinstance(value, str)),
             turns=tuple(known.get("analyzeTurns", [len(moves)], "a list of whole numbers", _is_list_of(int))),
-            max_visits=known.get(
-                "maxVisits", self._num_simulations, "a whole number", lambda value: type(value) is int
-            ),
+            max_visits=known.get("maxVisits", self._num_simulations, "a whole number", _is_whole),
             max_time=known.get("maxTime", self._seconds, "a number of seconds above 0", _is_positive),
             with_visits=known.get("includePVVisits", False, "true or false", lambda value: isinstance(value, bool)),
             report_every=known.get("reportDuringSearchEvery", math.inf, "a number of seconds above 0", _is_positive),
         )
         if not 1 <= query.max_visits <= self._pool.max_simulations:
             raise _QueryError("maxVisits", f"maxVisits must be 1..{self._pool.max_simulations}, got {query.max_visits}")
+        if not query.turns or len(set(query.turns)) < len(query.turns):
+            raise _QueryError("analyzeTurns", "analyzeTurns must be one or more different turns")
         for turn in query.turns:
             if not 0 <= turn <= len(moves):
                 raise _QueryError("analyzeTurns", f"after {len(moves)} moves a turn is 0..{len(moves)}, got {turn}")
@@ -191,7 +195,7 @@ class AnalysisEngine:
         states = self._replay(query)
         for turn in query.turns:
             state = states[turn]
-            search = _Search(query, turn, state, time.perf_counter())
+            search = _Search(query, turn, state)
             self._searches[search] = None
             if state.terminated:
                 result = float(total_rewards(states[: turn + 1])[int(state.current_player)])
@@ -205,7 +209,9 @@ class AnalysisEngine:
             )
 
     def _hear(self, search: _Search, update: SearchUpdate | Exception) -> None:
-        self._events.put((search, update))
+        # Others would only fill the memory while nobody reads the output.
+        if isinstance(update, Exception) or update.is_last or search.query.report_every < math.inf:
+            self._events.put((search, update))
 
     def _replay(self, query: _Query) -> list[State]:
         game = self._game
@@ -228,9 +234,12 @@ class AnalysisEngine:
         if isinstance(update, Exception):
             self._end(search, {"error": " ".join(str(update).split())})
             return
+        if update.nodes is None:
+            return
         now = time.perf_counter()
-        is_due = update.is_last or now - search.reported_at >= search.query.report_every
-        if update.nodes is None or not is_due:
+        if search.reported_at is None:
+            search.reported_at = now
+        if not (update.is_last or now - search.reported_at >= search.query.report_every):
             return
         search.reported_at = now
         answer = self._analysis(search, update, update.nodes)

@@ -9,7 +9,7 @@ import numpy as np
 from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import action_to_text, without_history
+from azjax.games.protocols import TextGame, action_to_text
 
 
 class BookMove(NamedTuple):
@@ -43,7 +43,7 @@ class Book:
 
     def __init__(self, game: AnyGame, records: Iterable[GameRecord]) -> None:
         self._game, self.games = game, 0
-        self._results: dict[bytes, dict[int, list[float]]] = {}
+        self._results: dict[str | bytes, dict[int, list[float]]] = {}
         for number, record in enumerate(records, 1):
             if record.game != game:
                 raise InputError(f"game {number} is of {record.game}, not of {game}")
@@ -64,6 +64,8 @@ class Book:
         ]
         return sorted(found, key=lambda move: (-move.games, move.action))
 
-    def _key(self, state: State) -> bytes:
-        leaves = jax.tree.leaves(without_history(self._game, state))
-        return b"".join(np.asarray(leaf).tobytes() for leaf in leaves)
+    def _key(self, state: State) -> str | bytes:
+        """The same for equal positions: their text, which has no history and counts no plies, or else their arrays."""
+        if isinstance(self._game, TextGame):
+            return self._game.to_text(state)
+        return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state))

@@ -1,4 +1,4 @@
-"""The server of the page: one static file, and JSON answers to its questions.
+"""The server of the page, which is one file of several parts, and the JSON answers to its questions.
 
 The page keeps the game, and sends it with every question; the server keeps no games. A search is answered in lines of
 JSON while it runs.
@@ -180,7 +180,8 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
                     value, action = await value_of(state)
                     if ply:
                         loss = value_lost(states[ply - 1], state, before, value)
-                        yield {"ply": ply - 1, "value": before, "loss": loss, "best": best}
+                        mover = int(states[ply - 1].current_player)
+                        yield {"ply": ply - 1, "mover": mover, "value": before, "loss": loss, "best": best}
                     before, best = value, action
 
         return _stream(lines())

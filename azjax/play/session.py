@@ -188,16 +188,21 @@ class PlaySession:
         return {"svg": svg(self.game, state), "text": text, "wrong": problem, "mover": int(state.current_player)}
 
     def record(self, question: Json) -> Json:
-        """The game as a line of JSON; see `azjax.evaluation.GameRecord`."""
+        """The game as a line of JSON; see `azjax.evaluation.GameRecord`.
+
+        `result` (optional) is that of a game which the rules have not ended: its `winner` (0, 1, or null for a draw)
+        and its `end`.
+        """
         start, actions = parse_game(question)
+        result = question.get("result")
         names = question.get("players", ["first", "second"])
         if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
             raise InputError("players must be two names")
         states = self.states(start, actions)
         first, second = total_rewards(states).tolist()
-        rewards = (first, second) if states[-1].terminated else None
+        rewards, end = ((first, second), None) if states[-1].terminated else _given_result(result)
         moves = tuple(self._moves(states, actions))
-        return {"line": GameRecord(self.game, (names[0], names[1]), moves, rewards, start).to_json()}
+        return {"line": GameRecord(self.game, (names[0], names[1]), moves, rewards, start, end).to_json()}
 
     def load(self, question: Json) -> Json:
         """The game of a line of JSON."""
@@ -206,7 +211,11 @@ class PlaySession:
             raise InputError("line must be a game as a line of JSON")
         record = GameRecord.from_json(line, self.game)
         _, actions = record.replay()
-        return {"start": record.start, "actions": actions, "players": record.players}
+        result: Json | None = None
+        if record.end is not None and record.rewards is not None:
+            sign = np.sign(record.rewards[0])
+            result = {"winner": None if sign == 0 else int(sign < 0), "end": record.end}
+        return {"start": record.start, "actions": actions, "result": result, "players": record.players}
 
     def choose_move(self, question: Json) -> Json:
         """The move of a player that chooses at once, in the form of the last update of a search."""
@@ -327,6 +336,21 @@ def returned_value(before: State, after: State, value_after: float) -> float:
     mover = int(before.current_player)
     sign = 0 if after.terminated else 1 if int(after.current_player) == mover else -1
     return float(after.rewards[mover]) + sign * value_after
+
+
+def _given_result(result: object) -> tuple[tuple[float, float] | None, str | None]:
+    """The rewards and the end of a question's `result`; nothing of an unfinished game.
+
+    Raises:
+      InputError: it is no result.
+    """
+    if result is None:
+        return None, None
+    if not (isinstance(result, dict) and result.get("winner") in (0, 1, None) and isinstance(result.get("end"), str)):
+        raise InputError("result must be null, or a winner (0, 1 or null) and an end")
+    winner = result["winner"]
+    first = 0.0 if winner is None else 1.0 - 2.0 * winner
+    return (first, 0.0 - first), result["end"]
 
 
 def _is_pair(pair: object, limits: tuple[int, int]) -> TypeGuard[list[int]]:

@@ -60,7 +60,8 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
     Args:
       tree: a batch of trees.
       row: index in the batch.
-      max_nodes: keeps the most visited nodes only; the visits of omitted children still count. None keeps all.
+      max_nodes: keeps so many nodes only: the root's children, and then the most visited ones. The visits of omitted
+        children still count. None keeps all.
 
     Raises:
       InputError: `row` is outside the batch.
@@ -127,7 +128,10 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
 def _fetch(tree: Tree, row: int | jax.Array, count: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The numbers, weights and means of all nodes of one tree; the larger arrays of its `count` most visited nodes."""
     numbers: Nodes = jax.tree.map(lambda column: column[:, row], tree.nodes)
-    kept = jnp.sort(jnp.argsort(-numbers.visits)[:count])  # a stable sort: parents are older than their children
+    # A proven move may have a single visit, so the root's children come first. The sort is stable: parents, which are
+    # older, precede their children.
+    is_first = (numbers.visits > 0) & ((numbers.parent == ROOT) | (jnp.arange(len(numbers.visits)) == ROOT))
+    kept = jnp.sort(jnp.lexsort((-numbers.visits, ~is_first))[:count])
     grids = tree.grids()
     rows = (None if each is None else each[kept, row] for each in (grids.actions, grids.bounds))
     return (numbers, numbers.weight, numbers.q), (kept, tree.packing.unpack(grids.positions[kept, row]), *rows)

@@ -14,7 +14,7 @@ NO_BOUNDS = (-math.inf, math.inf)
 class Interval:
     """A mean and its 95% interval by Student's t distribution; the ends are NaN for a single value.
 
-    A quantity with bounds has none of the interval beyond them, where its mean cannot be.
+    Of a quantity with bounds the interval ends there, since its mean cannot lie beyond them.
     """
 
     mean: float

@@ -14,8 +14,17 @@ from azjax.report.figures import calibration_figure, learning_figures, svg_text
 from azjax.report.run_report import CALIBRATION_GAMES, RunReport
 from azjax.report.sample_games import SampleGame
 from azjax.report.templates import render
-from azjax.training.schedules import mean_simulations
+from azjax.training.schedules import mean_simulations, simulations_in_words
 
+_TITLES = {
+    "loss": "Losses",
+    "results": "Results of self-play",
+    "mistakes": "Mistakes of the network alone",
+    "ladder": "Elo of the network alone, and its scores",
+    "agreement": "Agreement with the targets",
+    "plies": "Plies of a game of self-play",
+    "speed": "Simulations per second",
+}
 HTML, MARKDOWN, PICTURES = "report.html", "report.md", "report"
 
 
@@ -48,6 +57,7 @@ def write_report(report: RunReport) -> Path:
         "calibration_games": CALIBRATION_GAMES,
         "calibration": calibration_rows(report),
         "learning": list(learning),
+        "titles": _TITLES,
         "pictures": pictures,
         "games": [_game_content(report, number, played) for number, played in enumerate(report.games)],
     }
@@ -72,7 +82,7 @@ def facts(report: RunReport) -> dict[str, str]:
         "game": report.game.name + (f" ({options})" if options else ""),
         "training": f"{len(rows):,} iterations in {_duration(seconds)}; this report is of checkpoint {report.step:,}",
         "self-play": f"{games:,.0f} games, {positions:,} positions",
-        "search": f"{config.policy}, {config.num_simulations} simulations per move; {rate:,.0f} per second",
+        "search": f"{config.policy}, {simulations_in_words(config)} simulations per move; {rate:,.0f} per second",
         "network": str(config.make_network(report.game)),
         "seed": str(config.seed),
     }
@@ -147,7 +157,7 @@ def _game_content(report: RunReport, number: int, played: SampleGame) -> _GameCo
 
 
 def _turning_ply(played: SampleGame) -> int:
-    """The ply before which the value changed most, of those that a search valued; the last one of a shorter game."""
+    """The ply before which the value changed most, where a search valued the positions; the last ply if none did."""
     changes = np.abs(np.diff(np.asarray(played.values, np.float64)))
     return int(np.nanargmax(changes)) + 1 if np.isfinite(changes).any() else len(played.actions)
 

@@ -32,6 +32,12 @@ def simulation_counts(config: Config) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def simulations_in_words(config: Config) -> str:
+    """The number of simulations of a full search, such as `32`, or `8 to 32` if it grows."""
+    first, *_, last = (*simulation_counts(config), config.num_simulations)
+    return f"{last}" if first == last else f"{first} to {last}"
+
+
 def mean_simulations(config: Config, iteration: int) -> float:
     """Mean number of simulations of a search in self-play in an iteration, full and fast ones together."""
     if not config.first_simulations:

@@ -223,5 +223,21 @@ def test_every_game_tells_its_rules_and_its_notation(name):
     assert notation.startswith("A move is")
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "word", "corner"),
+    [
+        ("tictactoe", {}, "from the bottom", "a3"),
+        ("chomp", {}, "from the bottom", "a3"),
+        ("hex", {}, "from the top", "a1"),
+        ("hex", {"swap": True}, "or swap", "a1"),
+        ("othello", {}, "from the top", "a1"),
+    ],
+)
+def test_the_notation_counts_rows_as_the_moves_do(name, options, word, corner):
+    game = azjax.make(name, **options)
+    assert word in game.move_notation()
+    assert action_to_text(game, game.init(jax.random.key(0)), 0) == corner  # action 0 is top left
+
+
 def test_a_game_without_text_tells_no_rules():
     assert rules_for_people(MaskGame(3)) == ("", "")

@@ -243,13 +243,16 @@ def test_an_option_out_of_its_range_is_refused():
         ("brandub", {}, "When a side cannot move, the game is a draw."),
         ("brandub", {"rules": "seed000"}, "A pawn between two enemies is captured, also when it moved there itself."),
         ("brandub", {"longest_move": 3}, "Pieces move up to 3 free squares in a straight line."),
-        ("brandub", {"king_captures": "unarmed"}, "The king himself captures nobody."),
+        ("brandub", {"king_captures": "unarmed"}, "The king takes no part in captures."),
         ("brandub", {"repetitions": 3}, "A position that occurs a third time is a draw."),
-        ("ard_ri", {}, "Pieces move to a free square beside them in a straight line."),
+        ("ard_ri", {}, "Pieces move to the next square up, down, left or right, if it is free."),
         ("tablut", {}, "The empty castle counts as an enemy."),
         ("tawlbwrdd", {}, "The king is captured as a pawn is."),
         ("hnefatafl", {}, "The attackers win, too, when no path is left from the defenders to the edge."),
         ("hnefatafl", {}, "A side that cannot move loses."),
+        ("hnefatafl", {}, "The king is captured by enemies on all four sides, so never on the edge."),
+        ("brandub", {"max_plies": 99}, "After 99 plies the game is a draw."),
+        ("tablut", {"castle": "anyone"}, "The empty square in the middle counts as an enemy."),
     ],
 )
 def test_the_rules_are_told_with_their_options(name, options, sentence):

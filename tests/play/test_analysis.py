@@ -9,10 +9,12 @@ import sys
 import threading
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 from azjax.games.registry import make
-from azjax.play.analysis import MAX_QUERY, MAX_WAITING, AnalysisEngine
+from azjax.play import analysis
+from azjax.play.analysis import MAX_QUERY, AnalysisEngine
 from azjax.play.search_pool import SearchPool
 from azjax.search import AlphaZero, evaluators
 
@@ -115,7 +117,8 @@ def test_a_position_may_be_given_as_text(engine):
         ({"id": "x", "action": "dance"}, "action", "unknown action 'dance'; available: query_version"),
         ({"id": "x", "action": "terminate"}, "terminateId", "must be the id of a query"),
         ({"id": "x", "action": "terminate_all", "turnNumbers": 3}, "turnNumbers", "list of whole numbers"),
-        ({"id": "x", "analyzeTurns": [0] * (MAX_WAITING + 1)}, None, "more than 10,000 positions are waiting"),
+        ({"id": "x", "analyzeTurns": [0, 0]}, "analyzeTurns", "analyzeTurns must be one or more different turns"),
+        ({"id": "x", "analyzeTurns": []}, "analyzeTurns", "analyzeTurns must be one or more different turns"),
         (" " * 10 + "x" * MAX_QUERY, None, "a query has at most"),
     ],
 )
@@ -124,6 +127,32 @@ def test_a_bad_query_is_refused_with_its_field_and_the_next_one_is_answered(engi
     assert reason in refusal["error"]
     assert refusal.get("field") == field
     assert (answer["id"], answer["turnNumber"]) == ("next", 0)
+
+
+def test_too_many_positions_are_refused_together(engine, monkeypatch):
+    monkeypatch.setattr(analysis, "MAX_WAITING", 1)
+    refusal, answer = ask(engine, {"id": "x", "moves": ["b2"], "analyzeTurns": [0, 1]}, {"id": "next", "maxVisits": 16})
+    assert refusal == {"error": "more than 1 positions are waiting", "id": "x"}
+    assert answer["id"] == "next"
+
+
+def test_a_winning_move_of_a_single_visit_is_the_first_of_the_answer():
+    """Column 1 wins. Its prior is so low that 256 nodes are visited more often than it."""
+
+    def evaluate(params, key, states):
+        prior = jnp.full((len(states.current_player), 7), 1 / 7).at[:, 0].set(1e-4)
+        return jnp.log(prior), jnp.zeros(len(states.current_player))
+
+    game = make("connect_four")
+    pool = SearchPool(AlphaZero(game, evaluate, 16), max_simulations=4096)
+    pool.start()
+    (answer,) = ask(AnalysisEngine("skewed", pool, num_simulations=4096), {"id": "x", "moves": list("121213")})
+    pool.close()
+    assert answer["rootInfo"]["isProven"]
+    assert answer["rootInfo"]["visits"] > 256
+    best, *others = answer["moveInfos"]
+    assert (best["move"], best["utility"], best["isProven"], best["pv"]) == ("1", 1, True, ["1"])
+    assert len(others) == 6
 
 
 def test_unknown_fields_are_told_and_ignored(engine):

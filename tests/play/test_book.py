@@ -68,3 +68,13 @@ def test_points_of_many_games_are_their_mean():
     (move,) = book.moves(after(""))
     assert move.games == 4
     np.testing.assert_allclose(move.points, (0.5 + 3) / 4)
+
+
+def test_games_of_tafl_meet_whatever_led_to_a_position():
+    game = make("brandub")
+    orders = ["d1-e1 d3-c3 d7-e7 d5-c5", "d7-e7 d3-c3 d1-e1 d5-c5"]
+    played = [(*moves.split(), "a4-a3") for moves in orders]
+    book = Book(game, [GameRecord(game, ("a", "b"), moves, WON, end="resignation") for moves in played])
+    met = replay(game, game.init(jax.random.key(0)), orders[0].split())[0][-1]
+    assert [move[1:] for move in book.moves(met)] == [("a4-a3", 2, 1.0)]
+    assert [move[1:] for move in book.moves(game.from_text(game.to_text(met)))] == [("a4-a3", 2, 1.0)]

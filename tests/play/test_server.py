@@ -163,8 +163,20 @@ def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
     answer = lines(client.post("/analyze", json={"actions": actions("b2 b1 a1 c3 a3"), "simulations": 16}))
     assert [each["value"] for each in answer] == [0, 0, 1, -1, 1]
     assert [each["loss"] for each in answer] == [0, 1, 0, 0, 0]
+    assert [each["mover"] for each in answer] == [0, 1, 0, 1, 0]
     assert answer[1]["best"] in actions_of("b2", "a1 a3 c1 c3")
     assert answer[4]["best"] in actions_of("b2 b1 a1 c3", "a2 a3")
+
+
+def test_a_resigned_game_is_saved_and_loaded_with_its_result(client):
+    result = {"winner": 1, "end": "resignation"}
+    line = client.post("/record", json={"actions": actions("b2 a1"), "result": result}).json()["line"]
+    assert (json.loads(line)["rewards"], json.loads(line)["end"]) == ([-1, 1], "resignation")
+    assert client.post("/load", json={"line": line}).json()["result"] == result
+    over = client.post("/record", json={"actions": actions("b2 b1 a1 c3 a3 c1 a2"), "result": result}).json()["line"]
+    assert (json.loads(over)["rewards"], json.loads(over)["end"]) == ([1, -1], None)
+    for wrong in (5, {"winner": 2, "end": "x"}, {"winner": 0}, {"winner": 0, "end": 3}):
+        assert client.post("/record", json={"actions": [], "result": wrong}).status_code == 400
 
 
 def test_pieces_are_placed_and_an_impossible_position_is_explained(client):
@@ -190,7 +202,7 @@ def test_games_are_saved_and_loaded(client):
     line = client.post("/record", json=asked).json()["line"]
     assert GameRecord.from_json(line).players == ("me", "you")
     answer = client.post("/load", json={"line": line}).json()
-    assert answer == {"start": None, "actions": asked["actions"], "players": ["me", "you"]}
+    assert answer == {"start": None, "actions": asked["actions"], "result": None, "players": ["me", "you"]}
 
 
 def test_a_position_is_set_up_or_refused_with_the_reason(client):

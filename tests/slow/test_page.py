@@ -316,7 +316,7 @@ def test_the_rules_and_the_notation_are_told(page):
     assert page.inner_text("#how") == page.evaluate("about.rules") != ""
 
 
-def test_a_game_is_resigned_by_a_second_press(page):
+def test_a_game_is_resigned_by_a_second_press(page, browser):
     people(page)
     click(page, random.Random(6))
     loser, names = page.evaluate("shown.movers.at(-1)"), page.evaluate("about.players")
@@ -326,8 +326,18 @@ def test_a_game_is_resigned_by_a_second_press(page):
     page.wait_for_function("document.getElementById('status').textContent.includes('resigned')")
     assert page.inner_text("#status").lower() == f"{names[1 - loser]} won: {names[loser]} resigned".lower()
     assert page.evaluate("going([]).length") == 0
-    page.click("#undo")
+    moves = page.evaluate("game.actions.length")
+    other = browser.new_page(bypass_csp=True)
+    other.goto(page.url)
+    other.wait_for_function("shown !== null && game.result !== null")
+    other.close()
+    page.click("summary:has-text('Set up')")
+    with page.expect_download() as download:
+        page.click("#save")
+    assert '"end": "resignation"' in download.value.path().read_text()
+    page.click("#undo")  # takes back the resignation alone
     page.wait_for_function("mine()")
+    assert page.evaluate("game.actions.length") == moves
     click(page, random.Random(6))
 
 
@@ -335,14 +345,72 @@ def test_a_clock_runs_for_the_side_to_move_and_ends_the_game(page):
     people(page)
     page.select_option("#clock", "1")
     page.wait_for_function("clock.side === 0 && clock.left[0] < 60")
-    assert page.inner_text("#clocks").split() == ["1:00", "1:00"]
+    assert page.inner_text("#clocks").split()[1] == "1:00"
     click(page, random.Random(7))
-    page.wait_for_function("clock.side === shown.movers.at(-1)")
+    page.wait_for_function("arrived() && clock.side === shown.movers.at(-1)")
     page.evaluate("clock.left[clock.side] = 0.1")
     page.wait_for_function("document.getElementById('status').textContent.includes('ran out of time')")
     assert page.evaluate("going([]).length") == 0
+    page.click("#undo")  # who ran out of time goes on without a clock
+    page.wait_for_function("mine() && game.result === null")
+    assert not page.is_visible("#clocks")
     page.click("#new")
     page.wait_for_function("mine() && clock.left[1] === 60")
+
+
+def test_looking_back_stops_the_clock_of_an_agent_and_the_game_goes_on(page):
+    page.select_option("#clock", "1")
+    page.select_option("#strength", "64")
+    click(page, random.Random(11))
+    page.keyboard.press("Home")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    assert page.evaluate("clock.side === null || people(clock.side)")
+    assert page.is_disabled("#hint") == page.evaluate("!(game.ply < game.actions.length || mine() || shown.over)")
+    page.keyboard.press("End")
+    page.wait_for_function("shown.over || (mine() && game.actions.length >= 2)")
+
+
+def test_taking_back_before_the_answer_is_there_keeps_the_game(page):
+    page.select_option("#player0", "person")
+    click(page, random.Random(12))
+    page.wait_for_function("shown.over || (mine() && game.actions.length >= 2)")
+    page.evaluate("jump(0)")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    count = page.evaluate("game.actions.length")
+    page.evaluate("jump(game.actions.length); takeBack()")
+    assert page.evaluate("game.actions.length") == count
+
+
+def test_a_click_while_a_position_is_on_its_way_plays_nothing(page):
+    people(page)
+    click(page, random.Random(13))
+    text = page.evaluate("shown.text")
+    page.click("#new")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    page.evaluate(
+        "([start, action]) => { begin(start); play(action); }", [text, page.evaluate("shown.legal[0].action")]
+    )
+    page.wait_for_function("shown.text === game.start && arrived()")
+    assert page.evaluate("game.actions.length") == 0
+    assert page.inner_text("#message") == ""
+
+
+def test_a_review_from_the_start_values_every_ply_for_its_player(page):
+    people(page)
+    source = random.Random(14)
+    for _ in range(3):
+        click(page, source)
+    page.select_option("#strength", "16")
+    page.click("#review")
+    page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
+    values = page.evaluate("[...expected]")
+    page.click("#begin")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    page.click("#review")
+    page.wait_for_function(
+        "losses.size === game.actions.length && document.getElementById('reviewed').textContent.includes(' away ')"
+    )
+    assert page.evaluate("[...expected]") == values
 
 
 def test_a_bad_move_and_a_better_one_are_shown(page):

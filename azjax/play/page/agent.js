@@ -6,9 +6,13 @@ async function think(level, thenPlay) {
   const limits = [seconds > 0 ? seconds : Infinity, clock.limit ? Math.max(.05, clock.left[mover] / 20) : Infinity];
   if (thenPlay && Math.min(...limits) < Infinity) body.seconds = Math.min(...limits);
   let last = null;
+  const isAgent = thenPlay && !people(mover);
+  if (isAgent) clock.turn(mover);
   try {
-    for await (const answer of linesOf(await ask("think", body, thinking.signal))) {
+    // While its search is compiled, the agent's clock stands.
+    for await (const answer of linesOf(await ask("think", body, thinking.signal), () => { if (isAgent && now === turn) clock.turn(null); })) {
       if (now !== turn) return null;
+      if (isAgent) clock.turn(mover);
       reveal(answer, mover, ply);
       last = answer;
     }
@@ -50,6 +54,7 @@ async function reply(level) {
   const answer = await think(level, true);
   if (!answer) return;
   const now = turn;
+  clock.turn(null);
   if (both) await wait(Math.max(0, 500 - (performance.now() - began)));
   if (now !== turn || game.ply !== ply) return;
   game.actions.length = ply;
@@ -138,7 +143,7 @@ $("review").addEventListener("click", async () => {
       if (now !== turn) return;
       losses.set(answer.ply, answer.loss);
       better.set(answer.ply, answer.best);
-      const mover = shown.movers[answer.ply] ?? 0;
+      const mover = answer.mover;
       expected.set(answer.ply, (1 + (mover ? -answer.value : answer.value)) / 2);
       $("reviewed").textContent = `${answer.ply + 1} of ${game.actions.length} moves reviewed`;
       list(); graph(); verdict();

@@ -77,7 +77,7 @@ function choices() {
     return button;
   }));
 }
-const arrived = () => shown && shown.moves.length === game.ply;
+const arrived = () => shown && shown.asked.start === game.start && shown.asked.actions.length === game.ply && shown.asked.actions.every((action, ply) => action === game.actions[ply]);
 const mine = () => arrived() && !shown.over && !game.result && game.ply === game.actions.length && $(`player${shown.movers.at(-1)}`).value === "person";
 const going = squares => !mine() ? [] : shown.legal.filter(each => squares.every((square, place) => each.squares[place] === square));
 function mark() {
@@ -128,13 +128,18 @@ function arrows(moves) {
 }
 function touch(square) {
   if (!edits && !arrived()) return;
-  if (edits) { edits.push([square, piece()]); edited(); return; }
+  if (edits) { place([square]); return; }
   const deeper = going([...held, square]);
   if (deeper.length) held.push(square);
   else if (held.at(-1) === square) held.pop();
   else held = going([square]).length ? [square] : [];
   const whole = going(held).filter(each => each.squares.length === held.length);
   if (held.length && whole.length) play(whole[0].action); else mark();
+}
+function place(squares) {
+  edits = [...edits.filter(([square]) => !squares.includes(square)), ...squares.map(square => [square, piece()])];
+  $("placed").disabled = true;
+  edited();
 }
 const piece = () => Number($("pieces").querySelector("[aria-checked=true]").dataset.piece);
 async function edited() {
@@ -164,12 +169,14 @@ function play(action) {
   forget(game.ply);
   mark();
   knock();
+  clock.turn(null);
   show();
 }
 function forget(ply) {
   for (const known of [...expected.keys()]) if (known >= ply) expected.delete(known);
   losses = new Map([...losses].filter(([known]) => known < ply - 1));
   for (const known of [...better.keys()]) if (known >= ply - 1) better.delete(known);
+  $("reviewed").textContent = "";
 }
 let pressed = null, dropped = false;
 $("squares").addEventListener("pointerdown", event => { const button = event.target.closest("button"); pressed = button && Number(button.dataset.square); dropped = false; });
@@ -197,8 +204,11 @@ $("squares").addEventListener("keydown", event => {
 
 $("place").addEventListener("click", () => {
   if (edits) { show(false); return; }
-  edits = [];
-  base = null;
+  stop();
+  [edits, base, held] = [[], null, []];
+  arrows([]);
+  clock.turn(null);
+  for (const id of ["begin", "back", "forward", "end", "undo", "hint", "resign", "review", "move", "analyze", "new"]) $(id).disabled = true;
   $("placing").hidden = false;
   $("place").setAttribute("aria-pressed", "true");
   $("mover").value = shown.movers.at(-1);
@@ -212,7 +222,7 @@ $("pieces").addEventListener("keydown", event => {
   const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
   choose(next); next.focus();
 });
-$("everywhere").addEventListener("click", () => { edits.push(...[...$("squares").children].map(button => [Number(button.dataset.square), piece()])); edited(); });
+$("everywhere").addEventListener("click", () => place([...$("squares").children].map(button => Number(button.dataset.square))));
 $("mover").addEventListener("change", edited);
 $("placed").addEventListener("click", () => begin($("text").textContent));
 $("unplaced").addEventListener("click", () => show(false));

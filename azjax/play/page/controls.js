@@ -11,12 +11,16 @@ $("swap").addEventListener("click", () => {
 });
 // A game is resigned by a second press within three seconds.
 $("resign").addEventListener("click", async () => {
-  if ($("resign").dataset.sure) { giveUp(shown.movers.at(-1), "resigned"); return; }
-  $("resign").dataset.sure = "yes"; $("resign").textContent = "Really?";
+  if ($("resign").dataset.sure) { giveUp(shown.movers.at(-1), "resignation"); return; }
+  const asked = String(performance.now());
+  $("resign").dataset.sure = asked; $("resign").textContent = "Really?";
   await wait(3000);
-  delete $("resign").dataset.sure; $("resign").textContent = "Resign";
+  if ($("resign").dataset.sure === asked) { delete $("resign").dataset.sure; $("resign").textContent = "Resign"; }
 });
-$("clock").addEventListener("change", () => begin(null));
+$("clock").addEventListener("change", () => {
+  if (!game.actions.length) begin(game.start);
+  else $("message").textContent = "the clocks change with the next game";
+});
 $("turn").addEventListener("click", () => $("turn").setAttribute("aria-pressed", $("board").classList.toggle("turned")));
 $("sound").addEventListener("click", () => { const on = $("sound").getAttribute("aria-pressed") !== "true"; $("sound").setAttribute("aria-pressed", on); knock(); });
 let audio = null;
@@ -38,15 +42,18 @@ $("copy").addEventListener("click", async () => {
 });
 // The address holds the game, so that it can be sent or kept.
 function remember() {
-  const {start, actions} = game, kept = start === null && !actions.length ? location.pathname : `#${encodeURIComponent(JSON.stringify({start, actions}))}`;
+  const {start, actions, result} = game, isFresh = start === null && !actions.length && !result;
+  const kept = isFresh ? location.pathname : `#${encodeURIComponent(JSON.stringify({start, actions, ...(result && {result})}))}`;
   history.replaceState(null, "", kept);
 }
 function remembered() {
   try {
-    const {start, actions} = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-    return Array.isArray(actions) ? [start ?? null, actions] : [null];
+    const {start, actions, result} = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    const isResult = result && [0, 1, null].includes(result.winner) && typeof result.end === "string";
+    return Array.isArray(actions) ? [start ?? null, actions, actions.length, isResult ? result : null] : [null];
   } catch { return [null]; }
 }
+addEventListener("hashchange", () => begin(...remembered()));
 $("hint").addEventListener("click", async () => { const answer = await think("search", true); if (answer) $("thought").textContent = `Hint: ${answer.policy[0].move}. ${$("thought").textContent}`; });
 $("analyze").addEventListener("click", () => { const on = $("analyze").getAttribute("aria-pressed") !== "true"; $("analyze").setAttribute("aria-pressed", on); show(false); });
 for (const id of ["player0", "player1"]) $(id).addEventListener("change", () => show(false));
@@ -64,7 +71,7 @@ $("setup").addEventListener("submit", async event => {
 $("save").addEventListener("click", async () => {
   try {
     const players = [0, 1].map(seat => { const level = $(`player${seat}`); return level.value === "person" ? "person" : `${about.agent}, ${level.selectedOptions[0].textContent}`; });
-    const {line} = await (await ask("record", {start: game.start, actions: game.actions, players})).json();
+    const {line} = await (await ask("record", {start: game.start, actions: game.actions, result: game.result, players})).json();
     $("line").value = line;
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([line + "\n"], {type: "application/json"}));
@@ -77,9 +84,7 @@ async function load(line) {
   try {
     const answer = await (await ask("load", {line})).json();
     for (const seat of [0, 1]) $(`player${seat}`).value = "person";
-    await begin(answer.start, answer.actions, 0);
-    names = [];
-    jump(answer.actions.length);
+    await begin(answer.start, answer.actions, answer.actions.length, answer.result);
   } catch (error) { complain(error); }
 }
 $("take").addEventListener("click", () => load($("line").value.trim().split("\n")[0]));
@@ -88,6 +93,7 @@ $("file").addEventListener("change", async () => { const [file] = $("file").file
 addEventListener("keydown", event => {
   if (event.target.closest("input, textarea, select, summary") || event.ctrlKey || event.metaKey || event.altKey) return;
   const press = {ArrowLeft: "back", ArrowRight: "forward", Home: "begin", End: "end", u: "undo", h: "hint", r: "resign", t: "turn", n: "new", a: "analyze"}[event.key];
+  if (event.repeat && press === "resign") return;
   if (press && !$(press).disabled) { event.preventDefault(); $(press).click(); }
   if (event.key === "Escape" && arrived()) { held = []; mark(); }
 });
@@ -105,7 +111,8 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     document.title = $("title").textContent = about.agent === about.game ? title : `${title}: ${about.agent}`;
     const levels = {easy: "easy: draws its moves", medium: "medium: the network alone", hard: about.agent, search: "full strength: searches"};
     $("how").textContent = about.rules; $("rules").hidden = !about.rules;
-    $("writing").textContent = about.notation;
+    const [example] = served.position.legal;
+    $("writing").textContent = about.notation && `${about.notation} At the start, for example: ${example.move}`;
     for (const [label, text] of Object.entries(about.facts)) { element("dt", label, $("facts")); element("dd", text, $("facts")); }
     for (const seat of [0, 1]) {
       $(`name${seat}`).replaceChildren(...named(seat));
@@ -121,6 +128,6 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     if (about.pieces.length) choose($("pieces").children[1]);
     about.players.forEach((name, seat) => { element("option", name, $("mover")).value = seat; });
     await begin(...remembered());
-    if (!shown) await begin(null);
+    if (!shown) { await begin(null); complain(new Error("the address holds no game of these rules")); }
   } catch (error) { complain(error); }
 })();

@@ -1,15 +1,16 @@
 "use strict";
 const $ = id => document.getElementById(id);
 const wait = milliseconds => new Promise(done => setTimeout(done, milliseconds));
-// The game is its start, its actions, and how many of these are shown. `result` is set where the rules do not end it: who
-// won, and why.
+// The game is its start, its actions, and how many of these are shown. `result` is set where the rules do not end it: the
+// winner (null for a draw), and the end as records name it.
 const game = { start: null, actions: [], ply: 0, result: null };
 const expected = new Map();      // ply -> expected result for the first player, 0..1
 let losses = new Map();          // ply -> loss of value by its move
 const better = new Map();        // ply -> the best action there, as a review found
 const served = JSON.parse($("first").textContent);  // the game and its start, as the server describes them
 const about = served.game;
-let shown = null;                // the server's description of the position shown
+let shown = null;                // the server's description of the position shown, with the question `asked`
+let movers = [];                 // the player to move, by ply
 let held = [];                   // squares clicked so far
 let edits = null;                // pieces placed to set up a position, [square, piece]; null during a game
 let base = null;                 // text of the position on which they are placed; null for the game's position
@@ -24,9 +25,9 @@ async function ask(path, body, signal) {
   if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error || `the server answers ${response.status}`);
   return response;
 }
-async function* linesOf(response) {
+async function* linesOf(response, onWaiting = () => {}) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let rest = "", isTold = false;
   for (;;) {
     const {value, done} = await reader.read();
     if (done) return;
@@ -35,8 +36,8 @@ async function* linesOf(response) {
     for (const line of lines) {
       const answer = JSON.parse(line);
       if (answer.error) throw new Error(answer.error);
-      $("message").textContent = answer.waiting || "";
-      if (answer.waiting) continue;
+      if (answer.waiting) { $("message").textContent = answer.waiting; isTold = true; onWaiting(); continue; }
+      if (isTold) { $("message").textContent = ""; isTold = false; }
       yield answer;
     }
   }
@@ -48,23 +49,27 @@ const dot = seat => { const made = document.createElement("span"); made.classNam
 const named = seat => [dot(seat), capital(about.players[seat])];
 const element = (tag, text, parent) => { const made = document.createElement(tag); if (text !== undefined) made.textContent = text; if (parent) parent.append(made); return made; };
 
+const people = seat => $(`player${seat}`).value === "person";
 function stop() {
   turn += 1;
+  delete $("resign").dataset.sure;
+  $("resign").textContent = "Resign";
   if (thinking) thinking.abort();
   thinking = null;
 }
 
 async function show(animate = true) {
   stop();
-  const now = turn, stays = arrived();
+  const now = turn, stays = arrived(), asked = here();
   if (stays) held = [];  // else its squares stay marked until the answer
   edits = null;
   $("placing").hidden = true;
   $("place").setAttribute("aria-pressed", "false");
   try {
-    const answer = game.start === null && !game.ply ? served.position : await (await ask("position", here())).json();
+    const answer = game.start === null && !game.ply ? served.position : await (await ask("position", asked)).json();
     if (now !== turn) return;
-    shown = answer;
+    shown = {...answer, asked};
+    movers = [...answer.movers, ...movers.slice(answer.movers.length, game.actions.length + 1)];
     if (!stays) held = [];
     answered = {start: game.start, actions: [...game.actions], ply: game.ply};
     $("message").textContent = "";
@@ -83,12 +88,16 @@ async function show(animate = true) {
     const mover = answer.movers.at(-1);
     tell();
     remember();
-    for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.actions.length], ["forward", game.ply < game.actions.length],
-      ["end", game.ply < game.actions.length], ["hint", !answer.over], ["resign", mine()], ["review", game.actions.length], ["move", !answer.over]]) $(id).disabled = !can;
-    if (game.ply === game.actions.length) clock.side = answer.over || game.result ? null : mover;
-    if (answer.over || game.result || game.ply < game.actions.length) { if ($("analyze").getAttribute("aria-pressed") === "true" && !answer.over) await think("search", false); return; }
-    const player = $(`player${mover}`).value;
-    if (player !== "person") await reply(player);
+    const atEnd = game.ply === game.actions.length, isOver = answer.over || game.result;
+    // A search in the agent's place would end its own.
+    const free = !atEnd || isOver || people(mover);
+    for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.actions.length || game.result], ["forward", !atEnd], ["end", !atEnd],
+      ["hint", free && !answer.over], ["resign", mine()], ["review", free && game.actions.length], ["move", !answer.over], ["analyze", true], ["new", true]]) $(id).disabled = !can;
+    // While one looks back, an agent does not think, and its clock stands.
+    const runs = atEnd ? mover : clock.side;
+    clock.turn(runs === null || !people(runs) || (atEnd && isOver) ? null : runs);
+    if (isOver || !atEnd) { if ($("analyze").getAttribute("aria-pressed") === "true" && !answer.over) await think("search", false); return; }
+    if (!people(mover)) await reply($(`player${mover}`).value);
     else if ($("analyze").getAttribute("aria-pressed") === "true") await think("search", false);
   } catch (error) {
     complain(error);
@@ -104,53 +113,64 @@ function tell() {
   $("squares").classList.toggle("sent", !arrived());
   if (!arrived()) return;
   const given = game.result && game.ply === game.actions.length ? game.result : null;
-  $("status").replaceChildren(...(given ? [...named(given.winner), ` won: ${about.players[1 - given.winner]} ${given.reason}`]
-    : shown.over ? (first === second ? ["A draw"] : [...named(first > second ? 0 : 1), " won"])
+  $("status").replaceChildren(...(shown.over ? (first === second ? ["A draw"] : [...named(first > second ? 0 : 1), " won"])
+    : given ? (given.winner === null ? [`A draw (${given.end})`] : [...named(given.winner), ` won: ${about.players[1 - given.winner]} ${ENDS[given.end] || `(${given.end})`}`])
     : [...named(mover), chosen ? ` to move: ${chosen}, then ...` : " to move"]));
 }
 function jump(ply) { game.ply = Math.min(game.actions.length, Math.max(0, ply)); show(); }
 function takeBack() {
+  if (!arrived()) return;
   stop();
-  const people = [0, 1].filter(seat => $(`player${seat}`).value === "person");
+  if (game.result) {
+    // Only this is taken back. Who ran out of time plays on without a clock.
+    game.result = null;
+    if (Math.min(...clock.left) <= 0) clock.limit = 0;
+    clock.tell();
+    expected.delete(game.actions.length);
+    jump(game.actions.length);
+    return;
+  }
   let ply = game.ply - 1;
-  while (ply > 0 && people.length && !people.includes(shown.movers[ply])) ply -= 1;
+  while (ply > 0 && (people(0) || people(1)) && !people(movers[ply])) ply -= 1;
   game.ply = Math.max(0, ply);
   game.actions.length = game.ply;
-  game.result = null;
   forget(game.ply + 1);
   show();
 }
-function begin(start, actions = [], ply = actions.length) {
-  Object.assign(game, {start, actions, ply, result: null});
-  expected.clear(); losses = new Map(); better.clear(); names = [];
+function begin(start, actions = [], ply = actions.length, result = null) {
+  Object.assign(game, {start, actions, ply, result});
+  expected.clear(); losses = new Map(); better.clear(); names = []; movers = [];
+  $("reviewed").textContent = "";
   clock.begin();
   return show(false);
 }
-// The side to move loses: it resigned, or its time ran out.
-function giveUp(loser, reason) {
-  if (shown.over || game.result) return;
+const ENDS = {resignation: "resigned", time: "ran out of time"};
+// A side loses: it resigned, or its time ran out.
+function giveUp(loser, end) {
+  if (game.result || (shown.over && arrived() && game.ply === game.actions.length)) return;
   stop();
-  game.result = {winner: 1 - loser, reason};
+  game.result = {winner: 1 - loser, end};
   expected.set(game.actions.length, loser);
   jump(game.actions.length);
 }
 
-// The clocks of both sides, in seconds. One runs while its side is to move at the end of the game.
+// The clocks of both sides, in seconds. That of a person runs while it is to move, that of an agent while it searches.
 const clock = {
   limit: 0, left: [0, 0], side: null, seen: 0,
-  begin() { this.limit = 60 * Number($("clock").value); this.left = [this.limit, this.limit]; this.side = null; this.seen = performance.now(); this.tell(); },
+  begin() { this.limit = 60 * Number($("clock").value); this.left = [this.limit, this.limit]; this.side = null; this.turn(null); },
+  turn(side) { this.tick(); this.side = game.result ? null : side; this.tell(); },
   tick() {
-    const now = performance.now(), passed = (now - this.seen) / 1000;
+    const now = performance.now(), passed = (now - this.seen) / 1000, side = this.side;
     this.seen = now;
-    if (!this.limit || this.side === null) return;
-    this.left[this.side] -= passed;
-    if (this.left[this.side] <= 0) { const loser = this.side; this.left[loser] = 0; this.side = null; giveUp(loser, "ran out of time"); }
+    if (!this.limit || side === null) return;
+    this.left[side] = Math.max(0, this.left[side] - passed);
     this.tell();
+    if (!this.left[side]) { this.side = null; giveUp(side, "time"); }
   },
   tell() {
     $("clocks").hidden = !this.limit;
-    const shownTime = seconds => `${Math.floor(Math.ceil(seconds) / 60)}:${String(Math.ceil(seconds) % 60).padStart(2, "0")}`;
-    $("clocks").replaceChildren(...[0, 1].flatMap(seat => [dot(seat), `${shownTime(this.left[seat])}  `]));
+    const inMinutes = seconds => `${Math.floor(Math.ceil(seconds) / 60)}:${String(Math.ceil(seconds) % 60).padStart(2, "0")}`;
+    $("clocks").replaceChildren(...[0, 1].flatMap(seat => [dot(seat), `${inMinutes(this.left[seat])}  `]));
   },
 };
 setInterval(() => clock.tick(), 200);
