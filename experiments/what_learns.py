@@ -71,7 +71,7 @@ ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
 STRETCHED = {"value_scale": 0.1, "rescale_values": True}
 AS_THEY_ARE = {"value_scale": 0.5, "rescale_values": False}
 ALL_LOSSES = {"auxiliary_losses": ("outcome", "plies_left", "short_term", "soft_policy", "opponent_policy")}
-PUCT = {"policy": "alphazero", "num_simulations": 32}
+PUCT = {"policy": "alphazero", "num_simulations": 32, "first_simulations": 0}
 BASE = "base"
 VARIANTS: dict[str, dict[str, Any]] = {
     BASE: {},
@@ -110,10 +110,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "values as they are": AS_THEY_ARE,
     "reanalysis of as many": {"reanalyzed_steps": 8},
     "reused trees": {"reuse_tree": True},
-    "playout cap": {"num_simulations": 64, "fast_simulations": 8},
-    "8 simulations": {"num_simulations": 8},
-    "16 simulations": {"num_simulations": 16},
-    "32 simulations": {"num_simulations": 32},
+    "playout cap": {"num_simulations": 64, "fast_simulations": 8, "first_simulations": 0},
+    "8 simulations": {"num_simulations": 8, "first_simulations": 0},
+    "16 simulations": {"num_simulations": 16, "first_simulations": 0},
+    "32 simulations": {"num_simulations": 32, "first_simulations": 0},
     "progressive simulations": {"first_simulations": 4, "doubling_iterations": 500},
     "PUCT": PUCT,
     "variance-scaled PUCT": PUCT | {"selection": "variance_scaled"},
