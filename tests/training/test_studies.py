@@ -425,7 +425,7 @@ def test_every_variant_is_a_configuration_of_every_game():
         for name in study.VARIANTS:
             assert study.config_of(game, name, quick=False).decay_updates == 0
     assert set(study.QUICK) & {"restart_candidates", "surprise_weighting"} == set()
-    # Santorini 3x3 has muon and numbers its positions; Connect Four has Adam at another learning rate, and numbers none.
+    # Santorini 3x3 has muon and numbers its positions; Connect Four has Adam, at another rate, and numbers none.
     names = "Adam", "Muon", "more exploring starts", "board"
     assert [[study.differs(game, name) for name in names] for game in games] == [
         [True, False, True, True],
