@@ -44,8 +44,8 @@ class SearchUpdate:
       policy: shares of the visits.
       value: expected result, -1..1.
       is_proven: whether `value` is proven to be the true one.
-      nodes: the most visited nodes of the tree (see `azjax.render.tree_nodes.node_summaries`), about once a second and
-        in the last update; None in others.
+      nodes: the root's children and the most visited nodes of the tree (see `azjax.render.tree_nodes.node_summaries`),
+        about once a second and in the last update; None in others.
       is_last: whether the search has ended.
     """
 

@@ -477,3 +477,12 @@ def test_a_turned_board_is_played_upside_down_with_its_texts_upright(page):
     assert page.evaluate("document.activeElement.dataset.square") == "1"
     page.click("#turn")
     assert first.bounding_box() == before
+
+
+def test_a_move_after_the_time_ran_out_is_not_played(page):
+    people(page)
+    page.select_option("#clock", "1")
+    page.wait_for_function("clock.side === 0")
+    page.evaluate("clock.left[0] = 1e-6; play(shown.legal[0].action)")
+    page.wait_for_function("document.getElementById('status').textContent.includes('ran out of time')")
+    assert page.evaluate("game.actions.length") == 0

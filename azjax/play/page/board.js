@@ -92,12 +92,16 @@ function mark() {
   lift();
   tell();
 }
+// The center of each square of a picture, in its units.
+function centers(svg) {
+  const columns = Number(svg.dataset.columns), [across, down] = (svg.dataset.down || "0 100").split(" ").map(Number);
+  return square => { const row = Math.floor(square / columns); return [100 * (square % columns) + 50 + across * row, 50 + down * row]; };
+}
 // A piece stands on its new square while one chooses what follows, and until the server has answered.
 function lift() {
   const svg = $("picture").querySelector("svg"), columns = svg && Number(svg.dataset.columns);
   if (!columns || edits) return;
-  const [across, down] = (svg.dataset.down || "0 100").split(" ").map(Number);
-  const center = square => { const row = Math.floor(square / columns); return [100 * (square % columns) + 50 + across * row, 50 + down * row]; };
+  const center = centers(svg);
   const place = piece => /translate\(([-\d.]+) ([-\d.]+)\)/.exec(piece.getAttribute("transform") || "");
   const pieces = [...svg.querySelectorAll("g.pieces > g")].filter(place);
   for (const piece of pieces) if (piece.dataset.home) { piece.setAttribute("transform", piece.dataset.home); delete piece.dataset.home; }
@@ -114,8 +118,7 @@ function arrows(moves) {
   layer.replaceChildren();
   if (!columns) return;
   layer.setAttribute("viewBox", svg.getAttribute("viewBox"));
-  const [across, down] = (svg.dataset.down || "0 100").split(" ").map(Number);
-  const center = square => { const row = Math.floor(square / columns); return [100 * (square % columns) + 50 + across * row, 50 + down * row]; };
+  const center = centers(svg);
   layer.innerHTML = moves.map(([name, squares]) => {
     const points = squares.map(center), [x, y] = points[points.length > 1 ? 1 : 0] || [0, 0];
     if (!points.length) return "";
@@ -163,13 +166,14 @@ function choose(button) {
 }
 function play(action) {
   if (!mine()) return;
+  clock.turn(null);
+  if (game.result) return;  // the time ran out just now
   game.actions.length = game.ply;
   game.actions.push(action);
   game.ply += 1;
   forget(game.ply);
   mark();
   knock();
-  clock.turn(null);
   show();
 }
 function forget(ply) {
