@@ -1,18 +1,23 @@
-"""MkDocs hooks: tables of the committed results, cards of the agents, and formulas.
+"""MkDocs hooks: tables of the committed results, cards of the agents, formulas, and the agent that plays on the site.
 
 A line `{{ name }}` of a page is replaced by the table of that name in `TABLES`. Formulas become MathML, which browsers
 show without a script.
 """
 
+import contextlib
 import html
+import io
 import json
 import re
+import shutil
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+
+from azjax.commands.play import play_command
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -22,6 +27,14 @@ PACKAGED = ROOT / "azjax" / "packaged"
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fills in the tables. MkDocs calls it for each page."""
     return re.sub(r"^\{\{ (\w+) \}\}$", lambda match: TABLES[match[1]](), markdown, flags=re.M)
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Puts the agent of `exhibition.md` on the site. MkDocs calls it once."""
+    folder = Path(config["site_dir"]) / "exhibition"
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.redirect_stdout(io.StringIO()):
+        play_command(["connect_four", "--export", str(folder), "--num-simulations", "128"])
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -338,6 +351,23 @@ def starts() -> str:
     )
 
 
+def exhibition() -> str:
+    """The table of agents on the page without a server."""
+    heads = ("agent", "files", "a simulation", "in Python", "ratio")
+    return table(
+        heads,
+        (
+            [
+                row["agent"],
+                f"{row['bytes'] / 1e6:.1f} MB",
+                *(f"{row[time]:.2f} ms" for time in ("milliseconds", "milliseconds_in_python")),
+                f"{row['milliseconds'] / row['milliseconds_in_python']:.0f}",
+            ]
+            for row in rows_of("exhibition")
+        ),
+    )
+
+
 def networks() -> str:
     """The table of what networks learn from exact targets, the last measurement of each."""
     last = {(row["network"], row["optimizer"]): row for row in rows_of("networks")}
@@ -514,6 +544,7 @@ TABLES: dict[str, Callable[[], str]] = {
         targets,
         value_targets,
         scaling,
+        exhibition,
         notebooks,
         ratings,
         cards,

@@ -115,7 +115,7 @@ def main(
         config = azjax.preset(game).replace(ladder_every=0, precision="float32")  # as the rival
         config = config.replace(**QUICK) if quick else config
         if "iterations" not in row:
-            row["iterations"] = max(1, round(60 * minutes / seconds_per_iteration(game, config)))
+            row["iterations"] = max(1, round(60 * minutes / seconds_per_iteration(game, [config])[0]))
             save()
         config = for_iterations(config, row["iterations"])
         run = trained(game, folder / name, console, config=config)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,18 +78,33 @@ def trained(
     return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
 
 
-def seconds_per_iteration(game: AnyGame, config: Config) -> float:
-    """Of an iteration that plays and learns, the median of three. Games are truncated, so that they end at once."""
-    config = config.replace(truncate_at_ply=PROBE_PLIES)
+def seconds_per_iteration(game: AnyGame, configs: Sequence[Config], rounds: int = 3) -> list[float]:
+    """Of an iteration that plays and learns, with each configuration: the median of `rounds`.
+
+    The configurations take turns, so that their ratios hold beside other work too. Games are truncated, so that they
+    end at once.
+    """
+    runs = [_prepared(game, config.replace(truncate_at_ply=PROBE_PLIES)) for config in configs]
+    seconds: list[list[float]] = [[] for _ in runs]
+    for _ in range(rounds + 1):  # the first one compiles
+        for iterate, own in zip(runs, seconds, strict=True):
+            began = time.perf_counter()
+            iterate()
+            own.append(time.perf_counter() - began)
+    return [float(np.median(own[1:])) for own in seconds]
+
+
+def _prepared(game: AnyGame, config: Config) -> Callable[[], None]:
+    """A function that does the next iteration of a run and waits for its end."""
     hyper = jax.tree.map(jnp.float32, config.hyper)
     state = jax.jit(lambda hyper: init(game, config, 0, hyper))(hyper)
-    iterate = jax.jit(make_iteration(game, config), donate_argnums=0)
-    seconds = []
-    for _ in range(4):
-        began = time.perf_counter()
-        state, _ = jax.block_until_ready(iterate(state, hyper))
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[1:]))
+    step = jax.jit(make_iteration(game, config), donate_argnums=0)
+
+    def iterate() -> None:
+        nonlocal state
+        state, _ = jax.block_until_ready(step(state, hyper))
+
+    return iterate
 
 
 def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any) -> None:

@@ -10,7 +10,8 @@ from, the searches. All learn from self-play alone. The measure is
 
 The rule by which variants are dropped is successive halving (Jamieson and Talwalkar 2016): all train for 5 minutes, the
 better half goes on to 10, and half of those to 30. The base always goes on. A variant trains for as many iterations as
-take that time, by the seconds of an iteration that are measured before it begins: run that on an idle machine.
+take that time on an idle machine: the seconds of an iteration of the base are measured first, when nothing else may
+run, and those of a variant in turn with the base, when other work may.
 
     python experiments/what_learns.py GAME [--seed 0]
 
@@ -28,6 +29,7 @@ from typing import Any, Literal
 
 import connect_four
 import jax
+import numpy as np
 import santorini_3x3
 import tyro
 from rich.console import Console
@@ -98,6 +100,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
     "mostly the search's values": {"root_value_fraction": 0.75},
     "results up to exploratory moves": {"trace_cut": 0.2},
+    "twice the updates": {"updates_per_iteration": 64},
     "lambda-returns": {"root_value_fraction": 0.0, "td_lambda": 0.9},
     "8 actions at the root": {"max_num_considered_actions": 8},
     "16 actions at the root": {"max_num_considered_actions": 16},
@@ -163,6 +166,8 @@ def main(
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
     runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
     names = [BASE, *(name for name in variants if differs(rules, name))]
+    base_run = runs / f"{BASE}-{digest(rules, BASE, quick)}"
+    base = settle_precision(rules, config_of(rules, BASE, quick), base_run, console)
     for rung in minutes:
         for name in names:
             if find(rows, game, seed, name, rung):
@@ -170,7 +175,7 @@ def main(
             config = config_of(rules, name, quick)
             digested = digest(rules, name, quick)
             run = runs / f"{name.replace(' ', '_')}-{digested}"
-            row = train_and_measure(rules, config, run, rung, seed, measure, console)
+            row = train_and_measure(rules, config, base, run, rung, seed, measure, console)
             known = {"config": digested, "game": game, "seed": seed, "variant": name, "minutes": rung}
             rows.append({**known, **row})
             write_results(output, "what_learns.py", settings, rows=rows)
@@ -216,16 +221,19 @@ def go_on(rows: list[Row]) -> list[str]:
 
 
 def train_and_measure(
-    game: AnyGame, config: Config, folder: Path, minutes: float, seed: int, measure: Measure, console: Console
+    game: AnyGame,
+    config: Config,
+    base: Config,
+    folder: Path,
+    minutes: float,
+    seed: int,
+    measure: Measure,
+    console: Console,
 ) -> Row:
     """Trains the run in `folder` up to that many minutes, and measures it."""
     config = settle_precision(game, config, folder, console)
-    speed = folder.with_suffix(".json")
-    if not speed.exists():
-        speed.parent.mkdir(parents=True, exist_ok=True)
-        each = [config.replace(first_simulations=0, num_simulations=count) for count in simulation_counts(config)]
-        speed.write_text(json.dumps([seconds_per_iteration(game, config) for config in each]))
-    iterations = max(1, round(iterations_within(config, 60 * minutes, json.loads(speed.read_text()))))
+    costs = seconds_of(game, config, base, folder)
+    iterations = max(1, round(iterations_within(config, 60 * minutes, costs)))
     config = config.replace(checkpoint_every=iterations)
     if folder.exists():  # iterations are the one setting that may change
         config = load_run(folder)[1]
@@ -242,6 +250,25 @@ def train_and_measure(
         "score": next(iter(results.values())),
         **results,
     }
+
+
+def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> list[float]:
+    """Of an iteration on an idle machine, with each number of simulations of `config`; kept beside the run.
+
+    The seconds of the base are kept too. Those of a variant are its share of the base's, measured in turn.
+    """
+    kept, kept_base = folder.with_suffix(".json"), folder.with_name("base.json")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    base = base.replace(num_simulations=simulation_counts(base)[0], first_simulations=0)
+    if not kept_base.exists():
+        kept_base.write_text(json.dumps(seconds_per_iteration(game, [base], rounds=9)[0]))
+    if not kept.exists():
+        each = [config.replace(first_simulations=0, num_simulations=count) for count in simulation_counts(config)]
+        of_base, *own = seconds_per_iteration(game, [base, *each], rounds=5)
+        idle: float = json.loads(kept_base.read_text())
+        kept.write_text(json.dumps([idle * seconds / of_base for seconds in own]))
+    costs: list[float] = json.loads(kept.read_text())
+    return costs
 
 
 def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
@@ -270,11 +297,14 @@ def measure_of(name: str, game: AnyGame, match_games: int) -> Measure:
                 player: connect_four.mistakes(connect_four.move_probabilities(each, positions), positions)
                 for player, each in players.items()
             }
-            return {
-                f"{kind} kept, {player}": 1 - shares[kind]
-                for player, shares in found.items()
+            shares = {
+                f"{kind} kept, {player}": 1 - mistakes[kind]
+                for player, mistakes in found.items()
                 for kind in ("all", "narrow")
             }
+            evaluate = jax.jit(lambda states: evaluator(variables, jax.random.key(0), states)[1])
+            error = np.mean((np.asarray(evaluate(positions.states)) - positions.values) ** 2)
+            return shares | {"squared error": round(float(error), 4)}
 
         return of_positions
     packed = load_agent(name)
@@ -300,7 +330,7 @@ def table(rows: list[Row]) -> Table:
     names = [name for name in last[0] if name not in known]
     shown = Table("", "minutes", "evaluations", *names)
     for row in sorted(last, key=lambda row: (-row["minutes"], -row["score"])):
-        figures = [f"{row[name]:.1%}" for name in names]
+        figures = [f"{row[name]:.3f}" if "error" in name else f"{row[name]:.1%}" for name in names]
         shown.add_row(row["variant"], f"{row['minutes']:g}", f"{row['evaluations'] / 1e6:,.0f} M", *figures)
     return shown
 

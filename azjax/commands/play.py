@@ -6,7 +6,7 @@ from typing import Literal
 
 from rich.progress import track
 
-from azjax.agents import LEVELS, is_trained, load_search_spec
+from azjax.agents import LEVELS, is_trained, load_player, load_search_spec
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
@@ -14,6 +14,9 @@ from azjax.evaluation import load_games
 from azjax.evaluation.standard_players import player_facts, several_leaves
 from azjax.games.game import AnyGame
 from azjax.play.book import Book
+from azjax.play.exhibition import export_page
+from azjax.play.search_pool import SearchPool
+from azjax.play.session import PlaySession
 from azjax.play.terminal import play_in_terminal
 
 
@@ -23,6 +26,7 @@ class PlayOptions(AgentOptions):
 
     Attributes:
       web: serve a page for the browser, where everything else is chosen (needs the extra `play`).
+      export: write the page to this new folder instead, for any web server: the agent then plays in the browser.
       host: address of the page. At 127.0.0.1 only this machine reaches it.
       port: port of the page; 0 for any free one.
       book: a file of games, as `azjax match --records` writes it: the page shows which moves were played in a position,
@@ -32,6 +36,7 @@ class PlayOptions(AgentOptions):
     """
 
     web: bool = False
+    export: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     book: Path | None = None
@@ -44,9 +49,11 @@ class PlayOptions(AgentOptions):
             raise InputError(f"port must be 0..65535, got {self.port}")
         if self.book is not None and not self.web:
             raise InputError("--book is for the page: add --web")
-        if self.web and (self.level or self.start or self.reuse_tree):
+        if self.web and self.export is not None:
+            raise InputError("--web and --export are two ways to show the page: choose one")
+        if (self.web or self.export is not None) and (self.level or self.start or self.reuse_tree):
             raise InputError(
-                "--web goes without --level, --start and --reuse-tree: level and start are chosen on the page, "
+                "a page goes without --level, --start and --reuse-tree: level and start are chosen on it, "
                 "and its searches start from an empty tree"
             )
 
@@ -58,6 +65,9 @@ def play_command(arguments: list[str]) -> None:
         raise InputError(f"level is for trained agents; {spec} has but one")
     if options.web:
         _serve_page(spec, game, options)
+        return
+    if options.export is not None:
+        _export_page(spec, game, options.export, options)
         return
     play_in_terminal(
         game,
@@ -90,6 +100,22 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         host=options.host,
         port=options.port,
         console=console,
+    )
+
+
+def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -> None:
+    if not is_trained(spec):
+        raise InputError(f"--export is for trained agents; {spec} is none")
+    search = load_search_spec(spec, game, options.tables)
+    facts = player_facts(load_player(spec, game, num_simulations=options.num_simulations))
+    pool = SearchPool(search.policy, search.params, search.hyper)
+    session = PlaySession(game, spec, pool, {}, None, options.num_simulations, _shown(facts))
+    with console.status("writing the page") as status:
+        for part in export_page(session, search, folder):
+            status.update(f"writing {part}")
+    console.print(
+        f"written to {folder}; any web server shows it, such as: python -m http.server --directory {folder}",
+        soft_wrap=True,
     )
 
 

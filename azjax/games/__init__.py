@@ -6,6 +6,7 @@ from azjax.games.game import Game, State, random_legal_action
 from azjax.games.protocols import (
     ActionGroup,
     BoardGame,
+    CellGame,
     DrawableGame,
     EditableGame,
     LaidOutGame,
@@ -18,6 +19,7 @@ from azjax.games.registry import available, make, options_of, register
 __all__ = [
     "ActionGroup",
     "BoardGame",
+    "CellGame",
     "CheckedGame",
     "DrawableGame",
     "EditableGame",

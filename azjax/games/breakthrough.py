@@ -24,8 +24,7 @@ from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import (
     MAX_POSITION_NUMBERS,
     ActionGroup,
-    BoardGame,
-    EditableGame,
+    CellGame,
     LaidOutGame,
     NumberedGame,
     TextGame,
@@ -57,8 +56,7 @@ class BreakthroughState:
 class Breakthrough(
     Game[BreakthroughState],
     TextGame[BreakthroughState],
-    BoardGame[BreakthroughState],
-    EditableGame[BreakthroughState],
+    CellGame[BreakthroughState],
     NumberedGame[BreakthroughState],
     LaidOutGame,
 ):
@@ -254,9 +252,19 @@ class Breakthrough(
 
     def owners(self, state: BreakthroughState) -> Int[np.ndarray, "rows columns"]:
         """The pawns from White's side: 0 empty, 1 white, 2 black."""
-        board = np.asarray(state.board).astype(int)
-        board = board if state.current_player == 0 else -board[::-1]
-        return np.where(board == _OTHER, 2, board)
+        return np.array(self.cells(state), int).reshape(self.rows, self.columns)
+
+    def cells(self, state: BreakthroughState) -> Int32[Array, "squares"]:
+        board = jnp.where(state.current_player == 0, state.board, -state.board[::-1])
+        return jnp.where(board == _OTHER, 2, board).astype(jnp.int32).ravel()
+
+    def squares_of_actions(self, state: BreakthroughState) -> Int32[Array, "A 2"]:
+        places = self._squares(jnp.arange(self.num_actions, dtype=jnp.int32))
+        squares = [
+            jnp.where(state.current_player == 0, row, self.rows - 1 - row) * self.columns + column
+            for row, column in places
+        ]
+        return jnp.stack(squares, axis=1)
 
     def _seen(self, owners: Int[np.ndarray, "rows columns"], player: int) -> Int8[np.ndarray, "rows columns"]:
         """The inverse of `owners`: the board as `player` sees it."""

@@ -15,7 +15,7 @@ from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.host_laws import check_on_host
 from azjax.games.laws import LAWS, check_facts, check_types, hold, in_method, state_at
 from azjax.games.pictures import has_picture
-from azjax.games.protocols import BoardGame, DrawableGame, EditableGame, TextGame
+from azjax.games.protocols import BoardGame, CellGame, DrawableGame, EditableGame, TextGame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +129,8 @@ def _lacks(game: AnyGame, state: S) -> Iterator[str]:
         yield "no names of moves, no positions as text: add TextGame"
     if not isinstance(game, EditableGame):
         yield "no placing of pieces: add EditableGame"
+    elif not isinstance(game, CellGame):
+        yield "no page without Python: add CellGame"
 
 
 class _Rate(ProgressColumn):

@@ -20,7 +20,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.games.game import Game, rewards_of_winner
-from azjax.games.protocols import BoardGame, EditableGame, TextGame, square_name
+from azjax.games.protocols import CellGame, TextGame, square_name
 from azjax.games.registry import register
 
 MAX_SIDE = 16
@@ -44,7 +44,7 @@ class ChompState:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], EditableGame[ChompState]):
+class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
     """Chomp.
 
     Attributes:
@@ -187,6 +187,9 @@ class Chomp(Game[ChompState], TextGame[ChompState], BoardGame[ChompState], Edita
     def action_squares(self, state: ChompState, action: int) -> tuple[int, ...]:
         del state
         return (int(action),)
+
+    def cells(self, state: ChompState) -> Int32[Array, "squares"]:
+        return jnp.ravel(state.squares).astype(jnp.int32)
 
     def with_piece(self, state: ChompState, square: int, piece: int) -> ChompState:
         row, column = divmod(square, self.columns)

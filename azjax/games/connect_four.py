@@ -161,8 +161,12 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
         return self.action_number(int(action))
 
     def action_squares(self, state: StonesState, action: int) -> tuple[int, ...]:
-        free = np.asarray(self._unpack(self._free(state))).reshape(self.rows, self.columns)
-        return ((int(free[:, action].sum()) - 1) * self.columns + int(action),)
+        return (int(self.squares_of_actions(state)[action, 0]),)
+
+    def squares_of_actions(self, state: StonesState) -> Int32[Array, "columns 1"]:
+        free = self._unpack(self._free(state)).reshape(self.rows, self.columns)
+        lowest = jnp.sum(free, axis=0, dtype=jnp.int32) - 1
+        return (lowest * self.columns + jnp.arange(self.columns, dtype=jnp.int32))[:, None]
 
     def draw(self, state: StonesState) -> str:
         rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]

@@ -10,7 +10,15 @@ import numpy as np
 
 from azjax.games.game import AnyGame, State
 from azjax.games.laws import hold, in_method, state_at
-from azjax.games.protocols import BoardGame, DrawableGame, EditableGame, TextGame, action_from_text, legal_actions
+from azjax.games.protocols import (
+    BoardGame,
+    CellGame,
+    DrawableGame,
+    EditableGame,
+    TextGame,
+    action_from_text,
+    legal_actions,
+)
 
 _STATES, _FEW_STATES = 40, 4
 
@@ -31,6 +39,8 @@ def check_on_host(game: AnyGame, states: State, rng: np.random.Generator, advanc
             _check_squares(game, state, actions)
         if isinstance(game, EditableGame) and isinstance(game, TextGame):
             _check_editing(game, state, rng)
+        if isinstance(game, CellGame):
+            _check_cells(game, state, actions)
         if isinstance(game, DrawableGame) and number < _FEW_STATES:
             _check_picture(game, state)
         advance(1)
@@ -78,6 +88,18 @@ def _check_editing(game: Any, state: State, rng: np.random.Generator) -> None:
         twice = game.with_piece(once, square, piece)
         same = game.to_text(once) == game.to_text(twice)
     hold(same, "with_piece", "placing a piece twice is the same as once", at=(state, square, piece))
+
+
+def _check_cells(game: Any, state: State, actions: list[int]) -> None:
+    with in_method("cells"):
+        cells = np.asarray(jax.jit(game.cells)(state))
+    hold(cells.shape == (math.prod(game.observation_shape[:2]),), "cells", "cells are those of the board", at=state)
+    with in_method("squares_of_actions"):
+        squares = np.asarray(jax.jit(game.squares_of_actions)(state))
+    found = [tuple(square for square in squares[action].tolist() if square >= 0) for action in actions]
+    wanted = [tuple(game.action_squares(state, action)) for action in actions]
+    law = "squares_of_actions has the action_squares of every legal action"
+    hold(found == wanted, "squares_of_actions", law, at=(state, wanted), found=str(found))
 
 
 def _check_picture(game: Any, state: State) -> None:

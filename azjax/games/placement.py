@@ -21,7 +21,7 @@ from azjax.core.bits import scale_bits
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
 from azjax.games.game import Game, rewards_of_winner
-from azjax.games.protocols import BoardGame, EditableGame, TextGame, square_name
+from azjax.games.protocols import CellGame, TextGame, square_name
 
 MAX_SIDE = 26
 SYMBOLS = "_XO"
@@ -47,7 +47,7 @@ class StonesState:
 Stones = TypeVar("Stones", bound=StonesState)
 
 
-class StonesGame(Game[Stones], TextGame[Stones], BoardGame[Stones], EditableGame[Stones]):
+class StonesGame(Game[Stones], TextGame[Stones], CellGame[Stones]):
     """A board with stones, without the rules by which they come and go."""
 
     columns: int
@@ -159,9 +159,12 @@ class StonesGame(Game[Stones], TextGame[Stones], BoardGame[Stones], EditableGame
 
     def owners(self, state: Stones) -> Int[np.ndarray, "rows columns"]:
         """0 empty, 1 a stone of player 0, 2 of player 1."""
-        first, second = (np.asarray(self._unpack(self._words(stones)), np.int64) for stones in state.stones)
-        owners: Int[np.ndarray, "rows columns"] = (first + 2 * second).reshape(self.rows, self.columns)
+        owners: Int[np.ndarray, "rows columns"] = np.array(self.cells(state), np.int64).reshape(self.rows, self.columns)
         return owners
+
+    def cells(self, state: Stones) -> Int32[Array, "cells"]:
+        first, second = (self._unpack(self._words(stones)).astype(jnp.int32) for stones in state.stones)
+        return first + 2 * second
 
     def _rows_as_text(self, state: Stones) -> list[str]:
         return ["".join(SYMBOLS[owner] for owner in row) for row in self.owners(state)]

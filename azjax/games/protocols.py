@@ -9,12 +9,12 @@ The functions below the protocols work for any game.
 import abc
 import dataclasses
 import string
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int32, PRNGKeyArray, UInt32
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, State
@@ -129,6 +129,29 @@ class EditableGame(Protocol[S]):
         The result need not be a possible position: it can be drawn and written as text, and `from_text` tells whether
         it is possible.
         """
+
+
+@runtime_checkable
+class CellGame(BoardGame[S], EditableGame[S], Protocol[S]):
+    """A game that says in arrays what stands on each square, so that a page without Python can draw and play it
+    (`azjax play --export`). It is a `BoardGame` and an `EditableGame`.
+
+    Law: `squares_of_actions` has the `action_squares` of every legal action, and `with_piece` changes cells.
+    """
+
+    @abc.abstractmethod
+    def cells(self, state: S) -> Int32[Array, "squares"]:
+        """What stands on each square (row-major), by any numbers; an array function."""
+
+    def squares_of_actions(self, state: S) -> Int32[Array, "A clicks"]:
+        """The `action_squares` of all actions, filled up with -1; an array function.
+
+        The default is for games whose actions have the same squares in all positions.
+        """
+        actions = range(cast(AnyGame, self).num_actions)
+        squares = [self.action_squares(state, action) for action in actions]
+        clicks = max(map(len, squares))
+        return jnp.array([[*own, *[-1] * (clicks - len(own))] for own in squares], jnp.int32)
 
 
 MAX_POSITION_NUMBERS = 2**32

@@ -28,7 +28,7 @@ from jaxtyping import Array, Int, Int32, UInt32
 from azjax.core.bits import Word, count_bits
 from azjax.core.errors import InputError
 from azjax.games.game import rewards_of_winner
-from azjax.games.protocols import MAX_POSITION_NUMBERS, BoardGame, EditableGame, NumberedGame, TextGame
+from azjax.games.protocols import MAX_POSITION_NUMBERS, CellGame, NumberedGame, TextGame
 from azjax.games.registry import register
 from azjax.games.santorini_board import DIRECTIONS, DOME
 from azjax.games.santorini_rules import MOVES, PlainSantorini, SantoriniState
@@ -48,8 +48,7 @@ class Setup(NamedTuple):
 class Santorini(
     PlainSantorini,
     TextGame[SantoriniState],
-    BoardGame[SantoriniState],
-    EditableGame[SantoriniState],
+    CellGame[SantoriniState],
     NumberedGame[SantoriniState],
 ):
     """Santorini; for its options see `PlainSantorini`."""
@@ -277,6 +276,27 @@ class Santorini(
         """The sets of squares in the order of the state's fields."""
         levels = [self.grid.word(np.flatnonzero(setup.heights >= floor).tolist()) for floor in range(1, DOME + 1)]
         return np.array([*levels, self.grid.word(setup.own), self.grid.word(setup.other)], np.uint32)
+
+    def cells(self, state: SantoriniState) -> Int32[Array, "squares"]:
+        levels = (state.at_least_1, state.at_least_2, state.at_least_3, state.domes)
+        *floors, own, other = self.grid.unpack(jnp.stack([*levels, state.own, state.other])).astype(jnp.int32)
+        first, second = (jnp.where(state.current_player == player, own, other) for player in (0, 1))
+        cells: Array = 3 * sum(floors) + first + 2 * second
+        return cells
+
+    def squares_of_actions(self, state: SantoriniState) -> Int32[Array, "A 3"]:
+        workers = jnp.nonzero(self.grid.unpack(state.own[None])[0], size=self.workers, fill_value=-1)[0].astype(
+            jnp.int32
+        )
+        steps = np.array([row * self.size + column for row, column in DIRECTIONS], np.int32)
+        move, build = np.divmod(np.arange(MOVES), len(DIRECTIONS))
+        reached = workers[:, None] + steps[move][None]
+        squares = jnp.stack(
+            [jnp.broadcast_to(workers[:, None], reached.shape), reached, reached + steps[build][None]], axis=-1
+        )
+        placing = np.full((self.num_squares if self.placement else 0, 3), -1, np.int32)
+        placing[:, 0] = np.arange(len(placing))
+        return jnp.concatenate([squares.reshape(-1, 3), placing])
 
     def owners(self, state: SantoriniState) -> Int[np.ndarray, "squares"]:
         """0 no worker, 1 one of player 0, 2 one of player 1."""

@@ -27,7 +27,7 @@ import numpy as np
 from azjax.core.bitboard import any_of, both
 from azjax.core.errors import InputError
 from azjax.games.endings import EndingsGame
-from azjax.games.protocols import BoardGame, ConfiguredGame, EditableGame, TextGame, square_name
+from azjax.games.protocols import CellGame, ConfiguredGame, TextGame, square_name
 from azjax.games.registry import register
 from azjax.games.tafl_board import SYMBOLS
 from azjax.games.tafl_endings import TaflEndings
@@ -59,8 +59,7 @@ STARTS = {
 class Tafl(
     PlainTafl,
     TextGame[TaflState],
-    BoardGame[TaflState],
-    EditableGame[TaflState],
+    CellGame[TaflState],
     EndingsGame[TaflState],
     ConfiguredGame,
 ):

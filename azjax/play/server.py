@@ -10,10 +10,8 @@ import contextlib
 import functools
 import ipaddress
 import json
-import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from importlib import resources
 from typing import TypeAlias
 
 import uvicorn
@@ -32,6 +30,7 @@ from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import AnyGame, State
 from azjax.play.book import Book
 from azjax.play.connections import BoundedProtocol
+from azjax.play.page_source import page_source
 from azjax.play.search_pool import MAX_SIMULATIONS, SearchPool, SearchRequest, SearchUpdate
 from azjax.play.session import Json, PlaySession, parse_game, value_lost
 
@@ -39,7 +38,6 @@ MAX_BODY = 64 * 1024  # bytes
 BODY_SECONDS = 10.0
 MAX_SEARCHES = 32  # of all visitors, running and waiting
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_PARTS = ("page.html", "page.css", "game.js", "board.js", "agent.js", "controls.js")
 _MAX_STATES = 20_000  # a game with more is not solved before the page opens
 _MAX_SECONDS = 1e9
 _COMPILING: Json = {"waiting": "The search is being compiled"}
@@ -115,7 +113,7 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
       hosts: names of the server.
       any_number: whether every numeric address is a name of the server too.
     """
-    page = functools.cache(lambda: _page(session))
+    page = functools.cache(lambda: page_source({"game": session.describe(), "position": session.position({})}))
     searches = _OpenSearches()
 
     async def show_page(request: Request) -> Response:
@@ -199,15 +197,6 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
     routes += [Route(f"/{name}", question, methods=["POST"]) for name, question in questions.items()]
     handlers = {InputError: _refuse, ClientDisconnect: _leave, Exception: _fail}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), hosts, any_number)
-
-
-def _page(session: PlaySession) -> str:
-    """The page as one file: with its style, its scripts, and the game and its start, so that it is drawn at once."""
-    folder = resources.files("azjax.play").joinpath("page")
-    html, style, *scripts = (folder.joinpath(name).read_text(encoding="utf-8") for name in _PARTS)
-    first = json.dumps({"game": session.describe(), "position": session.position({})}).replace("<", "\\u003c")
-    parts = {"style": "\n" + style, "script": "\n" + "".join(scripts), "first": first}
-    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], html)
 
 
 def _optimal_player(game: AnyGame) -> Player | None:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.games import BoardGame, DrawableGame, EditableGame, Game, TextGame, register
+from azjax.games import CellGame, DrawableGame, Game, TextGame, register
 from azjax.games.protocols import square_name
 from azjax.render import draw_squares
 
@@ -37,8 +37,7 @@ class Hexapawn(
     Game[HexapawnState],
     TextGame[HexapawnState],
     DrawableGame[HexapawnState],
-    BoardGame[HexapawnState],
-    EditableGame[HexapawnState],
+    CellGame[HexapawnState],
 ):
     columns: int = 3
     rows: int = 3
@@ -166,10 +165,19 @@ class Hexapawn(
 
     def owners(self, state):
         """The pawns as people see the board, int [rows, columns]: 0 empty, 1 white, 2 black."""
-        board = np.asarray(state.board)
-        if state.current_player == 1:
-            board = -board[::-1]
-        return np.where(board == OTHER, 2, board).astype(int)
+        return np.array(self.cells(state), int).reshape(self.rows, self.columns)
+
+    # The page without Python: the same in arrays.
+
+    def cells(self, state):
+        board = jnp.where(state.current_player == 0, state.board, -state.board[::-1])
+        return jnp.where(board == OTHER, 2, board).astype(jnp.int32).ravel()
+
+    def squares_of_actions(self, state):
+        places = self._squares(jnp.arange(self.num_actions, dtype=jnp.int32))
+        first = state.current_player == 0
+        rows = [jnp.where(first, self._row(row, 0), self._row(row, 1)) for row, _ in places]
+        return jnp.stack([row * self.columns + column for row, (_, column) in zip(rows, places, strict=True)], axis=1)
 
     def _seen(self, owners, player):
         """The inverse of `owners`: the board as `player` sees it."""

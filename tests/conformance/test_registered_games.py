@@ -189,6 +189,19 @@ class PiecesAreToggled(Mnk):
         return super().with_piece(state, square, 0 if self.owners(state).flat[square] else 1)
 
 
+class ActionsHaveOtherSquares(Mnk):
+    def squares_of_actions(self, state):
+        return super().squares_of_actions(state)[::-1]
+
+
+class CellsLackARow(Mnk):
+    def cells(self, state):
+        return super().cells(state)[3:]
+
+    def owners(self, state):
+        return np.concatenate([super().cells(state)]).reshape(self.rows, self.columns)
+
+
 class PictureIsNotClosed(Mnk):
     def svg(self, state, *, policy=None, last_action=None):
         return "<svg>"
@@ -223,6 +236,8 @@ class PictureIsNotClosed(Mnk):
         (SquaresAreOffTheBoard, "action_squares are on the board"),
         (EveryMoveIsTheSameClick, "no two legal actions have the same squares"),
         (PiecesAreToggled, "placing a piece twice is the same as once"),
+        (ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
+        (CellsLackARow, "cells are those of the board"),
         (PictureIsNotClosed, "svg is well-formed XML"),
     ],
 )

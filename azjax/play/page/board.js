@@ -6,6 +6,7 @@ function draw(svg, animate) {
   const keyOf = piece => piece.innerHTML;
   const placeOf = piece => /translate\(([-\d.]+) ([-\d.]+)\)/.exec(piece.getAttribute("transform") || "");
   const before = [...box.querySelectorAll("g.pieces > g")].map(piece => ({key: keyOf(piece), at: piece.getAttribute("transform"), piece}));
+  const signs = new Set([...box.querySelectorAll("g.signs > path")].map(sign => sign.outerHTML));
   box.innerHTML = svg;
   recolor();
   lift();
@@ -29,7 +30,8 @@ function draw(svg, animate) {
     layer.append(piece);
     piece.animate([{opacity: 1}, {opacity: 0}], {duration: 350}).finished.then(() => piece.remove(), () => piece.remove());
   }
-  for (const sign of fresh.length ? box.querySelectorAll("g.signs > path") : []) sign.animate([{opacity: 0}, {opacity: 0, offset: .4}, {opacity: 1}], {duration: 450});
+  const isNew = sign => fresh.length && !signs.has(sign.outerHTML);
+  for (const sign of [...box.querySelectorAll("g.signs > path")].filter(isNew)) sign.animate([{opacity: 0}, {opacity: 0, offset: .4}, {opacity: 1}], {duration: 450});
 }
 // Pictures follow the color scheme of the system; the page may show the other one.
 function recolor() {

@@ -123,6 +123,7 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     const counts = [...new Set([16, 64, 256, 1024, 4096, about.simulations])].filter(count => count <= about.most).sort((a, b) => a - b);
     for (const count of counts) { const option = element("option", `${count.toLocaleString("en")} simulations`, $("strength")); option.value = count; option.selected = count === about.simulations; }
     $("place").hidden = !about.pieces.length;
+    for (const id of ["setting", "notation", "branches"]) $(id).hidden = Boolean(about.static);  // a server answers these
     $("turn").hidden = !about.board;
     about.pieces.forEach((name, number) => { const button = element("button", name, $("pieces")); button.type = "button"; button.className = "b"; button.dataset.piece = number; button.setAttribute("role", "radio"); });
     if (about.pieces.length) choose($("pieces").children[1]);

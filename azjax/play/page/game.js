@@ -20,7 +20,7 @@ let turn = 0;                    // grows with every change, so that late answer
 let answered = null;             // the last game that the server has answered
 
 async function ask(path, body, signal) {
-  const response = await fetch(path, {method: "POST", signal, headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+  const response = about.static ? await serve(path, body, signal) : await fetch(path, {method: "POST", signal, headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
   if (!response.ok) throw new Error((await response.json().catch(() => ({}))).error || `the server answers ${response.status}`);
   return response;
 }

@@ -47,7 +47,7 @@ _COLORS: Colors = {
 }
 # Left and upper edge, side and corner radius of the blocks of a tower.
 _BLOCKS = {1: (6, 88, 10), 2: (10, 64, 9), 3: (14, 45, 8)}
-_TOP = {0: 50, 1: 46, 2: 42, 3: 37}  # the center of the top, along both axes
+_TOP = {0: 50, 1: 46, 2: 42, 3: 37, DOME: 37}  # the center of the top, along both axes
 
 
 @draw_board.register
