@@ -17,13 +17,15 @@ from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name
 from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
-from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
+from azjax.packaged import Agent, fetched, game_of_agent, levels_of, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
 from azjax.search.kinds import check_kind
 
-LEVELS = ("easy", "medium", "hard")
+LEVELS = ("beginner", "easy", "medium", "hard")
+TEMPERATURES = {"beginner": 4.0, "easy": 1.0, "medium": 0.0}
+"""Of the draw from the network's policy, by level."""
 _PROGRAM_SECONDS = 10.0  # of a move, by default
 NUM_SIMULATIONS = 64
 
@@ -110,7 +112,8 @@ def load_player(
       game: the game to play; trained agents and solutions have their own. An agent also plays a game of the same name
         and encoding by other rules.
       num_simulations: of a trained agent's search.
-      level: of a trained agent: `easy` draws from the network's policy, `medium` plays its best move, `hard` searches.
+      level: of a trained agent: `beginner` and `easy` draw from the network's policy at temperatures 4 and 1, `medium`
+        plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
       reuse_tree: the search keeps the tree below the moves that are played (a trained agent's at level `hard`).
       leaves_per_step: of a trained agent's search at level `hard`, see `azjax.search.SearchPolicy`.
@@ -142,8 +145,10 @@ def load_player(
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
         player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
-        strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
-        return dataclasses.replace(player, about={"agent": spec, **strength})
+        told = {} if _is_run(spec) else {"strength": strength_of(spec), "levels": levels_of(spec)}
+        return dataclasses.replace(
+            player, about={"agent": spec, **{label: text for label, text in told.items() if text}}
+        )
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
@@ -261,7 +266,7 @@ def load_opponent(
     if not is_trained(split_level(spec)[0]):
         return dataclasses.replace(load_player(spec, game), name=spec)
     level = split_level(spec)[1]
-    name = spec if level in LEVELS[:2] else name_with_options(spec, **search)
+    name = spec if level in LEVELS[:-1] else name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
     if search.get("reuse_tree") or search.get("policy") == "gumbel":
@@ -304,7 +309,7 @@ def _trained(
             reuse_tree=reuse_tree,
             name=name_with_options(name, solver=solver, reuse_tree=reuse_tree, tables=tables),
         )
-    return network_player(agent.game, agent.network, agent.variables, temperature=1.0 if level == "easy" else 0.0)
+    return network_player(agent.game, agent.network, agent.variables, temperature=TEMPERATURES[level])
 
 
 def _for_game(spec: str, game: AnyGame | None) -> Agent:

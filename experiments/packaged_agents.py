@@ -6,7 +6,7 @@
 Each agent is trained with the preset of its game, from self-play alone, with seed 0, in runs/NAME-0. A run that exists
 is resumed or reused. Small games are measured here, on all positions. The studies `santorini_3x3.py`, `connect_four.py`
 and `against_uct.py` train and measure the other agents and must have run before; the model cards show their results.
-Writes azjax/packaged/NAME.npz and NAME.md.
+`levels.py` plays the levels of each agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import levels
 import tyro
 from rich.console import Console
 from scipy import stats
@@ -74,6 +75,7 @@ def main(
         path = save_agent(name, game, network, variables, run.config.hyper.c_puct)
         card = path.with_suffix(".md")
         card.write_text(model_card(name, recipe, game, run, step, commit or head(), cores))
+        levels.main((name,))
         console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
 
 

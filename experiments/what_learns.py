@@ -55,6 +55,7 @@ from azjax.networks import Variables
 from azjax.packaged import load_agent
 from azjax.runs import load_run, load_variables
 from azjax.runs.precision import settle_precision
+from azjax.runs.run_folder import CONFIG
 from azjax.search import evaluators
 from azjax.training import Config
 from azjax.training.schedules import iterations_within, mean_simulations, simulation_counts
@@ -235,7 +236,7 @@ def train_and_measure(
     costs = seconds_of(game, config, base, folder)
     iterations = max(1, round(iterations_within(config, 60 * minutes, costs)))
     config = config.replace(checkpoint_every=iterations)
-    if folder.exists():  # iterations are the one setting that may change
+    if (folder / CONFIG).exists():  # iterations are the one setting that may change
         config = load_run(folder)[1]
     run = trained(game, folder, console, seed=seed, config=config, iterations=iterations)
     results = measure(run.config, load_variables(run.folder)[1])
@@ -253,7 +254,7 @@ def train_and_measure(
 
 
 def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> list[float]:
-    """Of an iteration on an idle machine, with each number of simulations of `config`; kept beside the run.
+    """Of an iteration on an idle machine, with the numbers of simulations that `config` reaches; kept beside the run.
 
     The seconds of the base are kept too. Those of a variant are its share of the base's, measured in turn.
     """
@@ -263,9 +264,12 @@ def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> lis
     if not kept_base.exists():
         kept_base.write_text(json.dumps(seconds_per_iteration(game, [base], rounds=9)[0]))
     if not kept.exists():
-        each = [config.replace(first_simulations=0, num_simulations=count) for count in simulation_counts(config)]
-        of_base, *own = seconds_per_iteration(game, [base, *each], rounds=5)
         idle: float = json.loads(kept_base.read_text())
+        # More simulations take longer: later numbers are not reached.
+        most = math.ceil(60 * RUNGS[-1] / idle / max(1, config.doubling_iterations))
+        counts = simulation_counts(config)[: max(1, most)]
+        each = [config.replace(first_simulations=0, num_simulations=count) for count in counts]
+        of_base, *own = seconds_per_iteration(game, [base, *each], rounds=5)
         kept.write_text(json.dumps([idle * seconds / of_base for seconds in own]))
     costs: list[float] = json.loads(kept.read_text())
     return costs

@@ -5,6 +5,7 @@ from small_run import SMALL
 
 import azjax
 from azjax.agents import (
+    LEVELS,
     every_checkpoint,
     game_of,
     is_trained,
@@ -41,9 +42,11 @@ def test_the_game_of_a_run_folder(run):
     assert game_of("random") is None
 
 
-def test_the_three_levels_of_a_trained_agent(run):
-    easy, medium, hard = (_choose(load_player(run, level=level)) for level in ("easy", "medium", "hard"))
-    # Easy draws from the network's policy, medium takes its best move.
+def test_the_levels_of_a_trained_agent(run):
+    beginner, easy, medium, hard = (_choose(load_player(run, level=level)) for level in LEVELS)
+    # Beginner draws from the fourth root of the network's policy, easy from the policy, medium takes its best move.
+    flat = easy.probabilities**0.25
+    np.testing.assert_allclose(beginner.probabilities, flat / flat.sum(axis=1, keepdims=True), rtol=1e-4)
     np.testing.assert_allclose(easy.probabilities, easy.preferences)
     assert easy.probabilities[0].max() < 1
     np.testing.assert_allclose(medium.preferences, easy.preferences, atol=1e-6)

@@ -137,9 +137,16 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         ),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
-            "--web goes without --level, --start and --reuse-tree: level and start are chosen on the page, and its "
+            "a page goes without --level, --start and --reuse-tree: level and start are chosen on it, and its "
             "searches start from an empty tree",
         ),
+        (["play", "tictactoe", "--web", "--export", "page"], "--web and --export are two ways to show the page"),
+        (["play", "tictactoe", "--export", "page", "--start", "me"], "a page goes without --level, --start"),
+        (
+            ["play", "random", "--game", "tictactoe", "--export", "page"],
+            "--export is for trained agents; random is none",
+        ),
+        (["play", "tictactoe", "--export", "."], ". exists already; name another folder with --export"),
         (["play", "tictactoe", "--level", "best"], "invalid choice 'best' for argument '--level'"),
         (["evaluate", "random", "--game=connect2", "--seed", "-1"], "seed must be 0..2^32 - 1, got -1"),
         (["evaluate", "random", "--game"], "Missing value for argument '--game'"),

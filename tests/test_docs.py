@@ -16,6 +16,7 @@ from azjax.evaluation import solve
 from azjax.games import registry
 from azjax.games.protocols import legal_texts
 from azjax.packaged import packaged
+from azjax.play.exhibition import FILES
 from azjax.runs import load_run
 from azjax.runs.metrics import METRICS, read_rows
 from azjax.search import rules
@@ -200,8 +201,18 @@ def test_every_place_for_a_table_is_filled():
     assert all(f"| {row['evaluations_per_second']:,} |" in filled for row in networks["rows"])
     single, half = (f"{networks['matrix_gflops'][precision]:.0f}" for precision in ("float32", "bfloat16"))
     assert f"{single} GFLOP/s in float32 and {half} in bfloat16" in filled
+    playing = hooks.on_page_markdown(page("playing"))
+    for row in result_of("exhibition")["rows"]:
+        assert f"| {row['agent']} | {row['bytes'] / 1e6:.1f} MB | {row['milliseconds']:.2f} ms |" in playing
     cards = hooks.on_page_markdown(page("agents"))
     assert all(f"### {name}" in cards for name in packaged())
+
+
+@pytest.mark.slow
+def test_the_site_has_an_agent_to_play(tmp_path):
+    load_hooks().on_post_build({"site_dir": str(tmp_path)})
+    assert 'src="exhibition/index.html"' in page("exhibition")
+    assert {path.name for path in (tmp_path / "exhibition").iterdir()} == set(FILES)
 
 
 def test_formulas_become_mathml():

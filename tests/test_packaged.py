@@ -9,7 +9,7 @@ import pytest
 
 import azjax
 from azjax import packaged
-from azjax.agents import game_of, is_trained
+from azjax.agents import LEVELS, game_of, is_trained
 from azjax.evaluation import archive, choose, exact_report, solve
 from azjax.games.registry import make
 from azjax.networks import make_network
@@ -98,7 +98,7 @@ def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
     game = game_of(name)
     assert is_trained(name)
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
-    for level in ("easy", "medium", "hard"):
+    for level in LEVELS:
         player = azjax.load_player(name, game, level=level, num_simulations=4)
         choice = choose(player, jax.random.key(1), states)
         np.testing.assert_allclose(choice.probabilities.sum(axis=1), 1, rtol=1e-5)

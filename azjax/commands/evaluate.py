@@ -51,7 +51,7 @@ def evaluate_command(arguments: list[str]) -> None:
 def print_strength(spec: str, game: AnyGame, options: EvaluateOptions) -> None:
     """Measures a player, a trained one without and with search, and prints the tables."""
     solution = None if options.solution is None else load_solution(options.solution, game)
-    players = options.players(spec, game, LEVELS[1:] if is_trained(spec) else LEVELS[-1:])
+    players = options.players(spec, game, LEVELS[-2:] if is_trained(spec) else LEVELS[-1:])
     with console.status("measuring") as status:
         strengths = measure(
             game,

@@ -31,7 +31,8 @@ class PlayOptions(AgentOptions):
       port: port of the page; 0 for any free one.
       book: a file of games, as `azjax match --records` writes it: the page shows which moves were played in a position,
         and how these games ended.
-      level: easy draws from the network's policy, medium takes its best move, hard searches. Default: asked.
+      level: beginner and easy draw from the network's policy, at temperatures 4 and 1, medium takes its best move, hard
+        searches. Default: asked.
       start: who moves first. Default: asked.
     """
 
@@ -40,7 +41,7 @@ class PlayOptions(AgentOptions):
     host: str = "127.0.0.1"
     port: int = 8000
     book: Path | None = None
-    level: Literal["easy", "medium", "hard"] | None = None
+    level: Literal["beginner", "easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
 
     def __post_init__(self) -> None:
@@ -129,6 +130,6 @@ def _read_book(path: Path, game: AnyGame) -> Book:
 
 def _shown(facts: dict[str, str]) -> dict[str, str]:
     """The facts that the page shows: of the network the first line, its kind, and the last, its size."""
-    shown = {label: facts[label] for label in ("agent", "strength", "search") if label in facts}
+    shown = {label: facts[label] for label in ("agent", "strength", "levels", "search") if label in facts}
     lines = facts.get("network", "").splitlines()
     return shown | ({"network": f"{lines[0]}, {lines[-1].strip()}"} if lines else {})

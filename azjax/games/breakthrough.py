@@ -89,6 +89,12 @@ class Breakthrough(
             "draw."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        rows = ["." * self.columns] * self.rows
+        rows[0] = "w" + "." * (self.columns - 1)
+        rows[1] = "b".rjust(self.columns, ".")
+        return (("/".join(rows) + " b", "A white pawn has reached the last row: White wins."),)
+
     def move_notation(self) -> str:
         return "A move is the square that the pawn leaves and the one that it reaches, with nothing between them."
 

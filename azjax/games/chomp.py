@@ -112,6 +112,16 @@ class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
             "it nor to the left of it. The square in the lower left corner is poisoned: whoever takes it loses."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        if min(self.rows, self.columns) < 2:
+            return ()
+        bitten = "/".join([*["#".ljust(self.columns, "_")] * (self.rows - 1), "#" * self.columns])
+        left = "/".join([*["_" * self.columns] * (self.rows - 1), "#".ljust(self.columns, "_")])
+        return (
+            (f"{bitten} 2", "b2 was taken, and with it all above it and to the right."),
+            (f"{left} 1", "Only the poison is left: who is to move loses."),
+        )
+
     def move_notation(self) -> str:
         return "A move is its square: the letter of the column and the number of the row from the bottom."
 

@@ -73,6 +73,13 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
             "without such a row is a draw."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        if self.columns < self.in_a_row or self.rows < 2:
+            return ()
+        stones = {self.rows - 1: "X" * self.in_a_row, self.rows - 2: "O" * (self.in_a_row - 1)}
+        rows = [stones.get(row, "").ljust(self.columns, "_") for row in range(self.rows)]
+        return (("/".join(rows), f"Red has {self.in_a_row} in a row and wins."),)
+
     def move_notation(self) -> str:
         return f"A move is the number of its column, 1 to {self.columns} from the left."
 

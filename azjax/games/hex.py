@@ -71,6 +71,14 @@ class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState
         swap = " Blue may answer the first stone with a swap, which turns it into a blue stone on the mirrored cell."
         return rules + swap if self.swap else rules
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        if self.size < 3:
+            return ()
+        # A red chain down the first column, but for a step to the right at the top, and blue stones beside it.
+        rows = ["_X", *["XO"] * (self.size - 2), "X".ljust(self.size - 1, "_") + "O"]
+        text = "/".join(row.ljust(self.size, "_") for row in rows) + " O"
+        return ((text, "Red has connected the top with the bottom and wins."),)
+
     def move_notation(self) -> str:
         swap = ", or swap" if self.swap else ""
         return f"A move is its cell, the letter of the column and the number of the row from the top{swap}."

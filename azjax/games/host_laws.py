@@ -44,6 +44,15 @@ def check_on_host(game: AnyGame, states: State, rng: np.random.Generator, advanc
         if isinstance(game, DrawableGame) and number < _FEW_STATES:
             _check_picture(game, state)
         advance(1)
+    if isinstance(game, TextGame):
+        _check_examples(game)
+
+
+def _check_examples(game: Any) -> None:
+    for text, _ in game.examples():
+        with in_method("from_text"):
+            same = game.to_text(game.from_text(text)) == text
+        hold(same, "examples", "from_text reads the examples", at=text)
 
 
 def _check_text(game: Any, state: State, actions: list[int]) -> None:

@@ -69,6 +69,13 @@ class Mnk(PlacementGame):
             "wins. A full board without such a row is a draw."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        if self.columns < self.in_a_row:
+            return ()
+        cells = list("X" * self.in_a_row + "_" * (self.num_cells - self.in_a_row))
+        cells[len(cells) - self.in_a_row + 1 :] = "O" * (self.in_a_row - 1)
+        return (("".join(cells), f"X has {self.in_a_row} in a row and wins."),)
+
     def move_notation(self) -> str:
         return "A move is its cell: the letter of the column and the number of the row from the bottom."
 

@@ -67,6 +67,16 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
             "are a draw."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        middle = self.size // 2
+        rows = [["_"] * self.size for _ in range(self.size)]
+        for row, column, disc in ((-2, -1, "X"), (-1, -1, "X"), (-1, 0, "X"), (0, -1, "X"), (0, 0, "O")):
+            rows[middle + row][middle + column] = disc
+        placed = f"{string.ascii_lowercase[middle - 1]}{middle - 1}"
+        turned = f"{string.ascii_lowercase[middle - 1]}{middle}"
+        text = "/".join("".join(row) for row in rows) + " O"
+        return ((text, f"Black put a disc on {placed}, and the white one on {turned} turned over."),)
+
     def move_notation(self) -> str:
         return "A move is its square, the letter of the column and the number of the row from the top, or pass."
 

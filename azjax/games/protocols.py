@@ -27,8 +27,8 @@ S_contra = TypeVar("S_contra", bound=State, contravariant=True)
 class TextGame(Protocol[S]):
     """A game whose positions and moves have a notation.
 
-    Law: `to_text(from_text(text)) == text` for the text of every reachable position, and `action_from_text` reads
-    the text of every legal move.
+    Law: `to_text(from_text(text)) == text` for the text of every reachable position, `from_text` reads the `examples`,
+    and `action_from_text` reads the text of every legal move.
     """
 
     player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")
@@ -64,6 +64,10 @@ class TextGame(Protocol[S]):
     def how_to_play(self) -> str:
         """The rules for people, in a few sentences. The default is nothing."""
         return ""
+
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        """Positions, as text, that show the rules, each with a sentence on what it shows. The default is none."""
+        return ()
 
     def move_notation(self) -> str:
         """How moves are written, in a sentence without an example. The default is nothing."""
@@ -320,6 +324,11 @@ def is_numbered(game: AnyGame) -> bool:
 def player_names(game: AnyGame) -> tuple[str, str]:
     """What people call player 0 and player 1."""
     return game.player_names if isinstance(game, TextGame) else TextGame.player_names
+
+
+def examples_of(game: AnyGame) -> tuple[tuple[str, str], ...]:
+    """Positions, as text, that show the rules, each with a sentence on what it shows."""
+    return game.examples() if isinstance(game, TextGame) else ()
 
 
 def rules_for_people(game: AnyGame) -> tuple[str, str]:

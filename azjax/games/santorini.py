@@ -69,6 +69,31 @@ class Santorini(
             "steps onto the third floor wins. A side that cannot move and build loses."
         )
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        """Orange's worker beside a floor that it can climb and one that it cannot; then on the third floor."""
+        if self.size < 3:
+            return ()
+        climbing, won = np.zeros((2, self.size, self.size), int)
+        climbing[0, :2] = 1, 2
+        won[0, :2], won[1, 1] = (3, 2), 1
+        last = self.size - 1
+        climbing[1, last] = won[1, last] = 1  # the number of floors tells who is to move
+        orange, purple = [(1, 0), (last, last)], [(last, 0), (last, last - 1)]
+        highest = [(0, 0), orange[1]]
+        one, two, top = (self.grid.name(square) for square in (0, 1, 0))
+
+        def text(heights: Int[np.ndarray, "size size"], *sides: list[tuple[int, int]]) -> str:
+            workers = [f"{row}{column}" for side in sides for row, column in sorted(side[: self.workers])]
+            return "".join(map(str, heights.ravel().tolist())) + "".join(workers)
+
+        return (
+            (
+                text(climbing, orange, purple),
+                f"Orange can climb to {one}, one floor up, but not to {two}, two floors up.",
+            ),
+            (text(won, purple, highest), f"Orange stands on the third floor, on {top}, and wins."),
+        )
+
     def move_notation(self) -> str:
         placed = " A worker is placed by its square alone." if self.placement else ""
         return (

@@ -83,6 +83,28 @@ class Tafl(
     def how_to_play(self) -> str:
         return self.rules.in_words(self.size)
 
+    def examples(self) -> tuple[tuple[str, str], ...]:
+        middle, size = self.size // 2, self.size
+
+        def text(side: str, *pieces: tuple[int, int, str]) -> str:
+            rows = [["."] * size for _ in range(size)]
+            for row, column, piece in pieces:
+                rows[row][column] = piece
+            lines = (re.sub(r"\.+", lambda run: str(len(run[0])), "".join(row)) for row in rows)
+            return f"{'/'.join(lines)} {side}"
+
+        names = [square_name(size, row, column) for row, column in ((2, middle + 1), (1, middle + 1), (1, middle))]
+        escaped = (0, 0) if self.rules.escape == "corners" else (0, middle)
+        defender, attacker = (middle, middle + 1, "T"), (size - 1, middle, "t")
+        capture = (1, middle - 1, "t"), (1, middle, "T"), (2, middle + 1, "t"), (middle, middle, "K")
+        return (
+            (text("a", *capture), "The attackers can capture: {}-{} encloses the defender on {}.".format(*names)),
+            (
+                text("a", (*escaped, "K"), defender, attacker),
+                f"The king has reached {square_name(size, *escaped)}: the defenders win.",
+            ),
+        )
+
     def move_notation(self) -> str:
         return "A move is the square that the piece leaves, a hyphen, and the square that it reaches."
 

@@ -99,8 +99,17 @@ def read_agent(path: Path) -> Agent:
 
 def strength_of(name: str) -> str:
     """The sentence that sums up the strength of an agent: the first of that section of its card."""
+    return _first_sentence(name, "Strength")
+
+
+def levels_of(name: str) -> str:
+    """The points of an agent's levels against each other in a sentence; empty if its card has none."""
+    return _first_sentence(name, "Levels")
+
+
+def _first_sentence(name: str, section: str) -> str:
     card = _archive(name).with_suffix(".md").read_text(encoding="utf-8")
-    return card.partition("## Strength\n\n")[2].partition("\n")[0]
+    return card.partition(f"## {section}\n\n")[2].partition("\n")[0]
 
 
 def game_of_agent(name: str) -> AnyGame:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, PyTree, UInt32
 
-from azjax.agents import SearchSpec
+from azjax.agents import LEVELS, TEMPERATURES, SearchSpec
 from azjax.core.errors import FileError, InputError
 from azjax.core.files import write_atomically
 from azjax.core.pytree import replace_fields
@@ -70,15 +70,15 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
     yield "the pictures"
     files["look"] = Look(game, start).as_json()
     files["notation"] = notation(game)
-    files["players"] = player_names(game)
+    files["players"], files["temperatures"] = player_names(game), TEMPERATURES
     files |= {"weights": weights.entries, "chunk": CHUNK}
     about = {**session.describe(), "static": True, "most": MAX_SIMULATIONS, "pieces": (), "exact": False}
-    about["levels"] = ["easy", "medium", "search"]
+    about["levels"] = [*LEVELS[:-1], "search"]
     about["simulations"] = min(session.num_simulations, MAX_SIMULATIONS)
     yield "the files"
     first = {"game": about, "position": session.position({})}
     contents = (
-        page_source(first, (*SCRIPTS, "exhibition.js")).encode(),
+        page_source(first, (SCRIPTS[0], "exhibition.js", *SCRIPTS[1:])).encode(),
         script(("stablehlo.js", "engine.js")).encode(),
         json.dumps(files, separators=(",", ":")).encode(),
         weights.content(),
@@ -93,7 +93,7 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
 
 
 class _Weights:
-    """The arrays that programs are given, one after another in one file, in float16 where this loses nothing."""
+    """The arrays that programs are given, one after another in one file, in bfloat16 where this loses nothing."""
 
     def __init__(self) -> None:
         self.entries: list[Json] = []
@@ -105,8 +105,8 @@ class _Weights:
         for leaf in jax.tree.leaves(tree):
             array = np.asarray(leaf)
             kind = {"float32": "f32", "bool": "i1"}.get(str(array.dtype), str(array.dtype))
-            if array.dtype == np.float32 and (array.astype(np.float16).astype(np.float32) == array).all():
-                array, kind = array.astype(np.float16), "f16"
+            if array.dtype == np.float32 and not (np.ascontiguousarray(array).view(np.uint32) & 0xFFFF).any():
+                array, kind = (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16), "bf16"
             numbers.append(len(self.entries))
             self.entries.append({"type": kind, "size": array.size})
             self._arrays.append(array)

@@ -27,6 +27,7 @@ from azjax.games.protocols import (
     EditableGame,
     TextGame,
     action_to_text,
+    examples_of,
     legal_actions,
     player_names,
     rules_for_people,
@@ -88,6 +89,7 @@ class PlaySession:
         """The game, the levels, and what the page can offer."""
         game = self.game
         rules, notation = rules_for_people(game)
+        examples = examples_of(game) if has_picture(game) else ()
         has_board = isinstance(game, BoardGame) and has_picture(game)
         can_edit = has_board and isinstance(game, EditableGame) and isinstance(game, TextGame)
         return {
@@ -96,6 +98,9 @@ class PlaySession:
             "facts": self.facts,
             "rules": rules,
             "notation": notation,
+            "examples": [
+                {"svg": svg(game, position_from_text(game, text)), "shows": shows} for text, shows in examples
+            ],
             "players": player_names(game),
             "levels": self.levels,
             "most": self.pool.max_simulations,

@@ -3,15 +3,27 @@
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float32, Real, Shaped
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.draws import Number
+
+_LARGEST = float(jnp.finfo(jnp.float32).max)  # type: ignore[no-untyped-call]
+_RANGES = {
+    **dict.fromkeys(("c_puct", "forced_playouts", "gumbel_scale", "exploration"), (0.0, _LARGEST)),
+    **dict.fromkeys(("maxvisit_init", "value_scale"), (0.0, _LARGEST)),
+    "first_play_urgency": (-_LARGEST, _LARGEST),
+    "dirichlet_fraction": (0.0, 1.0),
+    "dirichlet_alpha": (float(jnp.finfo(jnp.float32).tiny), _LARGEST),  # type: ignore[no-untyped-call]
+    "temperature": (0.0, float("inf")),
+}
 
 
 @pytree_dataclass
 class SearchHyper:
     """The numbers of a search, traced, so that another value costs no compilation; each policy reads its own.
 
-    A `Number` may be one for all states or [B], one for each.
+    A `Number` may be one for all states or [B], one for each. Raises InputError for a plain number out of range; arrays
+    are not looked at.
 
     c_puct: weight of exploration in PUCT.
     first_play_urgency: the value of an action without visits in PUCT, seen by the player to move.
@@ -39,6 +51,12 @@ class SearchHyper:
     maxvisit_init: Real[ArrayLike, ""] = 50.0
     value_scale: Real[ArrayLike, ""] = 0.1
     rescale_values: Shaped[ArrayLike, ""] = True
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            number = getattr(self, name)
+            if isinstance(number, int | float) and not low <= number <= high:
+                raise InputError(f"{name} must be {low:g}..{high:g}, got {number}")
 
 
 def traced(number: Shaped[ArrayLike, "..."]) -> Float32[Array, "..."]:

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from each_game import each_game
 
@@ -199,7 +200,12 @@ class CellsLackARow(Mnk):
         return super().cells(state)[3:]
 
     def owners(self, state):
-        return np.concatenate([super().cells(state)]).reshape(self.rows, self.columns)
+        return np.array(super().cells(state)).reshape(self.rows, self.columns)
+
+
+class ExamplesAreNoPositions(Mnk):
+    def examples(self):
+        return (("XXXXXXXXX", "Too many."),)
 
 
 class PictureIsNotClosed(Mnk):
@@ -237,6 +243,7 @@ class PictureIsNotClosed(Mnk):
         (EveryMoveIsTheSameClick, "no two legal actions have the same squares"),
         (PiecesAreToggled, "placing a piece twice is the same as once"),
         (ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
+        (ExamplesAreNoPositions, "9 X and 0 O"),
         (CellsLackARow, "cells are those of the board"),
         (PictureIsNotClosed, "svg is well-formed XML"),
     ],

@@ -23,10 +23,10 @@ from azjax.training import Config
 GAMES = {
     "santorini": {"size": 3, "workers": 1},
     "hex": {"size": 3, "swap": True},
-    "breakthrough": {"columns": 3, "rows": 4},
 }
 MORE_GAMES = {
     "brandub": {},
+    "breakthrough": {"columns": 3, "rows": 4},
     "chomp": {},
     "connect2": {},
     "connect_four": {"columns": 5, "rows": 4},
@@ -161,7 +161,7 @@ def test_the_page_is_told_that_it_has_no_server(exhibition):
     page = (folder / "index.html").read_text()
     first = json.loads(page.split('id="first">')[1].split("</script>")[0])
     assert first["game"]["static"] is True
-    assert first["game"]["levels"] == ["easy", "medium", "search"]
+    assert first["game"]["levels"] == ["beginner", "easy", "medium", "search"]
     assert first["game"]["most"] == MAX_SIMULATIONS
     assert first["position"] == json.loads(json.dumps(session.position({})))
     assert "new Worker" in page

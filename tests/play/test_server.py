@@ -91,6 +91,9 @@ def test_the_game_is_described(client):
     answer = first(client)["game"]
     assert answer.pop("rules").startswith("X begins.")
     assert answer.pop("notation").startswith("A move is its cell")
+    (example,) = answer.pop("examples")
+    assert example["shows"] == "X has 3 in a row and wins."
+    assert example["svg"].startswith("<svg ")
     assert answer == {
         "game": "tictactoe",
         "agent": "agent",

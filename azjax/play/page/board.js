@@ -36,7 +36,7 @@ function draw(svg, animate) {
 // Pictures follow the color scheme of the system; the page may show the other one.
 function recolor() {
   const dark = document.documentElement.hasAttribute("data-dark");
-  for (const style of $("picture").querySelectorAll("svg > style")) {
+  for (const style of document.querySelectorAll("#picture svg > style, #examples svg > style")) {
     style.textContent = style.textContent.replace(/@media\s*(\(prefers-color-scheme:dark\)|not all|all)/g, dark ? "@media all" : "@media not all");
   }
   // The sides have the colors of their pieces everywhere.

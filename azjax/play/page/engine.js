@@ -1,14 +1,10 @@
 // The server's answers without a server, in a worker: rules, network and search are the programs of exhibition.json.
 const NAMES = "abcdefghijklmnopqrstuvwxyz", SHOWN_MOVES = 8, MILLISECONDS_BETWEEN_UPDATES = 100;
-const STORED = {f32: Float32Array, f16: Uint16Array, int32: Int32Array, uint32: Uint32Array, int16: Int16Array, uint16: Uint16Array, int8: Int8Array, uint8: Uint8Array, i1: Uint8Array};
+const STORED = {f32: Float32Array, bf16: Uint16Array, int32: Int32Array, uint32: Uint32Array, int16: Int16Array, uint16: Uint16Array, int8: Int8Array, uint8: Uint8Array, i1: Uint8Array};
 const pause = () => new Promise(done => setTimeout(done));
 const argmax = array => array.reduce((best, each, place) => each > array[best] ? place : best, 0);
 let about, run, positions = new Map(), questions = 0;
 
-function ofHalf(half) {
-  const sign = half & 0x8000 ? -1 : 1, exponent = half >> 10 & 31, fraction = half & 1023;
-  return sign * (exponent === 31 ? fraction ? NaN : Infinity : exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * fraction / 1024);
-}
 const opened = (async () => {
   const [told, stored] = await Promise.all(["exhibition.json", "weights.bin"].map(async name => {
     const response = await fetch(name);
@@ -20,7 +16,7 @@ const opened = (async () => {
   const arrays = about.weights.map(({type, size}) => {
     const array = new STORED[type](stored, at, size);
     at += Math.ceil(array.byteLength / 4) * 4;
-    return type === "f16" ? Float32Array.from(array, ofHalf) : array;
+    return type === "bf16" ? new Float32Array(Uint32Array.from(array, half => half << 16).buffer) : array;
   });
   const params = about.search.params.map(number => arrays[number]), {look, step} = about.rules, {network, empty, search} = about.search;
   const fixed = program => { const prepared = prepare(program, params.length); return (...inputs) => prepared([...params, ...inputs.flat()]); };
@@ -119,8 +115,12 @@ const ANSWERS = {
     if (position.over) throw new Error("the game is over");
     if (level !== "search") {
       const [policy, [value]] = run.network(position.state);
-      let rest = Math.random(), action = argmax(policy);
-      if (level === "easy") action = position.legal.map(each => each.action).find(each => (rest -= policy[each]) <= 0) ?? action;
+      let action = argmax(policy);
+      if (about.temperatures[level]) {
+        const weights = policy.map(share => share ** (1 / about.temperatures[level]));
+        let rest = Math.random() * weights.reduce((sum, weight) => sum + weight);
+        action = position.legal.map(each => each.action).find(each => (rest -= weights[each]) <= 0) ?? action;
+      }
       yield {simulations: 0, value, action, last: true, ...shown(all, actions, policy)};
       return;
     }
