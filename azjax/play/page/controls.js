@@ -109,12 +109,13 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
   try {
     const title = capital(about.game.replaceAll("_", " "));
     document.title = $("title").textContent = about.agent === about.game ? title : `${title}: ${about.agent}`;
-    const levels = {beginner: "beginner: often errs", easy: "easy: draws its moves", medium: "medium: the network alone", hard: about.agent, search: "full strength: searches"};
+    const levels = {hard: about.agent, search: "full strength"};
     $("how").textContent = about.rules; $("rules").hidden = !about.rules;
     const [example] = served.position.legal;
     for (const {svg, shows} of about.examples) { const figure = element("figure", undefined, $("examples")); figure.innerHTML = svg; element("figcaption", shows, figure); }
     $("writing").textContent = about.notation && `${about.notation} At the start, for example: ${example.move}`;
-    $("levels").textContent = about.facts.levels || "";
+    const drawn = about.levels.includes("beginner") ? "Beginner and easy draw their moves, medium plays the best one of the network, full strength searches." : "";
+    $("levels").textContent = [drawn, about.facts.levels].filter(Boolean).join(" ");
     for (const [label, text] of Object.entries(about.facts)) { element("dt", label, $("facts")); element("dd", text, $("facts")); }
     for (const seat of [0, 1]) {
       $(`name${seat}`).replaceChildren(...named(seat));
