@@ -13,7 +13,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jaxtyping import PyTree
 
-from azjax.core.errors import InputError
+from azjax.core.errors import AzjaxError, InputError
 
 Json: TypeAlias = dict[str, Any]
 
@@ -85,11 +85,17 @@ def to_program(function: Callable[..., PyTree], *arguments: PyTree) -> Json:
       `outputs`: the values of the leaves of the result.
 
     Raises:
-      InputError: the function needs an operation that programs do not have.
+      InputError: the function is none of arrays, or needs an operation that programs do not have.
     """
-    with jax.threefry_partitionable(False):  # else random numbers need integers of 64 bits
-        traced = jax.jit(function, keep_unused=True).trace(*arguments)
-        module = traced.lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+    try:
+        with jax.threefry_partitionable(False):  # else random numbers need integers of 64 bits
+            traced = jax.jit(function, keep_unused=True).trace(*arguments)
+            module = traced.lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+    except AzjaxError:
+        raise
+    except Exception as error:  # rules and networks from outside the package can raise any
+        told = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(f"it cannot be a program of arrays: {told}") from error
     return _Writer(module).program()
 
 

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -54,7 +55,7 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
 
     Raises:
       InputError: the folder exists, the game is no `CellGame`, or something of it cannot be a program.
-      FileError: a file cannot be written.
+      FileError: a file cannot be written; none is left.
     """
     game = session.game
     if folder.exists():
@@ -87,9 +88,13 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
         folder.mkdir(parents=True)
     except OSError as error:
         raise FileError(f"{folder} could not be made: {error.strerror or error}") from error
-    for name, content in zip(FILES, contents, strict=True):
-        with write_atomically(folder / name) as file:
-            file.write(content)
+    try:
+        for name, content in zip(FILES, contents, strict=True):
+            with write_atomically(folder / name) as file:
+                file.write(content)
+    except FileError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 class _Weights:

@@ -14,6 +14,7 @@ from azjax.agents import SearchSpec
 from azjax.core.errors import FileError, InputError
 from azjax.games.hex import Hex
 from azjax.games.registry import make
+from azjax.play import exhibition as exhibition_module
 from azjax.play.exhibition import CHUNK, FILES, MAX_SIMULATIONS, Look, elements_of, export_page, notation
 from azjax.play.search_pool import SearchPool
 from azjax.play.session import PlaySession
@@ -167,7 +168,7 @@ def test_the_page_is_told_that_it_has_no_server(exhibition):
     assert "new Worker" in page
 
 
-def test_nothing_is_written_over_or_for_games_without_cells(tmp_path):
+def test_nothing_is_written_over_or_left_half_written(tmp_path, monkeypatch):
     session, search = session_of("santorini")
     (tmp_path / "there").mkdir()
     with pytest.raises(InputError, match="there exists already"):
@@ -175,6 +176,10 @@ def test_nothing_is_written_over_or_for_games_without_cells(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="could not be made"):
         list(export_page(session, search, tmp_path / "file" / "folder"))
+    monkeypatch.setattr(exhibition_module, "FILES", ("index.html", "no/such/folder", "c", "d"))
+    with pytest.raises(FileError, match="could not be written"):
+        list(export_page(session, search, tmp_path / "failed"))
+    assert not (tmp_path / "failed").exists()
     rollouts = search._replace(policy=AlphaZero(session.game, evaluators.rollout(session.game), CHUNK), params=None)
     with pytest.raises(InputError, match="for agents with a network"):
         list(export_page(session, rollouts, tmp_path / "rollouts"))
