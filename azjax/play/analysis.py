@@ -91,6 +91,7 @@ class AnalysisEngine:
         self._num_simulations, self._seconds = num_simulations, seconds
         self._searches: dict[_Search, None] = {}  # that have not ended, in their order
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._failure: str | None = None  # what ended the pool
         self._unanswered = threading.Semaphore(_MAX_LINES)
         self._actions: dict[str, Callable[[Json], Json]] = {
             "query_version": lambda _: {"version": __version__},
@@ -100,7 +101,11 @@ class AnalysisEngine:
         }
 
     def serve(self, lines: Iterable[str], output: Stream) -> None:
-        """Reads queries and writes answers."""
+        """Reads queries and writes answers.
+
+        Raises:
+          InputError: at the end, if searches failed; their queries were answered with the error.
+        """
         self._output = output
         threading.Thread(target=self._read, args=(lines,), name="queries", daemon=True).start()
         is_reading = True
@@ -113,6 +118,8 @@ class AnalysisEngine:
                 self._answer_line(event)
             else:
                 self._report(*event)
+        if self._failure is not None:
+            raise InputError(f"searches failed: {self._failure}")
 
     def _read(self, lines: Iterable[str]) -> None:
         try:
@@ -232,7 +239,8 @@ class AnalysisEngine:
         if search not in self._searches:
             return  # it was terminated
         if isinstance(update, Exception):
-            self._end(search, {"error": " ".join(str(update).split())})
+            self._failure = " ".join(str(update).split())
+            self._end(search, {"error": self._failure})
             return
         if update.nodes is None:
             return

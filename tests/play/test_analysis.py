@@ -12,6 +12,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.play import analysis
 from azjax.play.analysis import MAX_QUERY, AnalysisEngine
@@ -231,11 +232,14 @@ def test_a_search_ends_with_its_time(endless):
     assert 16 <= answer["rootInfo"]["visits"] < 50_000
 
 
-def test_the_failure_of_a_search_is_an_answer():
+def test_the_failure_of_a_search_is_an_answer_and_an_error_in_the_end():
     pool = SearchPool(AlphaZero(GAME, lambda *_: 1 / 0, 16), max_simulations=64)
     pool.start()
-    first, second = ask(AnalysisEngine("broken", pool, num_simulations=16), {"id": "x"}, {"id": "y"})
+    output = io.StringIO()
+    with pytest.raises(InputError, match=r"searches failed: .*division by zero"):
+        AnalysisEngine("broken", pool, num_simulations=16).serve(['{"id": "x"}', '{"id": "y"}'], output)
     pool.close()
+    first, second = map(json.loads, output.getvalue().splitlines())
     assert [first["id"], second["id"]] == ["x", "y"]
     assert "division by zero" in first["error"]
 
