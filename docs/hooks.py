@@ -340,14 +340,22 @@ def what_learns() -> str:
     )
 
 
-def starts() -> str:
-    """The table of the variants of Connect Four: shares of mistakes."""
-    heads = ("", "iterations", "alone", "narrow", "with 400 simulations", "narrow")
+def what_learns_connect_four() -> str:
+    """The table of the variants of Connect Four: shares of mistakes, and the error of the value."""
+    heads = ("", "iterations", "alone", "narrow", "with 400 simulations", "narrow", "squared error")
     kept = [f"{kind} kept, {player}" for player in ("alone", "search") for kind in ("all", "narrow")]
-    rows = (row for row in rows_of("what_learns") if row["game"] == "connect_four")
     return table(
         heads,
-        ([row["variant"], f"{row['iterations']:,}", *(f"{1 - row[share]:.1%}" for share in kept)] for row in rows),
+        (
+            [
+                row["variant"],
+                f"{row['iterations']:,}",
+                *(f"{1 - row[share]:.1%}" for share in kept),
+                f"{row['squared error']:.3f}",
+            ]
+            for row in rows_of("what_learns")
+            if row["game"] == "connect_four"
+        ),
     )
 
 
@@ -539,7 +547,7 @@ TABLES: dict[str, Callable[[], str]] = {
         best_of_sweep,
         holding_back,
         what_learns,
-        starts,
+        what_learns_connect_four,
         networks,
         targets,
         value_targets,
