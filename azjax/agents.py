@@ -17,7 +17,7 @@ from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name
 from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
-from azjax.packaged import Agent, fetched, game_of_agent, levels_of, load_agent, packaged, strength_of
+from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
 from azjax.runs.run_folder import CHECKPOINTS
 from azjax.search import AlphaZero, SearchHyper, SearchPolicy, evaluators, make_policy
@@ -145,10 +145,8 @@ def load_player(
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
         player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
-        told = {} if _is_run(spec) else {"strength": strength_of(spec), "levels": levels_of(spec)}
-        return dataclasses.replace(
-            player, about={"agent": spec, **{label: text for label, text in told.items() if text}}
-        )
+        strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
+        return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")

@@ -187,7 +187,7 @@ def test_an_agent_plays_by_other_rules_of_its_game_but_not_with_another_board():
 
 
 def test_unknown_levels_and_missing_checkpoints_are_refused(run):
-    with pytest.raises(ValueError, match="unknown level 'godlike'; available: easy, medium, hard"):
+    with pytest.raises(ValueError, match="unknown level 'godlike'; available: beginner, easy, medium, hard"):
         load_player(run, level="godlike")
     with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
         load_player(run, num_simulations=0)
@@ -221,7 +221,9 @@ def test_a_spec_may_end_with_a_level_or_simulations(run):
     assert load_player("connect2:medium", num_simulations=3).name == "network"
     assert load_player(f"{run}@best:7").policy.policy.num_simulations == 7
     assert game_of("connect2:easy") == make("connect2")
-    with pytest.raises(ValueError, match="connect2:0x: after the colon comes a number of simulations or easy, medium"):
+    with pytest.raises(
+        ValueError, match="connect2:0x: after the colon comes a number of simulations or beginner, easy, medium"
+    ):
         load_player("connect2:0x")
     with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
         load_player("connect2:0")

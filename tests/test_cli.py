@@ -362,7 +362,10 @@ def test_a_sequential_test_ends_a_match(capsys):
         (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
         (["tictactoe", "connect2"], "connect2 was trained on"),
         (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
-        (["tictactoe", "tictactoe:fast"], "tictactoe:fast: after the colon comes a number of simulations or easy"),
+        (
+            ["tictactoe", "tictactoe:fast"],
+            "tictactoe:fast: after the colon comes a number of simulations or beginner, easy",
+        ),
         (["tictactoe", "random", "--games", "3"], "games must be even and at least 2"),
         (["tictactoe", "random", "--sprt", "5", "5"], "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
         (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),

@@ -6,13 +6,14 @@ from typing import Literal
 
 from rich.progress import track
 
-from azjax.agents import LEVELS, is_trained, load_player, load_search_spec
+from azjax.agents import LEVELS, is_trained, load_player, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import load_games
 from azjax.evaluation.standard_players import player_facts, several_leaves
 from azjax.games.game import AnyGame
+from azjax.packaged import levels_of
 from azjax.play.book import Book
 from azjax.play.exhibition import export_page
 from azjax.play.search_pool import SearchPool
@@ -95,7 +96,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         spec,
         search._replace(policy=several_leaves(search.policy, options.num_simulations)),
         players,
-        facts=_shown(facts),
+        facts=_shown(spec, facts),
         book=None if options.book is None else _read_book(options.book, game),
         num_simulations=options.num_simulations,
         host=options.host,
@@ -110,7 +111,7 @@ def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -
     search = load_search_spec(spec, game, options.tables)
     facts = player_facts(load_player(spec, game, num_simulations=options.num_simulations))
     pool = SearchPool(search.policy, search.params, search.hyper)
-    session = PlaySession(game, spec, pool, {}, None, options.num_simulations, _shown(facts))
+    session = PlaySession(game, spec, pool, {}, None, options.num_simulations, _shown(spec, facts))
     with console.status("writing the page") as status:
         for part in export_page(session, search, folder):
             status.update(f"writing {part}")
@@ -128,8 +129,11 @@ def _read_book(path: Path, game: AnyGame) -> Book:
         raise InputError(f"{path}: {error}") from None
 
 
-def _shown(facts: dict[str, str]) -> dict[str, str]:
+def _shown(spec: str, facts: dict[str, str]) -> dict[str, str]:
     """The facts that the page shows: of the network the first line, its kind, and the last, its size."""
-    shown = {label: facts[label] for label in ("agent", "strength", "levels", "search") if label in facts}
+    shown: dict[str, str] = {label: facts[label] for label in ("agent", "strength", "search") if label in facts}
+    name, _ = split_level(spec)
+    if "strength" in facts and (levels := levels_of(name)):
+        shown["levels"] = levels
     lines = facts.get("network", "").splitlines()
     return shown | ({"network": f"{lines[0]}, {lines[-1].strip()}"} if lines else {})
