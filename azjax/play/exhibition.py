@@ -62,6 +62,19 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
         raise InputError(f"{folder} exists already; name another folder with --export")
     if not (isinstance(game, CellGame) and isinstance(game, TextGame) and has_picture(game)):
         raise InputError(f"{game.name} cannot be played without Python: it is no TextGame and CellGame with a picture")
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be made: {error.strerror or error}") from error
+    try:
+        yield from _write(session, search, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _write(session: PlaySession, search: SearchSpec, folder: Path) -> Iterator[str]:
+    game = session.game
     yield "the rules"
     weights = _Weights()
     start = game.init(jax.random.key(0))
@@ -84,17 +97,9 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
         json.dumps(files, separators=(",", ":")).encode(),
         weights.content(),
     )
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}") from error
-    try:
-        for name, content in zip(FILES, contents, strict=True):
-            with write_atomically(folder / name) as file:
-                file.write(content)
-    except FileError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    for name, content in zip(FILES, contents, strict=True):
+        with write_atomically(folder / name) as file:
+            file.write(content)
 
 
 class _Weights:

@@ -183,6 +183,7 @@ def test_nothing_is_written_over_or_left_half_written(tmp_path, monkeypatch):
     rollouts = search._replace(policy=AlphaZero(session.game, evaluators.rollout(session.game), CHUNK), params=None)
     with pytest.raises(InputError, match="for agents with a network"):
         list(export_page(session, rollouts, tmp_path / "rollouts"))
+    assert not (tmp_path / "rollouts").exists()
 
 
 @dataclasses.dataclass(frozen=True)
