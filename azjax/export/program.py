@@ -28,6 +28,8 @@ _PLAIN = (
 )
 """Operations without attributes."""
 
+_DTYPES = ("f32", "i32", "ui32", "i16", "ui16", "i8", "ui8", "i1")
+
 _COMBINED = ("add", "and", "maximum", "minimum", "multiply", "or")
 """What a reduction or a scatter may do with two elements, besides keeping the second one."""
 
@@ -128,6 +130,8 @@ class _Writer:
         numbers = []
         for result in results:
             shaped = ir.RankedTensorType(result.type)
+            if str(shaped.element_type) not in _DTYPES:
+                raise InputError(f"a program cannot have values of {shaped.element_type}, only {', '.join(_DTYPES)}")
             values[result] = len(self._types)
             numbers.append(len(self._types))
             self._types.append((str(shaped.element_type), list(shaped.shape)))
@@ -199,7 +203,9 @@ class _Writer:
             whole = {} if combine else {"regions": [self._block(operation.regions[0].blocks[0], values)]}
             return {"dimensions": list(attributes["dimensions"]), "combine": combine, **whole}
         if name == "reduce_window":
-            names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+            names = ("window_dimensions", "window_strides")
+            if {*attributes["base_dilations"], *attributes["window_dilations"]} != {1}:
+                raise InputError("a program cannot have a reduce_window with dilations")
             padding = np.array(ir.DenseElementsAttr(attributes["padding"])).tolist()
             sizes = {each: list(attributes[each]) for each in names}
             return {**sizes, "padding": padding, "combine": self._combination(operation)}

@@ -318,6 +318,11 @@ def test_a_program_has_no_dilated_convolution():
         to_program(dilated, floats(1, 5, 5, 1))
 
 
+def test_a_program_has_no_values_of_types_that_browsers_lack():
+    with pytest.raises(InputError, match="a program cannot have values of bf16, only f32, i32"):
+        to_program(lambda x: x.astype(jnp.bfloat16) * 2, floats(3))
+
+
 def test_a_function_that_reads_its_arrays_in_python_is_refused_in_one_line():
     with pytest.raises(InputError, match=r"it cannot be a program of arrays: .*array") as refusal:
         to_program(lambda x: np.asarray(x) + 1, np.int32(1))

@@ -261,8 +261,7 @@ function prepare(program, fixed) {
         results.forEach((to, place) => { values[to] = made[place]; });
       };
     },
-    reduce_window({in: [from, initial], out: [to], window_dimensions: window, window_strides: each, base_dilations: base, window_dilations: wide, padding, combine}) {
-      if ([...base, ...wide].some(length => length !== 1)) throw new Error("windows with dilations are not written yet");
+    reduce_window({in: [from, initial], out: [to], window_dimensions: window, window_strides: each, padding, combine}) {
       const shape = shapeOf(from), strides = stridesOf(shape), change = TWO[combine](typeOf(from));
       const reads = range(size(to)).map(at => range(sizeOf(window)).map(place => indexOf(window, place).map((inside, axis) => indexOf(shapeOf(to), at)[axis] * each[axis] - padding[axis][0] + inside))
         .filter(index => index.every((place, axis) => place >= 0 && place < shape[axis])).map(index => index.reduce((sum, place, axis) => sum + place * strides[axis], 0)));
