@@ -132,6 +132,10 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         ),
         (["play", "tictactoe", "--book", "games.jsonl"], "--book is for the page: add --web"),
         (
+            ["play", "tictactoe", "--web", "--book", "."],
+            ". holds no games of a ladder: a run with --ladder-every keeps them",
+        ),
+        (
             ["play", "tictactoe", "--web", "--book", "nowhere.jsonl"],
             "nowhere.jsonl could not be read: No such file or directory",
         ),

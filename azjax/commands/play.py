@@ -1,6 +1,7 @@
 """`azjax play PLAYER`."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ from azjax.agents import LEVELS, is_trained, load_player, load_search_spec, spli
 from azjax.commands.arguments import AgentOptions, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
-from azjax.evaluation import load_games
+from azjax.evaluation import iterate_games
 from azjax.evaluation.standard_players import player_facts, several_leaves
 from azjax.games.game import AnyGame
 from azjax.packaged import levels_of
@@ -19,6 +20,7 @@ from azjax.play.exhibition import export_page
 from azjax.play.search_pool import SearchPool
 from azjax.play.session import PlaySession
 from azjax.play.terminal import play_in_terminal
+from azjax.runs.ladder_games import ladder_games
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +32,8 @@ class PlayOptions(AgentOptions):
       export: write the page to this new folder instead, for any web server: the agent then plays in the browser.
       host: address of the page. At 127.0.0.1 only this machine reaches it.
       port: port of the page; 0 for any free one.
-      book: a file of games, as `azjax match --records` writes it: the page shows which moves were played in a position,
-        and how these games ended.
+      book: a file of games, as `azjax match --records` writes it, or a run, for the games of its ladder: the page shows
+        which moves were played in a position, and how these games ended.
       level: beginner and easy draw from the network's policy, at temperatures 4 and 1, medium takes its best move, hard
         searches. Default: asked.
       start: who moves first. Default: asked.
@@ -122,11 +124,12 @@ def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -
 
 
 def _read_book(path: Path, game: AnyGame) -> Book:
-    records = load_games(path)
-    try:
-        return Book(game, track(records, "reading the book", console=console, transient=True))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    files = [path]
+    if path.is_dir() and not (files := ladder_games(path)):
+        raise InputError(f"{path} holds no games of a ladder: a run with --ladder-every keeps them")
+    records = itertools.chain.from_iterable(iterate_games(file, game) for file in files)
+    lines = sum(file.read_bytes().count(b"\n") for file in files if file.is_file())
+    return Book(game, track(records, "reading the book", total=lines, console=console, transient=True))
 
 
 def _shown(spec: str, facts: dict[str, str]) -> dict[str, str]:

@@ -1,9 +1,10 @@
 """Measuring players: exactly on solved games, in matches elsewhere."""
 
+from azjax.evaluation.device_match import DeviceMatch, make_device_match
 from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes
 from azjax.evaluation.external import ExternalPlayer
-from azjax.evaluation.game_record import GameRecord, load_games, records_of, save_games
-from azjax.evaluation.matches import MatchResult, Record, make_device_match, play_match, play_round_robin
+from azjax.evaluation.game_record import GameRecord, iterate_games, load_games, records_of, save_games
+from azjax.evaluation.matches import MatchResult, Record, play_match, play_round_robin
 from azjax.evaluation.move_counts import perft
 from azjax.evaluation.player_tables import tabulate
 from azjax.evaluation.players import (
@@ -40,6 +41,7 @@ from azjax.evaluation.standard_players import (
 from azjax.evaluation.tables import game_of_table, load_table
 
 __all__ = [
+    "DeviceMatch",
     "ExactReport",
     "ExternalPlayer",
     "GameRecord",
@@ -61,6 +63,7 @@ __all__ = [
     "expected_outcome",
     "for_one_position",
     "game_of_table",
+    "iterate_games",
     "load_games",
     "load_solution",
     "load_table",

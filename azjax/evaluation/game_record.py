@@ -11,8 +11,9 @@ at random; a file may lack this.
 """
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import jax
@@ -115,26 +116,32 @@ class GameRecord:
         Raises:
           InputError: an impossible start, an illegal move, moves after the end, or rewards that are not the game's.
         """
-        # A game with random starts always records its start.
-        game = self.game
-        start = game.init(jax.random.key(0)) if self.start is None else position_from_text(game, self.start)
-        states, actions = replay(game, start, self.moves)
-        rewards = np.sum([np.zeros(2), *(state.rewards for state in states[1:])], axis=0)
-        over = bool(states[-1].terminated)
-        if over and (self.rewards is None or not np.allclose(rewards, self.rewards)):
-            raise InputError(f"rewards must be {rewards.tolist()}, as the game ended, got {self.rewards}")
-        if not over and (self.rewards is None) != (self.end is None):
-            raise InputError("a game that the rules did not end has both rewards and an end, or neither")
-        return states, actions
+        return _replay(self)
+
+
+@functools.lru_cache(maxsize=1)  # a record that was read has been replayed, and whoever reads it asks again
+def _replay(record: GameRecord) -> tuple[list[State], list[int]]:
+    # A game with random starts always records its start.
+    game = record.game
+    start = game.init(jax.random.key(0)) if record.start is None else position_from_text(game, record.start)
+    states, actions = replay(game, start, record.moves)
+    rewards = np.sum([np.zeros(2), *(state.rewards for state in states[1:])], axis=0)
+    over = bool(states[-1].terminated)
+    if over and (record.rewards is None or not np.allclose(rewards, record.rewards)):
+        raise InputError(f"rewards must be {rewards.tolist()}, as the game ended, got {record.rewards}")
+    if not over and (record.rewards is None) != (record.end is None):
+        raise InputError("a game that the rules did not end has both rewards and an end, or neither")
+    return states, actions
 
 
 def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
-    """The games of a match."""
+    """The games of a match. One that neither the rules nor a forfeit ended is unfinished."""
     count = len(match.starts.terminated)
     texts = [start_text(game, jax.tree.map(lambda leaf, row=row: leaf[row], match.starts)) for row in range(count)]
     pairs = np.arange(len(match.actions)) // 2 % count
     states = jax.tree.map(lambda leaf: leaf[pairs], match.starts)
     moves: list[list[str]] = [[] for _ in match.actions]
+    over = np.zeros(len(moves), bool)
     for ply in range(max(match.plies, default=0)):
         actions = np.zeros(len(moves), np.int32)
         for number, own_actions in enumerate(match.actions):
@@ -143,14 +150,16 @@ def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
                 state = jax.tree.map(lambda leaf, row=number: leaf[row], states)
                 moves[number].append(action_to_text(game, state, int(actions[number])))
         states = host_step(game, states, actions)
+        over |= states.terminated & (ply == np.array(match.plies) - 1)
     records = []
     for number, (played, reward) in enumerate(zip(moves, match.rewards, strict=True)):
         players, rewards = (match.first, match.second), (reward, 0.0 - reward)
         if number % 2:
             players, rewards = players[::-1], rewards[::-1]
         end = match.forfeits[number] if match.forfeits else None
+        result = rewards if over[number] or end is not None else None
         opening_plies = min(match.opening_plies, len(played))
-        records.append(GameRecord(game, players, tuple(played), rewards, texts[pairs[number]], end, opening_plies))
+        records.append(GameRecord(game, players, tuple(played), result, texts[pairs[number]], end, opening_plies))
     return records
 
 
@@ -168,17 +177,29 @@ def load_games(path: str | Path) -> list[GameRecord]:
     """Reads a file of games; empty lines are skipped.
 
     Raises:
+      InputError: see `iterate_games`.
+    """
+    return list(iterate_games(path))
+
+
+def iterate_games(path: str | Path, game: AnyGame | None = None) -> Iterator[GameRecord]:
+    """Reads a file of games one by one; empty lines are skipped.
+
+    Args:
+      path: of the file.
+      game: the only game that is read; any if None.
+
+    Raises:
       InputError: an unreadable file, or a line that `GameRecord.from_json` refuses; the message gives its number.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} could not be read: {getattr(error, 'strerror', None) or error}") from None
-    records = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                records.append(GameRecord.from_json(line))
+                record = GameRecord.from_json(line, game)
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: {error}") from None
-    return records
+            yield record

@@ -1,7 +1,7 @@
 """Matches: many games between two players, each moving first in half of them.
 
-`play_match` plays on the host, between any two players. `make_device_match` makes one jitted function of a match
-between two policies. Axis letters: `G` games played side by side.
+They are played on the host, between any two players; those of `azjax.evaluation.device_match` are one jitted function.
+Axis letters: `G` games played side by side.
 """
 
 import collections
@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, PyTree
+from jaxtyping import Bool, Int, PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import select_rows
 from azjax.evaluation.external import ExternalPlayer, ExternalSeats
 from azjax.evaluation.host_games import host_step, random_openings, starts_of
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
-from azjax.evaluation.players import Player, Policy, choose, draw
+from azjax.evaluation.players import Player, choose
 from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.timed import TimedPlayer, TimedSeats
@@ -32,8 +30,6 @@ from azjax.games.game import AnyGame, State
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 Contestant = Player | TimedPlayer | ExternalPlayer | OpenSpielPlayer
 """A player that can take part in a match."""
-
-_Games = tuple[State, Float32[Array, "G 2"], Int32[Array, "G"]]  # states, sums of rewards, plies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,61 +310,6 @@ def play_round_robin(
         if on_match is not None:
             on_match(results[-1])
     return results
-
-
-def make_device_match(
-    game: AnyGame,
-    first: Policy,
-    second: Policy,
-    *,
-    num_games: int,
-    max_plies: int,
-    start: Callable[[PRNGKeyArray], State] | None = None,
-) -> Callable[[PyTree, PyTree, PRNGKeyArray], Float32[Array, ""]]:
-    """Makes `match(first_params, second_params, key)`: the first policy's points per game (win 1, draw 1/2).
-
-    The function is pure and jittable. Each policy is player 0 in every second game.
-
-    Args:
-      game: the game.
-      first: the policy whose points are counted.
-      second: its opponent.
-      num_games: G, at least 1.
-      max_plies: a game that goes on after so many plies is a draw.
-      start: `start(key)`: the start of a game; the game's own start by default.
-    """
-
-    def match(first_params: PyTree, second_params: PyTree, key: PRNGKeyArray) -> Float32[Array, ""]:
-        start_key, play_key = jax.random.split(key)
-        states = jax.vmap(start or game.init)(jax.random.split(start_key, num_games))
-        seat = jnp.arange(num_games, dtype=jnp.int32) & 1  # of the first policy
-
-        def move(number: int, policy: Policy, params: PyTree, key: PRNGKeyArray, games: _Games) -> _Games:
-            """Plays a ply in the games in which it is this policy's turn."""
-            states, total, plies = games
-            policy_key, draw_key = jax.random.split(key)
-            actions = draw(draw_key, policy(params, policy_key, states).probabilities)
-            following = jax.vmap(game.step)(states, actions)
-            moved = (states.current_player == seat ^ number) & ~states.terminated & (plies < max_plies)
-            total += jnp.where(moved[:, None], following.rewards, 0.0)
-            return select_rows(moved, following, states), total, plies + moved
-
-        def play(carry: tuple[Int32[Array, ""], _Games]) -> tuple[Int32[Array, ""], _Games]:
-            turn, games = carry
-            keys = jax.random.split(jax.random.fold_in(play_key, turn))
-            games = move(0, first, first_params, keys[0], games)
-            return turn + 1, move(1, second, second_params, keys[1], games)
-
-        def goes_on(carry: tuple[Int32[Array, ""], _Games]) -> Bool[Array, ""]:
-            _, (states, _, plies) = carry
-            return jnp.any(~states.terminated & (plies < max_plies))
-
-        games = states, jnp.zeros((num_games, 2)), jnp.zeros(num_games, jnp.int32)
-        _, (_, total, _) = jax.lax.while_loop(goes_on, play, (jnp.int32(0), games))
-        points = jnp.where(seat == 0, total[:, 0], total[:, 1])
-        return (1 + jnp.mean(jnp.clip(points, -1, 1))) / 2
-
-    return match
 
 
 def _is_balanced(judge: Player, balance: float, key: PRNGKeyArray, states: State) -> Bool[np.ndarray, "G"]:

@@ -8,13 +8,14 @@ The functions below the protocols work for any game.
 
 import abc
 import dataclasses
+import functools
 import string
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float, Int32, PRNGKeyArray, UInt32
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, State
@@ -338,8 +339,13 @@ def rules_for_people(game: AnyGame) -> tuple[str, str]:
 
 def legal_actions(game: Game[S], state: S) -> list[int]:
     """The legal actions of one state, ascending; on the host."""
-    actions: list[int] = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    actions: list[int] = np.flatnonzero(_legal_action_mask(game, state)).tolist()
     return actions
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _legal_action_mask(game: Game[S], state: S) -> Bool[Array, "A"]:
+    return game.legal_action_mask(state)
 
 
 def action_to_text(game: Game[S], state: S, action: int) -> str:
@@ -349,7 +355,8 @@ def action_to_text(game: Game[S], state: S, action: int) -> str:
 
 def legal_texts(game: Game[S], state: S) -> list[str]:
     """The legal moves of `state` in the game's notation, ascending by action."""
-    return [action_to_text(game, state, action) for action in legal_actions(game, state)]
+    to_text = functools.partial(game.action_to_text, state) if isinstance(game, TextGame) else str
+    return [to_text(action) for action in legal_actions(game, state)]
 
 
 def action_from_text(game: Game[S], state: S, text: str) -> int:
@@ -358,9 +365,12 @@ def action_from_text(game: Game[S], state: S, text: str) -> int:
     Raises:
       InputError: not a legal move of `state`.
     """
+    wanted, notation = text.strip().lower(), game if isinstance(game, TextGame) else None
     for action in legal_actions(game, state):
-        number = game.action_number(action) if isinstance(game, TextGame) else str(action)
-        if text.strip().lower() in (number, action_to_text(game, state, action).lower()):
+        written = [str(action)]
+        if notation is not None:
+            written = [notation.action_number(action), notation.action_to_text(state, action).lower()]
+        if wanted in written:
             return action
     raise InputError(f"{text!r} is not a legal move here; legal: {', '.join(legal_texts(game, state))}")
 

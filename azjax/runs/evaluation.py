@@ -2,19 +2,16 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import jax
-from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.evaluation import mistakes, network_player, solve, tabulate
+from azjax.evaluation import DeviceMatch, mistakes, network_player, solve, tabulate
 from azjax.games.game import AnyGame
-from azjax.networks import Variables
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
-from azjax.training.ladder import Ladder, ladder_cost, make_ladder
-from azjax.training.loss import Metrics
+from azjax.training.ladder import Climb, ladder_cost, make_ladder
 
 _LADDER_KEY = 0x1ADDE2  # differs from the keys that an iteration splits off
 
@@ -38,7 +35,7 @@ class PeriodicEvaluation:
             cost += ladder_cost(game, config) / config.ladder_every
             _check_share(config, cost)
             self._jitted_climb = jax.jit(make_ladder(game, config), donate_argnums=0)
-            self._climb: Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]] = self._jitted_climb
+            self._climb: Climb = self._jitted_climb
         if config.evaluate_every:
             try:
                 self._solution = solve(game)
@@ -58,16 +55,18 @@ class PeriodicEvaluation:
         periods = (self._config.ladder_every, self._config.evaluate_every)
         return any(every and iteration % every == 0 for every in periods)
 
-    def __call__(self, iteration: int, state: TrainState) -> tuple[TrainState, dict[str, float]]:
+    def __call__(self, iteration: int, state: TrainState) -> tuple[TrainState, dict[str, float], DeviceMatch | None]:
         """Measures the state after `iteration`.
 
         Returns:
-          the state with its new ladder, and the metrics that were due.
+          the state with its new ladder, the metrics that were due, and the match against the network on the ladder's
+          highest rung; None if it was not due.
         """
         metrics: dict[str, float] = {}
+        match: DeviceMatch | None = None
         if state.ladder is not None and iteration % self._config.ladder_every == 0:
             key = jax.random.fold_in(state.key, _LADDER_KEY)
-            ladder, results = self._climb(state.ladder, state.ema, key)
+            ladder, results, match = self._climb(state.ladder, state.ema, key)
             state = dataclasses.replace(state, ladder=ladder)
             metrics |= {name: float(value) for name, value in jax.device_get(results).items()}
         if self._config.evaluate_every and iteration % self._config.evaluate_every == 0:
@@ -76,7 +75,7 @@ class PeriodicEvaluation:
             player = dataclasses.replace(self._player, params=variables)
             table = tabulate(player, self._solution, jax.random.key(0))
             metrics["mistakes"] = mistakes(self._solution, table).count
-        return state, metrics
+        return state, metrics, match
 
     def score(self, row: Mapping[str, float]) -> float | None:
         """What the best checkpoint has least of: mistakes, the negative rating or the loss, whichever the run measures.

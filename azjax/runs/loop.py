@@ -27,6 +27,7 @@ from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.divergence import DivergenceWarning
 from azjax.runs.evaluation import PeriodicEvaluation
+from azjax.runs.ladder_games import save_ladder_games
 from azjax.runs.memory import free_memory
 from azjax.runs.metrics import METRICS, MetricsLog, read_rows
 from azjax.runs.precision import settle_precision
@@ -186,7 +187,7 @@ def train_runs(
                 stack.callback(callback.end)
                 for run in runs:
                     callback.begin(run.folder, run.config, start)
-            return _Loop(compiled_run, hyper, runs, evaluation, console, called).iterate(start, state)
+            return _Loop(game, compiled_run, hyper, runs, evaluation, console, called).iterate(start, state)
     except (AzjaxError, BrokenPipeError):
         raise
     except OSError as error:
@@ -238,6 +239,7 @@ def _restore_or_begin(
 class _Loop:
     """Iterates runs whose folders are open and locked."""
 
+    game: AnyGame
     compiled_run: CompiledRun
     hyper: Hyper
     runs: Sequence[_Run]
@@ -295,8 +297,10 @@ class _Loop:
         for index, row in enumerate(rows):
             run_state = self.compiled_run.select(state, index)
             if not row["skipped_in_a_row"]:  # else the network may be broken for good
-                run_state, metrics = self.evaluation(done, run_state)
+                run_state, metrics, match = self.evaluation(done, run_state)
                 row |= metrics
+                if match is not None and is_first():
+                    save_ladder_games(self.runs[index].folder, self.game, done, match)
             ladders.append(run_state.ladder)
         return dataclasses.replace(state, ladder=self.compiled_run.stack(ladders))
 

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-from azjax.evaluation import network_player
-from azjax.evaluation.matches import make_device_match
+from azjax.evaluation import make_device_match, network_player
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.training.config import Config, Hyper
@@ -68,7 +67,7 @@ def make_match(game: AnyGame, network: Network, config: Config) -> Match:
     self-play.
     """
     policy = network_player(game, network, {}, temperature=1.0).policy
-    return make_device_match(
+    play = make_device_match(
         game,
         policy,
         policy,
@@ -76,3 +75,4 @@ def make_match(game: AnyGame, network: Network, config: Config) -> Match:
         max_plies=config.longest_game(game),
         start=make_start(game, config),
     )
+    return lambda first, second, key: play(first, second, key).score

@@ -4,14 +4,14 @@ It runs on the device, with moves drawn from the raw network's policy, and never
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, PRNGKeyArray
 
 from azjax.core.pytree import pytree_dataclass
-from azjax.evaluation import network_player
-from azjax.evaluation.matches import make_device_match
+from azjax.evaluation import DeviceMatch, make_device_match, network_player
 from azjax.evaluation.standard_players import named_player, num_simulations_of
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
@@ -43,11 +43,15 @@ class Ladder:
         return cls(jax.tree.map(jnp.copy, variables), jnp.int32(0), jnp.float32(0))
 
 
-def make_ladder(game: AnyGame, config: Config) -> Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics]]:
-    """`climb(ladder, variables, key) -> (ladder, metrics)`, pure: the matches of one network.
+Climb: TypeAlias = Callable[[Ladder, Variables, PRNGKeyArray], tuple[Ladder, Metrics, DeviceMatch]]
+
+
+def make_ladder(game: AnyGame, config: Config) -> Climb:
+    """`climb(ladder, variables, key) -> (ladder, metrics, match)`, pure: the matches of one network.
 
     Metrics are `ladder_score` against the network on the highest rung, `ladder_rating` (Elo 1978: 400 points for each
     power of ten in the odds) and `ladder_rung` after it, and `score_NAME` against each of `config.ladder_opponents`.
+    The match is the one against the network on the highest rung.
     """
     player = network_player(game, config.make_network(game), {}, temperature=1.0)
     opponents = [named_player(name, game) for name in config.ladder_opponents]
@@ -57,21 +61,22 @@ def make_ladder(game: AnyGame, config: Config) -> Callable[[Ladder, Variables, P
         for each in (player, *opponents)
     ]
 
-    def climb(ladder: Ladder, variables: Variables, key: PRNGKeyArray) -> tuple[Ladder, Metrics]:
+    def climb(ladder: Ladder, variables: Variables, key: PRNGKeyArray) -> tuple[Ladder, Metrics, DeviceMatch]:
         opponent_params = ladder.variables, *(each.params for each in opponents)
         keys = jax.random.split(key, len(matches))
-        score, *scores = (
+        climbed, *others = (
             match(variables, params, key) for match, params, key in zip(matches, opponent_params, keys, strict=True)
         )
+        score = climbed.score
         # Half a draw more than there was, so that the odds of winning every game are finite.
         cautious = (games * score + 0.5) / (games + 1)
         rating = ladder.rating + 400 * jnp.log10(cautious / (1 - cautious))
         higher = score >= _NEXT_RUNG
         next_rung = Ladder(variables, ladder.rung + 1, rating)
         ladder = jax.tree.map(lambda new, old: jnp.where(higher, new, old), next_rung, ladder)
-        fixed = {f"score_{name}": points for name, points in zip(config.ladder_opponents, scores, strict=True)}
+        fixed = {f"score_{name}": match.score for name, match in zip(config.ladder_opponents, others, strict=True)}
         rung = ladder.rung.astype(jnp.float32)
-        return ladder, {"ladder_score": score, "ladder_rating": rating, "ladder_rung": rung, **fixed}
+        return ladder, {"ladder_score": score, "ladder_rating": rating, "ladder_rung": rung, **fixed}, climbed
 
     return climb
 

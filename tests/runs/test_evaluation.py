@@ -4,9 +4,11 @@ import json
 import pytest
 from small_run import SMALL
 
+from azjax.evaluation import load_games
 from azjax.games.registry import make
 from azjax.runs import Checkpoints, train
 from azjax.runs.evaluation import PeriodicEvaluation
+from azjax.runs.ladder_games import ladder_games
 
 GAME = make("connect2")
 LADDER = dataclasses.replace(
@@ -55,3 +57,38 @@ def test_a_run_climbs_its_ladder_and_logs_the_time(tmp_path):
     timing = [json.loads(line) for line in (tmp_path / "run/timing.jsonl").read_text().splitlines()]
     assert timing[1]["evaluation_seconds"] > timing[0]["evaluation_seconds"] == 0
     assert Checkpoints(tmp_path / "run/checkpoints").best_step() in (2, 4)
+
+
+@pytest.mark.parametrize("name", ["connect2", "tictactoe"])
+def test_the_games_of_the_ladder_are_kept_with_their_results(tmp_path, name):
+    """They begin after random plies, from positions that their text tells."""
+    game, config = make(name), LADDER.replace(random_start_plies=3, ladder_games=8, evaluation_share=1e4)
+    train(game, config, tmp_path)
+    files = ladder_games(tmp_path)
+    assert [file.name for file in files] == ["2.jsonl", "4.jsonl"]
+    for file, iteration in zip(files, (2, 4), strict=True):
+        records = load_games(file)  # replayed there
+        assert len(records) == 8
+        assert {record.players for record in records} == {
+            (f"iteration {iteration}", "the strongest before"),
+            ("the strongest before", f"iteration {iteration}"),
+        }
+        assert all(record.rewards is not None for record in records)
+        assert len({record.start for record in records}) > 1
+        rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+        points = [record.rewards[record.players.index(f"iteration {iteration}")] for record in records]
+        assert sum(points) / 16 + 0.5 == rows[iteration - 1]["ladder_score"]
+
+
+def test_a_run_that_goes_on_keeps_the_same_games(tmp_path):
+    train(GAME, LADDER, tmp_path / "whole")
+    train(GAME, LADDER.replace(iterations=3), tmp_path / "parts")
+    train(GAME, LADDER, tmp_path / "parts", resume=True)
+    whole, parts = ladder_games(tmp_path / "whole"), ladder_games(tmp_path / "parts")
+    assert [file.read_text() for file in whole] == [file.read_text() for file in parts]
+    assert len(whole) == 2
+
+
+def test_a_game_that_the_rules_did_not_end_is_unfinished(tmp_path):
+    train(make("tictactoe"), LADDER.replace(truncate_at_ply=2, evaluation_share=1e4), tmp_path)
+    assert {record.rewards for file in ladder_games(tmp_path) for record in load_games(file)} == {None}
