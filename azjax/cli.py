@@ -4,10 +4,12 @@ This file imports no JAX, so that help and a misspelt command answer at once.
 """
 
 import difflib
+import gc
 import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
+from azjax import __version__
 from azjax.core.allocator import keep_freed_memory
 from azjax.core.errors import InputError
 from azjax.core.source import import_code
@@ -35,7 +37,7 @@ usage: azjax COMMAND ...
   azjax completion SHELL       print a script by which bash, zsh or fish complete azjax
   azjax doctor                 what runs on this machine, how fast, what fits in memory, and what to set
 
-`azjax COMMAND --help` lists the options of a command. Every command takes
+`azjax COMMAND --help` lists the options of a command, `azjax --version` tells the version. Every command takes
   --import FILE_OR_MODULE      import your own games, networks and rules of selection first; may be repeated
   --no-compilation-cache       compile everything anew (see docs/getting_started.md)
 
@@ -78,12 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if command in ("-h", "--help"):
             print(_USAGE, end="")
             return
+        if command == "--version":
+            print(f"azjax {__version__}")
+            return
         if command not in _COMMANDS:
             close = difflib.get_close_matches(command, _COMMANDS, 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
         if is_process:
             silence_threads()
+            gc.disable()  # while modules are imported nothing can be freed
             if command == "benchmark":
                 keep_freed_memory()
             if _NO_CACHE not in rest:
@@ -91,7 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         imports, rest = _imports(word for word in rest if word != _NO_CACHE)
         for name in imports:
             import_code(name)
-        getattr(importlib.import_module(_COMMANDS[command]), f"{command}_command")(rest)
+        run = getattr(importlib.import_module(_COMMANDS[command]), f"{command}_command")
+        if is_process:
+            gc.freeze()
+            gc.enable()
+        run(rest)
 
 
 def _imports(words: Iterable[str]) -> tuple[list[str], list[str]]:

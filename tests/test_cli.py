@@ -1,5 +1,6 @@
 """The command line. Commands run in this process, except where a test checks how the process ends."""
 
+import importlib.metadata
 import os
 import re
 import shlex
@@ -212,6 +213,11 @@ def test_a_folder_that_cannot_be_made_is_refused(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     line = _refused(capsys, ["train", "connect2", "--folder", f"{tmp_path}/file/run"], code=1)
     assert line == f"{tmp_path}/file/run cannot be made: Not a directory"
+
+
+def test_the_version_is_told(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out == f"azjax {importlib.metadata.version('azjax')}\n"
 
 
 def test_help_lists_every_command_and_some_games(capsys):

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Int
-from scipy import optimize, special
 
 from azjax.core.errors import InputError
 from azjax.evaluation.matches import MatchResult, Record
@@ -102,7 +102,7 @@ def rate(
         intervals=tuple(zip((_ELO * low[order]).tolist(), (_ELO * high[order]).tolist(), strict=True)),
         games=tuple(int(played[player]) for player in order),
         first_move_advantage=_ELO * float(advantage),
-        draw_rate=float(special.softmax([0.0, drawing, 0.0])[1]),
+        draw_rate=float(scipy.special.softmax([0.0, drawing, 0.0])[1]),
     )
 
 
@@ -160,7 +160,7 @@ def _fit(
 
     if start is None:
         start = np.zeros(design.shape[1] + 1)
-    fit = optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-6})
+    fit = scipy.optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-6})
     most_likely: np.ndarray = fit.x
     return most_likely
 
@@ -170,7 +170,7 @@ def _log_probabilities(
 ) -> Float[np.ndarray, "rows 3"]:
     """The log-probabilities of a win, a draw and a loss of the player who moves first."""
     t, d = design @ parameters[:-1], parameters[-1]
-    log_p: np.ndarray = special.log_softmax(np.stack([t / 2, np.full_like(t, d), -t / 2], axis=1), axis=1)
+    log_p: np.ndarray = scipy.special.log_softmax(np.stack([t / 2, np.full_like(t, d), -t / 2], axis=1), axis=1)
     return log_p
 
 

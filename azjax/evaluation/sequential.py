@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy import optimize
 
 from azjax.core.errors import InputError
 
@@ -79,7 +79,7 @@ def _likeliest(scores: Float[np.ndarray, "n"], shares: Float[np.ndarray, "n"], m
     distance = scores - mean
     low, high = -1 / np.max(distance), -1 / np.min(distance)
     margin = 1e-9 * (high - low)
-    theta = optimize.brentq(
+    theta = scipy.optimize.brentq(
         lambda theta: np.sum(shares * distance / (1 + theta * distance)), low + margin, high - margin
     )
     likeliest: np.ndarray = shares / (1 + theta * distance)

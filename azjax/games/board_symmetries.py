@@ -102,10 +102,10 @@ def board_symmetries(game: Game[S]) -> BoardSymmetries:
     """
     if len(game.observation_shape) != 3:
         raise InputError(f"{game.name} has observations of shape {game.observation_shape}, not (rows, columns, planes)")
-    # Tables are made on the host, also when this is called under a trace.
-    with jax.ensure_compile_time_eval():
-        bits = jax.random.bits(jax.random.key(0), (_PLIES, _GAMES))
-        observed, turned, actions = jax.device_get(jax.jit(functools.partial(_play_and_turn, game))(bits))
+    # Compiled ahead, so that it runs also when this is called under a trace.
+    bits = np.random.RandomState(0).randint(0, 2**32, (_PLIES, _GAMES), dtype=np.uint32)
+    compiled = jax.jit(functools.partial(_play_and_turn, game)).lower(bits).compile()
+    observed, turned, actions = jax.device_get(compiled(bits))
     layout: tuple[ActionGroup, ...] = ()
     cells = actions[0]
     if (actions != cells).any():

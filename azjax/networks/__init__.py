@@ -12,7 +12,15 @@ from azjax.networks.check import check_network
 from azjax.networks.equivariant_mlp import EquivariantMlp
 from azjax.networks.layers import compute_dtype
 from azjax.networks.mlp import Mlp
-from azjax.networks.network import GameShape, Network, NetworkOutput, NnxNetwork, Variables, summarize
+from azjax.networks.network import (
+    GameShape,
+    Network,
+    NetworkOutput,
+    NnxNetwork,
+    Variables,
+    abstract_variables,
+    summarize,
+)
 from azjax.networks.resnet import Resnet
 from azjax.networks.se_resnet import SeResnet
 
@@ -27,6 +35,7 @@ __all__ = [
     "Resnet",
     "SeResnet",
     "Variables",
+    "abstract_variables",
     "check_network",
     "check_settings",
     "make_network",

@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 
 from azjax.core.errors import AzjaxError, InputError
-from azjax.networks.network import GameShape, Network, NetworkOutput
+from azjax.core.remember import remember
+from azjax.networks.network import GameShape, Network, NetworkOutput, abstract_variables
 
 _BATCH = 3
 
 
+@remember  # an agent is loaded once for each of its levels
 def check_network(network: Network, game: GameShape) -> None:
     """Traces `init` and `apply` for `game` and checks the shapes and dtypes of what they return.
 
@@ -20,7 +22,7 @@ def check_network(network: Network, game: GameShape) -> None:
     """
     observations = jax.ShapeDtypeStruct((_BATCH, *game.observation_shape), jnp.float32)
     try:
-        variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))  # type: ignore[arg-type]
+        variables = abstract_variables(network, game)
     except AzjaxError:
         raise
     except Exception as error:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.core.remember import remember
 from azjax.games.game import AnyGame
 
 Variables: TypeAlias = dict[str, PyTree]
@@ -122,16 +123,23 @@ class NnxNetwork(abc.ABC):
         """
         if not self.num_actions:
             raise InputError(f"{self} has no game; `for_game(game)` gives it one")
-        graph, params, batch_stats = _split(nnx.eval_shape(lambda: self.module(nnx.Rngs(0))))
+        graph, params, batch_stats = jax.tree.map(lambda leaf: leaf, _abstract_parts(self))
         nnx.replace_by_pure_dict(params, variables["params"])
         nnx.replace_by_pure_dict(batch_stats, variables.get("batch_stats", {}))
         module: Any = nnx.merge(graph, params, batch_stats)
         return module(observations, train), _variables(module)
 
 
+@remember
+def abstract_variables(network: Network, game: GameShape) -> Variables:
+    """The shapes and dtypes of the variables of a network for `game`."""
+    variables: Variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))  # type: ignore[arg-type]
+    return variables
+
+
 def summarize(network: Network, game: AnyGame) -> str:
     """One line a layer (name, shapes), and the number of trained parameters."""
-    variables = jax.eval_shape(lambda: network.init(jax.random.key(0), game))
+    variables = abstract_variables(network, game)
     layers: dict[str, list[str]] = {}
     total = 0
     for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
@@ -141,6 +149,11 @@ def summarize(network: Network, game: AnyGame) -> str:
     width = max(map(len, layers), default=0)
     lines = [f"  {layer:<{width}}  {', '.join(shapes)}" for layer, shapes in layers.items()]
     return "\n".join([f"{network}", *lines, f"  {total:,} parameters"])
+
+
+@remember
+def _abstract_parts(network: NnxNetwork) -> Any:
+    return _split(nnx.eval_shape(lambda: network.module(nnx.Rngs(0))))
 
 
 def _variables(module: nnx.Module) -> Variables:

@@ -13,7 +13,7 @@ from jaxtyping import ArrayLike, Shaped
 from azjax.core.errors import InputError
 from azjax.evaluation.archive import game_of_archive, load_archive, save_archive
 from azjax.games.game import AnyGame
-from azjax.networks import Network, Variables, make_network
+from azjax.networks import Network, Variables, abstract_variables, make_network
 from azjax.search import Evaluator, SearchHyper, evaluators
 
 FOLDER = Path(__file__).parent
@@ -86,7 +86,7 @@ def read_agent(path: Path) -> Agent:
     try:
         network = make_network(game=game, **manifest["network"])
         agent = Agent(game, network, _nested(arrays), SearchHyper(c_puct=float(manifest["c_puct"])))
-        wanted = _shapes(jax.eval_shape(lambda: network.init(jax.random.key(0), game)))
+        wanted = _shapes(abstract_variables(network, game))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is damaged: its network cannot be made: {error}") from error
     if _shapes(agent.variables) != wanted:

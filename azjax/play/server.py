@@ -7,7 +7,6 @@ JSON while it runs.
 import asyncio
 import collections
 import contextlib
-import functools
 import ipaddress
 import json
 import socket
@@ -28,6 +27,7 @@ from azjax.core.errors import FileError, InputError
 from azjax.core.json_text import parse_json
 from azjax.evaluation import Player, optimal_player, solve
 from azjax.games.game import AnyGame, State
+from azjax.games.protocols import NumberedGame
 from azjax.play.book import Book
 from azjax.play.connections import BoundedProtocol
 from azjax.play.page_source import page_source
@@ -39,6 +39,7 @@ BODY_SECONDS = 10.0
 MAX_SEARCHES = 32  # of all visitors, running and waiting
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _MAX_STATES = 20_000  # a game with more is not solved before the page opens
+_MAX_NUMBERS = 20_000_000  # searching more of them for positions delays the page
 _MAX_SECONDS = 1e9
 _COMPILING: Json = {"waiting": "The search is being compiled"}
 _HEADERS = {
@@ -92,12 +93,11 @@ def serve(
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
             session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations, facts, book)
-            session.position({})  # compiles what every page asks first
-        shown = f"[{host}]" if ":" in host else host
+            shown = f"[{host}]" if ":" in host else host
+            # A server on all addresses is reached by numbers, which no foreign host name resolves to.
+            app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
         listening.listen()  # before the address is printed, so that no visitor is refused
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
-        # A server on all addresses is reached by numbers, which no foreign host name resolves to.
-        app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
         config = uvicorn.Config(app, http=BoundedProtocol, ws="none", log_level="error", timeout_graceful_shutdown=1)
         pool.start()
         with contextlib.suppress(KeyboardInterrupt):
@@ -113,12 +113,12 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
       hosts: names of the server.
       any_number: whether every numeric address is a name of the server too.
     """
-    page = functools.cache(lambda: page_source({"game": session.describe(), "position": session.position({})}))
+    page = page_source({"game": session.describe(), "position": session.position({})})
     searches = _OpenSearches()
 
     async def show_page(request: Request) -> Response:
         del request
-        return HTMLResponse(await run_in_threadpool(page), headers=_HEADERS)
+        return HTMLResponse(page, headers=_HEADERS)
 
     def answer(method: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
@@ -201,6 +201,8 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
 
 def _optimal_player(game: AnyGame) -> Player | None:
     """The optimal player of a small game."""
+    if isinstance(game, NumberedGame) and game.num_position_numbers > _MAX_NUMBERS:
+        return None
     try:
         return optimal_player(solve(game, max_states=_MAX_STATES))
     except InputError:

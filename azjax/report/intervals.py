@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+import scipy
 
 NO_BOUNDS = (-math.inf, math.inf)
 
@@ -27,7 +27,7 @@ class Interval:
         mean, count = float(np.mean(values)), len(values)
         if count < 2:
             return cls(mean, math.nan, math.nan)
-        half = float(stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+        half = float(scipy.stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
         return cls(mean, max(mean - half, bounds[0]), min(mean + half, bounds[1]))
 
     def __str__(self) -> str:
