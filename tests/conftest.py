@@ -39,6 +39,10 @@ install_import_hook("azjax", "typecheck.check")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are
 
+# JAX makes millions of objects, few of which become free: searching them all took a twentieth of the time.
+gc.freeze()
+gc.set_threshold(50_000, 20, 100)
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

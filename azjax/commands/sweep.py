@@ -73,26 +73,27 @@ def sweep_command(arguments: list[str]) -> None:
     study = sweep.load_study(path)
     folder = Path("sweeps") / study.name if options.folder is None else options.folder
     storage = str(folder / sweep.JOURNAL) if options.storage is None else options.storage
-    if isinstance(options, ShowOptions):
-        trials = sweep.Trials(study, sweep.connect(storage, must_exist=True))
-        _print_best(trials, options.best)
-        say(f"page: {sweep.write_page(trials, folder)}")
-        return
-    trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
-    worker = sweep.worker_command(path, folder, storage, options.lease)
-    if options.slurm:
-        from azjax.sweep.slurm import submit
+    with sweep.database_errors():
+        if isinstance(options, ShowOptions):
+            trials = sweep.Trials(study, sweep.connect(storage, must_exist=True))
+            _print_best(trials, options.best)
+            say(f"page: {sweep.write_page(trials, folder)}")
+            return
+        trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
+        worker = sweep.worker_command(path, folder, storage, options.lease)
+        if options.slurm:
+            from azjax.sweep.slurm import submit
 
-        jobs = submit(worker, folder / "slurm", options.workers, study.slurm, name=study.name)
-        say(f"submitted: {', '.join(job.job_id for job in jobs)}")
-        return
-    sweep.end_with_parent()
-    try:
-        sweep.run_sweep(trials, folder, worker, options.workers, console)
-    except sweep.Stopped as stopped:
-        say("stopped; the trained agents are saved, and the same command continues")
-        sys.exit(128 + stopped.signal)
-    _print_best(trials, ShowOptions.best)
+            jobs = submit(worker, folder / "slurm", options.workers, study.slurm, name=study.name)
+            say(f"submitted: {', '.join(job.job_id for job in jobs)}")
+            return
+        sweep.end_with_parent()
+        try:
+            sweep.run_sweep(trials, folder, worker, options.workers, console)
+        except sweep.Stopped as stopped:
+            say("stopped; the trained agents are saved, and the same command continues")
+            sys.exit(128 + stopped.signal)
+        _print_best(trials, ShowOptions.best)
 
 
 def _print_best(trials: "Trials", best: int) -> None:

@@ -5,7 +5,7 @@ from azjax.sweep.objective import Elo, Mistakes, Objective, Score
 from azjax.sweep.page import write_page
 from azjax.sweep.points import Point
 from azjax.sweep.pool import end_with_parent, run_sweep, worker_command
-from azjax.sweep.storage import JOURNAL, connect
+from azjax.sweep.storage import JOURNAL, connect, database_errors
 from azjax.sweep.study import Budget, Choices, Range, Study
 from azjax.sweep.study_file import load_study
 from azjax.sweep.summary import best_first, failures, points_table
@@ -31,6 +31,7 @@ __all__ = [
     "Trials",
     "best_first",
     "connect",
+    "database_errors",
     "end_with_parent",
     "failures",
     "load_study",

@@ -1,6 +1,7 @@
 """The storage of a study: a journal file that all workers can reach, or a database."""
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import sqlalchemy.event
 import sqlalchemy.exc
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.storages.journal._storage import NOT_FOUND_MSG
@@ -16,6 +18,7 @@ from optuna.storages.journal._storage import NOT_FOUND_MSG
 from azjax.core.errors import FileError, InputError
 
 JOURNAL = "journal.log"
+_RESTART_SECONDS = 60.0  # that a database may take, as long as a lease lasts
 
 
 def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages.BaseStorage:
@@ -49,13 +52,45 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
         raise InputError(f"cannot connect to the {kind} storage: {_first_line(error)}") from error
 
 
+@contextlib.contextmanager
+def database_errors() -> Iterator[None]:
+    """Within, a database that fails is told in one line.
+
+    Raises:
+      FileError: it could not be reached for a minute, or it ended in the middle of an operation.
+    """
+    try:
+        yield
+    except (optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError) as error:
+        cause = error.__cause__ if isinstance(error, optuna.exceptions.StorageInternalError) else error
+        cause = getattr(cause, "orig", None) or cause or error  # of the driver, without the statement
+        raise FileError(f"the database of the sweep failed: {_first_line(cause)}") from error
+
+
 def _database(address: str) -> optuna.storages.BaseStorage:
     """If several workers make the tables of an empty database at once, all but one fail; they try once more."""
+    # A connection that the server has closed is replaced before it is used.
+    make = functools.partial(optuna.storages.RDBStorage, address, engine_kwargs={"pool_pre_ping": True})
     try:
-        return optuna.storages.get_storage(address)
+        storage = make()
     except (sqlalchemy.exc.IntegrityError, sqlalchemy.exc.ProgrammingError):
         time.sleep(2)
-        return optuna.storages.get_storage(address)
+        storage = make()
+    sqlalchemy.event.listen(storage.engine, "do_connect", _wait_for_server)
+    return optuna.storages.get_storage(storage)
+
+
+def _wait_for_server(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
+    """A new connection, also to a server that restarts meanwhile."""
+    del record
+    began = time.monotonic()
+    while True:
+        try:
+            return dialect.connect(*arguments, **options)
+        except dialect.loaded_dbapi.OperationalError:
+            if time.monotonic() - began > _RESTART_SECONDS:
+                raise
+        time.sleep(1)
 
 
 class _JournalStorage(optuna.storages.JournalStorage):
@@ -138,5 +173,5 @@ def _file_errors(path: Path) -> Iterator[None]:
         raise FileError(f"{path}: {error.strerror or error}") from error
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,5 +1,6 @@
 """Workers of a sweep that are killed (signal 9) at random, on a journal file and on PostgreSQL."""
 
+import functools
 import os
 import random
 import shutil
@@ -7,17 +8,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from killing import assert_equal_runs
 from optuna.storages._cached_storage import _CachedStorage
 from small_sweep import write_sweep
 
+from azjax.core.errors import FileError
 from azjax.runs import load_run, train_population
-from azjax.sweep import JOURNAL, Trials, connect, load_study, worker_command
+from azjax.sweep import JOURNAL, Trials, connect, database_errors, load_study, storage, worker_command
 
 pytestmark = pytest.mark.slow
 TIMEOUT_SECONDS = 600
@@ -31,8 +34,20 @@ def journal(tmp_path) -> str:
 
 
 @pytest.fixture
-def postgresql() -> Iterator[str]:
+def postgresql(server) -> str:
     """The address of a database whose server begins and ends with the test."""
+    return server.address
+
+
+class _Server(NamedTuple):
+    address: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    """A server of PostgreSQL that begins and ends with the test."""
     pytest.importorskip("psycopg")
     initdb = shutil.which("initdb") or next(iter(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
     if initdb is None:
@@ -54,9 +69,11 @@ def postgresql() -> Iterator[str]:
 
     try:
         run("initdb", "--auth", "trust", "--username", "azjax")
-        run("pg_ctl", "--wait", "-o", f"-h 127.0.0.1 -p {port} -k {home}", "start")
+        start = functools.partial(run, "pg_ctl", "--wait", "-o", f"-h 127.0.0.1 -p {port} -k {home}", "start")
+        start()
         try:
-            yield f"postgresql+psycopg://azjax@127.0.0.1:{port}/postgres"
+            address = f"postgresql+psycopg://azjax@127.0.0.1:{port}/postgres"
+            yield _Server(address, functools.partial(run, "pg_ctl", "--mode", "fast", "stop"), start)
         finally:
             run("pg_ctl", "--mode", "immediate", "stop")
     finally:
@@ -124,6 +141,51 @@ def test_two_workers_killed_five_times_each_complete_every_trial_once(tmp_path, 
                 upto = config.replace(iterations=config.iterations * rung // rungs)
                 train_population(study.game, [upto], [straight], resume=True)
             assert_equal_runs(run, straight)
+
+
+def test_a_sweep_goes_on_when_its_database_restarts(tmp_path, server):
+    path = write_sweep(tmp_path, ("trials = 3", "trials = 6"), ("simulations = 256", "simulations = 10240"))
+    study, folder, restarts = load_study(path), tmp_path / "study", 0
+    command = [*worker_command(path, folder, server.address, LEASE), "--workers", "2"]
+    sweep = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while restarts < 3 and sweep.poll() is None:
+        before, began = _rows(folder), time.monotonic()
+        while _rows(folder) < before + 100 and sweep.poll() is None and time.monotonic() - began < TIMEOUT_SECONDS:
+            time.sleep(0.05)
+        server.stop()
+        time.sleep(2)
+        server.start()
+        restarts += 1
+    _, err = sweep.communicate(timeout=TIMEOUT_SECONDS)
+    assert restarts == 3
+    assert "Traceback" not in err
+    # A worker may be stopped in the middle of an operation. Then the other goes on, or the same command does.
+    if sweep.returncode:
+        assert sweep.returncode == 1
+        assert "the database of the sweep failed" in err
+        subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
+    points = Trials(study, opened := connect(server.address)).points()
+    opened.remove_session()
+    opened._backend.engine.dispose()
+    assert [(point.number, point.state) for point in points] == [(number, "complete") for number in range(6)]
+
+
+def test_a_database_that_stays_away_is_told_in_one_line(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(storage, "_RESTART_SECONDS", 1.0)
+    study = load_study(write_sweep(tmp_path))
+    opened = connect(server.address)
+    trials = Trials(study, opened)
+    server.stop()
+    try:
+        with (
+            pytest.raises(FileError, match=r"the database of the sweep failed: connection .*refused"),
+            database_errors(),
+        ):
+            trials.points()
+    finally:
+        server.start()
+        opened.remove_session()
+        opened._backend.engine.dispose()
 
 
 def _rows(folder: Path) -> int:
