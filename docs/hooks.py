@@ -429,6 +429,23 @@ def scaling() -> str:
     )
 
 
+def survival() -> str:
+    """The table of faults that tests repeat."""
+    return table(
+        ("fault", "tries", "failed", "what must happen", "test"),
+        (
+            (
+                row["fault"],
+                f"{row['tries']:,}",
+                str(row["failed"]),
+                row["outcome"],
+                ", ".join(dict.fromkeys(f"`{test.partition('::')[0]}`" for test in row["tests"])),
+            )
+            for row in rows_of("survival")
+        ),
+    )
+
+
 def notebooks() -> str:
     """The table of results of the original notebooks and of the studies that replace them."""
     uct, connect2, santorini, brandub = map(result_of, ("tictactoe_uct", "connect2", "santorini_small", "brandub_game"))
@@ -553,6 +570,7 @@ TABLES: dict[str, Callable[[], str]] = {
         value_targets,
         scaling,
         exhibition,
+        survival,
         notebooks,
         ratings,
         cards,

@@ -68,6 +68,21 @@ def _clear_if_many() -> None:
         gc.collect()
 
 
+@pytest.fixture
+def tries(record_property: Callable[[str, object], None]) -> Callable[[int], int]:
+    """`tries(60)`: how often a slow test repeats a fault, `AZJAX_TEST_FACTOR` times as often as usual.
+
+    The number goes into the report of pytest, where experiments/survival.py finds it.
+    """
+
+    def times(usual: int) -> int:
+        count = usual * int(os.environ.get("AZJAX_TEST_FACTOR", "1"))
+        record_property("tries", count)
+        return count
+
+    return times
+
+
 @pytest.fixture(scope="session")
 def golden() -> Callable[[str], list[Any]]:
     """`golden("tictactoe")`: the JSON lines of the one file `tests/golden/**/tictactoe.jsonl.gz`.

@@ -283,10 +283,10 @@ def test_random_lines_are_answered_or_refused(best):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_random_lines_are_answered_or_refused_in_bounded_memory(best):
+def test_a_hundred_thousand_random_lines_are_answered_or_refused_in_bounded_memory(best, tries):
     _fuzz(best, 1000)
     tracemalloc.start()
-    _fuzz(best, 100_000)
+    _fuzz(best, tries(100_000))
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 10**6  # bytes: ten a line would be more

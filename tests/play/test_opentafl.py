@@ -230,8 +230,8 @@ def test_random_lines_are_answered_or_refused(engine):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_random_lines_are_answered_or_refused(engine):
-    _fuzz(engine, 100_000)
+def test_a_hundred_thousand_random_lines_are_answered_or_refused(engine, tries):
+    _fuzz(engine, tries(100_000))
 
 
 @pytest.mark.slow

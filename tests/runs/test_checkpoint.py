@@ -105,11 +105,19 @@ def test_a_flipped_byte_anywhere_falls_back_with_a_warning(folder):
     assert Checkpoints(folder).restore(LIKE)[0] == 30
 
 
-@pytest.mark.parametrize("tries", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_random_damage_is_never_taken_for_a_sound_state(three_steps, tmp_path, tries):
-    rng = random.Random(tries)
+def test_random_damage_is_never_taken_for_a_sound_state(three_steps, tmp_path):
+    _damage_and_restore(10, three_steps, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_lot_of_random_damage_is_never_taken_for_a_sound_state(three_steps, tmp_path, tries):
+    _damage_and_restore(tries(200), three_steps, tmp_path)
+
+
+def _damage_and_restore(count, three_steps, tmp_path):
+    rng = random.Random(count)
     files = sorted(path.relative_to(three_steps) for path in three_steps.rglob("*") if path.is_file())
-    for number in range(tries):
+    for number in range(count):
         folder = shutil.copytree(three_steps, tmp_path / str(number))
         file = rng.choice(files)
         _damage(folder / file, rng)

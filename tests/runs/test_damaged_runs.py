@@ -73,14 +73,22 @@ def _resume(compiled, folder):
 DAMAGES = (_remove, _cut, _flip, _clear, _lengthen, _exchange)
 
 
-@pytest.mark.parametrize("tries", [6, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_damaged_checkpoint_changes_no_bit_of_what_follows(tries, tmp_path):
+def test_a_damaged_checkpoint_changes_no_bit_of_what_follows(tmp_path):
+    _damage_and_resume(6, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_thousand_damaged_checkpoints_change_no_bit_of_what_follows(tmp_path, tries):
+    _damage_and_resume(tries(1000), tmp_path)
+
+
+def _damage_and_resume(count, tmp_path):
     train(GAME, HALF, tmp_path / "half")
     whole = shutil.copytree(tmp_path / "half", tmp_path / "whole")
     compiled = compile_run(GAME, WHOLE.static, 1, ALPHAZERO_LOSS)
     _resume(compiled, whole)
     rng, refused = random.Random(0), 0
-    for number in range(tries):
+    for number in range(count):
         # The folder of a try that fails is kept, with the damage before it was resumed.
         damaged, folder = tmp_path / f"damaged_{number}", tmp_path / f"resumed_{number}"
         shutil.copytree(tmp_path / "half", damaged)
@@ -100,4 +108,4 @@ def test_a_damaged_checkpoint_changes_no_bit_of_what_follows(tries, tmp_path):
                 assert_equal_runs(whole, folder)
         shutil.rmtree(damaged)
         shutil.rmtree(folder)
-    assert refused < tries / 2
+    assert refused < count / 2

@@ -78,7 +78,8 @@ def states():
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_POLICIES)])
-def test_a_search_ends_with_legal_actions_and_finite_numbers(states, name):
+def test_a_search_ends_with_legal_actions_and_finite_numbers(states, name, record_property):
+    record_property("tries", len(FAULTS))
     policy, legal = (POLICIES | SLOW_POLICIES)[name], np.asarray(jax.vmap(GAME.legal_action_mask)(states))
     for number, fault in enumerate(FAULTS):
         result = policy(tuple(map(jnp.float32, fault)), jax.random.key(number), states, explore=True)

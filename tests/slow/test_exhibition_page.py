@@ -6,7 +6,7 @@ import random
 import threading
 
 import pytest
-from clicking import CHROMIUM, launch, play_to_the_end, settled
+from clicking import CHROMIUM, play_to_the_end, settled
 
 from azjax.commands.play import play_command
 
@@ -18,16 +18,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = launch(playwright)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module", params=AGENTS)

@@ -81,7 +81,8 @@ def server() -> Iterator[_Server]:
 
 
 @pytest.mark.parametrize("kind", ["journal", "postgresql"])
-def test_two_workers_killed_five_times_each_complete_every_trial_once(tmp_path, request, kind):
+def test_two_workers_killed_five_times_each_complete_every_trial_once(tmp_path, request, kind, record_property):
+    record_property("tries", WORKERS * KILLS)
     storage = request.getfixturevalue(kind)
     path = write_sweep(tmp_path, ("trials = 3", "trials = 20"), ("simulations = 256", "simulations = 2560"))
     study, folder = load_study(path), tmp_path / "study"
@@ -143,7 +144,8 @@ def test_two_workers_killed_five_times_each_complete_every_trial_once(tmp_path, 
             assert_equal_runs(run, straight)
 
 
-def test_a_sweep_goes_on_when_its_database_restarts(tmp_path, server):
+def test_a_sweep_goes_on_when_its_database_restarts(tmp_path, server, record_property):
+    record_property("tries", 3)
     path = write_sweep(tmp_path, ("trials = 3", "trials = 6"), ("simulations = 256", "simulations = 10240"))
     study, folder, restarts = load_study(path), tmp_path / "study", 0
     command = [*worker_command(path, folder, server.address, LEASE), "--workers", "2"]

@@ -7,7 +7,7 @@ import time
 import jax
 import pytest
 import uvicorn
-from clicking import CHROMIUM, click, launch, play_to_the_end
+from clicking import CHROMIUM, click, play_to_the_end
 from examples import games_forgotten, load_example
 
 from azjax.evaluation import optimal_player, play_match, random_player, records_of, solve
@@ -34,16 +34,6 @@ GAMES = {
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = launch(playwright)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -271,11 +261,11 @@ def test_the_sides_have_the_colors_of_their_pieces_and_the_own_one_is_below(page
     assert page.inner_text("#shares").split(" ")[0] == names[1].split(" ")[0]
 
 
-def test_clicks_that_come_too_fast_are_one_move(page):
+def test_clicks_that_come_too_fast_are_one_move(page, tries):
     """Double and concurrent clicks; the page and the server agree after each."""
     people(page)
     source = random.Random(4)
-    for _ in range(200):
+    for _ in range(tries(200)):
         if page.evaluate("shown.over"):
             page.click("#new")
             page.wait_for_function("shown.moves.length === 0 && game.ply === 0")

@@ -1,0 +1,48 @@
+"""The study of faults: that its tests exist, and what it makes of their reports."""
+
+import ast
+
+import pytest
+from studies import ROOT, load_study, result_of
+
+survival = load_study("survival")
+
+TESTS = """\
+import pytest
+
+def test_often(record_property):
+    record_property("tries", 40)
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_once(number):
+    assert number < 3
+
+def test_never():
+    pytest.skip("there is no database")
+"""
+
+
+@pytest.mark.parametrize("fault", survival.FAULTS, ids=lambda fault: fault.name)
+def test_every_test_of_a_fault_exists(fault):
+    for name in fault.tests:
+        path, _, function = name.partition("::")
+        tree = ast.parse((ROOT / "tests" / path).read_text())
+        assert not function or function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
+
+
+def test_tries_and_failures_are_counted(tmp_path):
+    (tmp_path / "test_some.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    fault = survival.Fault("a fault", "nothing", ("test_some.py",))
+    row = survival.try_fault(fault, 2, tmp_path)
+    assert (row["tries"], row["failed"], row["skipped"], row["factor"]) == (43, 1, 1, 2)
+    assert row["failures"] == ["test_once[3]"]
+
+
+def test_the_committed_result_has_every_fault_and_no_failure():
+    rows = result_of("survival")["rows"]
+    assert [(row["fault"], tuple(row["tests"])) for row in rows] == [
+        (fault.name, fault.tests) for fault in survival.FAULTS
+    ]
+    assert not any(row["failed"] or row["skipped"] for row in rows)
