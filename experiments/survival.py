@@ -78,9 +78,13 @@ FAULTS = (
         ),
     ),
     Fault(
-        "the run folder is removed, renamed or replaced while the run goes on",
-        "one line at the next checkpoint",
-        ("runs/test_loop.py::test_a_folder_that_vanishes_while_the_run_goes_on_is_told",),
+        "the run folder, or its lock or configuration, is removed, renamed or replaced while the run goes on",
+        "one line at the next checkpoint; the configuration is written again",
+        (
+            "runs/test_loop.py::test_a_folder_that_vanishes_while_the_run_goes_on_is_told",
+            "runs/test_loop.py::test_a_configuration_that_is_removed_while_the_run_goes_on_is_written_again",
+            "runs/test_loop.py::test_a_lock_that_is_removed_while_the_run_goes_on_ends_it",
+        ),
     ),
     Fault(
         "a checkpoint is removed while it is read",

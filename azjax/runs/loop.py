@@ -27,6 +27,7 @@ from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.divergence import DivergenceWarning
 from azjax.runs.evaluation import PeriodicEvaluation
+from azjax.runs.folder_guard import FolderGuard
 from azjax.runs.ladder_games import save_ladder_games
 from azjax.runs.memory import free_memory
 from azjax.runs.metrics import METRICS, MetricsLog, read_rows
@@ -181,7 +182,7 @@ def train_runs(
             network = summarize(config.make_network(game), game)
             beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
-            own = MetricsLog(), DivergenceWarning()
+            own = MetricsLog(), FolderGuard(), DivergenceWarning()
             called = [*own, *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
             for callback in called:
                 stack.callback(callback.end)

@@ -36,7 +36,7 @@ CHECKPOINTS = "checkpoints"
 FORMAT = 2
 """The format of run folders. Version 0.1 of azjax wrote format 1, without the number."""
 
-_LOCK = "lock"
+LOCK = "lock"
 _MAY_CHANGE = {"iterations"}  # on resume
 _NEEDS_NO_CONSENT = {"devices"}  # the same run up to rounding
 _PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
@@ -218,7 +218,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
     _check_name(folder)
     # A run that was stopped before it began leaves only these files.
     if not folder.exists() or (
-        folder.is_dir() and {path.name for path in folder.iterdir()} <= {_LOCK, CONFIG + ".partial"}
+        folder.is_dir() and {path.name for path in folder.iterdir()} <= {LOCK, CONFIG + ".partial"}
     ):
         return ""
     saved: dict[str, Any] = {**_read_config(folder)}
@@ -268,7 +268,7 @@ def only_trainer(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Opened without truncating: the file names the process that holds it.
-        file = (folder / _LOCK).open("a+")
+        file = (folder / LOCK).open("a+")
     except OSError as error:
         raise FileError(f"{folder} cannot be {verb}: {error.strerror}") from error
     with file:

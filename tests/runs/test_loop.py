@@ -358,6 +358,25 @@ def test_a_killed_run_resumes_to_the_same_bit(tmp_path):
     assert_equal_runs(tmp_path / "straight", tmp_path / "killed")
 
 
+def test_a_configuration_that_is_removed_while_the_run_goes_on_is_written_again(straight, tmp_path):
+    def remove(update):
+        if update.iteration == 1:
+            (tmp_path / "run/config.json").unlink()
+
+    with pytest.warns(UserWarning, match=r"run/config\.json was missing and is written again"):
+        train(GAME, SMALL, tmp_path / "run", callbacks=[remove])
+    assert (tmp_path / "run/config.json").read_bytes() == (straight / "config.json").read_bytes()
+
+
+def test_a_lock_that_is_removed_while_the_run_goes_on_ends_it(tmp_path):
+    def remove(update):
+        if update.iteration == 1:
+            (tmp_path / "run/lock").unlink()
+
+    with pytest.raises(FileError, match=r"run/lock was removed or replaced .* another process may train there"):
+        train(GAME, SMALL, tmp_path / "run", callbacks=[remove])
+
+
 @pytest.mark.parametrize("change", ["removed", "renamed"])
 def test_a_folder_that_vanishes_while_the_run_goes_on_is_told(tmp_path, change):
     folder = tmp_path / "run"
