@@ -143,10 +143,10 @@ def _cells(
     """Where symmetries move the cells of a game whose actions belong to pieces."""
     if not any(group.place == "piece" for group in layout):
         raise InputError(f"{game.name}: where its symmetries move an action depends on the position")
-    with jax.ensure_compile_time_eval():
-        before = jax.device_get(cells_of_actions(layout, jnp.asarray(observed)))
-        after = jax.device_get(cells_of_actions(layout, jnp.asarray(turned.reshape(-1, *turned.shape[2:]))))
-    after = np.take_along_axis(after.reshape(actions.shape), actions, axis=2)
+    boards = np.concatenate([observed[:, None], turned], axis=1).reshape(-1, *observed.shape[1:])
+    compiled = jax.jit(functools.partial(cells_of_actions, layout)).lower(boards).compile()  # ahead, as above
+    cells = np.asarray(compiled(boards)).reshape(len(observed), -1, actions.shape[2])
+    before, after = cells[:, 0], np.take_along_axis(cells[:, 1:], actions, axis=2)
     present = before >= 0
     table = np.full((actions.shape[1], before.max() + 1), -1)
     for moved, images in zip(table, after.swapaxes(0, 1), strict=True):
