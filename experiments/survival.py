@@ -169,6 +169,8 @@ def main(
         sys.exit(f"factor must be at least 1, got {factor}")
     console = Console()
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
+    order = [fault.name for fault in FAULTS]
+    rows = [row for row in rows if row["fault"] in order]
     for fault in FAULTS:
         known = any(row["fault"] == fault.name and row["factor"] >= factor for row in rows)
         if only not in fault.name or known:
@@ -177,7 +179,6 @@ def main(
             row = try_fault(fault, factor, tests)
         console.print(f"{fault.name}: {row['tries']:,} tries, {row['failed']} failed, {row['seconds']:,.0f} s")
         rows = [other for other in rows if other["fault"] != fault.name] + [row]
-        order = [each.name for each in FAULTS]
         rows.sort(key=lambda row: order.index(row["fault"]))
         write_results(output, "survival.py", {}, rows=rows)
 
