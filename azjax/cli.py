@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from azjax import __version__
 from azjax.core.allocator import keep_freed_memory
+from azjax.core.cuda_graphs import record_loops
 from azjax.core.errors import InputError
 from azjax.core.source import import_code
 from azjax.errors import errors_in_one_line, silence_threads
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
         if is_process:
             silence_threads()
+            record_loops()
             gc.disable()  # while modules are imported nothing can be freed
             if command == "benchmark":
                 keep_freed_memory()

@@ -25,7 +25,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import pyspiel
 import tyro
 from rich.console import Console
 from rich.progress import track
@@ -258,6 +257,8 @@ class OpenSpielMcts:
     """OpenSpiel's MCTS with the settings of its `mcts_example.cc`: UCB 2, solver on, one random rollout a leaf."""
 
     def __init__(self, rollouts: int, seed: int = 0):
+        import pyspiel  # only this player needs it
+
         self.rules = pyspiel.load_game("connect_four")
         evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=seed)
         self.bot = pyspiel.MCTSBot(

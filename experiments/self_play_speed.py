@@ -19,7 +19,7 @@ import dataclasses
 import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,11 +27,9 @@ import jax
 import jax.numpy as jnp
 import mctx
 import optax
-import pgx
 import tyro
 from flax import nnx
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from pgx.experimental import auto_reset
 from rich.console import Console
 from study import RESULTS, write_results
 
@@ -80,43 +78,54 @@ def main(
             batch_size=batch_size,
             hyper=Hyper(l2=0.0),
         )
-        loops: dict[tuple[str, int], Callable[[], Any]] = {}
-        for devices in counts:
-            loops["azjax", devices] = azjax_loop(config, devices)
-            loops[RIVAL, devices] = pgx_loop(config, devices)
-            if network == "resnet":
-                with_flax = config.replace(network=FlaxResnet(width, depth))
-                loops[RIVAL_WITH_FLAX, devices] = pgx_loop(with_flax, devices)
-        for run in loops.values():
-            for _ in range(2):
-                run()  # compiles
-        seconds: dict[tuple[str, int], list[float]] = {side: [] for side in loops}
-        for _ in range(rounds):
-            for side, run in loops.items():
-                began = time.perf_counter()
-                run()
-                seconds[side].append(time.perf_counter() - began)
-        alone = network_rate(config)
-        for devices in counts:
-            rates = {
-                name: num_games * plies / statistics.median(times)
-                for (name, count), times in seconds.items()
-                if count == devices
-            }
-            row = {
-                "network": network,
-                "width": width,
-                "depth": depth,
+        rows += measure(config, counts, rounds)
+        for row in rows[-len(counts) :]:
+            console.print(row)
+    settings = {"num_simulations": num_simulations, "num_games": num_games, "plies": plies, "batch_size": batch_size}
+    write_results(output, "self_play_speed.py", {"game": "connect_four", **settings}, rows=rows)
+    console.print(f"written to {output}", soft_wrap=True)
+
+
+def measure(config: Config, counts: Sequence[int], rounds: int, with_flax: bool = True) -> list[dict[str, Any]]:
+    """Measures the loops with one network, a row for each of `counts`, which are numbers of devices.
+
+    `with_flax`: a residual network runs in the rival also with the convolutions of Flax.
+    """
+    loops: dict[tuple[str, int], Callable[[], Any]] = {}
+    for devices in counts:
+        loops["azjax", devices] = azjax_loop(config, devices)
+        loops[RIVAL, devices] = pgx_loop(config, devices)
+        if with_flax and config.network == "resnet":
+            of_flax = config.replace(network=FlaxResnet(config.width, config.depth))
+            loops[RIVAL_WITH_FLAX, devices] = pgx_loop(of_flax, devices)
+    for run in loops.values():
+        for _ in range(2):
+            run()  # compiles
+    seconds: dict[tuple[str, int], list[float]] = {side: [] for side in loops}
+    for _ in range(rounds):
+        for side, run in loops.items():
+            began = time.perf_counter()
+            run()
+            seconds[side].append(time.perf_counter() - began)
+    alone, rows = network_rate(config), []
+    for devices in counts:
+        rates = {
+            name: config.num_games * config.steps_per_iteration / statistics.median(times)
+            for (name, count), times in seconds.items()
+            if count == devices
+        }
+        rows.append(
+            {
+                "network": config.network,
+                "width": config.width,
+                "depth": config.depth,
                 "devices": devices,
                 "positions_per_second": {name: round(rate, 1) for name, rate in rates.items()},
                 "ratio": {name: round(rates["azjax"] / rates[name], 2) for name in list(rates)[1:]},
                 "network_positions_per_second": round(alone),
             }
-            console.print(row)
-            rows.append(row)
-    settings = {"num_simulations": num_simulations, "num_games": num_games, "plies": plies, "batch_size": batch_size}
-    write_results(output, "self_play_speed.py", {"game": "connect_four", **settings}, rows=rows)
-    console.print(f"written to {output}", soft_wrap=True)
+        )
+    return rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +188,9 @@ class PgxLearner(NamedTuple):
 
 def pgx_learner(env_id: str, config: Config, devices: int = 1) -> tuple[PgxLearner, Callable[[PgxLearner], PgxLearner]]:
     """The untrained rival in a game of pgx, and a function that runs one iteration."""
+    import pgx  # the import starts the devices of JAX
+    from pgx.experimental import auto_reset
+
     mesh = Mesh(jax.local_devices()[:devices], ("games",), axis_types=(AxisType.Auto,))
     whole, by_game = PartitionSpec(), PartitionSpec("games")
     env, game = pgx.make(env_id), azjax.make(f"pgx:{env_id}")

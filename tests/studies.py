@@ -9,7 +9,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-sys.path.append(str(EXPERIMENTS))  # as for a script in that folder
+# As for a script in one of these folders.
+sys.path.append(str(EXPERIMENTS))
+sys.path.append(str(ROOT / "docs"))
 
 
 def load_study(name: str) -> ModuleType:

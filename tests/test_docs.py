@@ -489,7 +489,7 @@ def test_the_worth_of_training_is_what_the_committed_file_says():
 def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed_files_say():
     rows = {(row["network"], row["optimizer"]): row["mistakes"] for row in result_of("networks")["rows"]}
     found, text = result_of("santorini_3x3"), " ".join(page("what_holds_learning_back").split())
-    assert f"{rows['mlp', 'adam']:.2%}" in load_hooks().networks()
+    assert f"{rows['mlp', 'adam']:.2%}" in load_hooks().TABLES["networks"]()
     assert rows["equivariant_mlp 512", "adam"] < 0.7 * rows["mlp", "adam"]
     assert rows["mlp", "muon"] > rows["mlp", "adam"]
     share, last = found["all_positions"]["share"], found["rows"][-1]
@@ -514,7 +514,7 @@ def test_how_right_targets_are_is_what_the_committed_file_says():
     mean, own = share("wrong signs, mean of the simulations"), share("wrong signs, network")
     assert f"the wrong sign on {mean} of the positions, more than the {own} of the network" in text
     assert f"is wrong on {share('wrong signs, value')}." in text
-    assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().targets() for other in found["rows"])
+    assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().TABLES["targets"]() for other in found["rows"])
 
 
 def test_what_value_targets_are_worth_is_what_the_committed_file_says():

@@ -330,6 +330,30 @@ def test_the_speed_of_self_play_is_measured_at_tiny_sizes(tmp_path):
         assert all(ratio > 0 for ratio in row["ratio"].values())
 
 
+@pytest.mark.slow
+def test_the_study_of_a_gpu_measures_every_part_at_tiny_sizes(tmp_path):
+    output = tmp_path / "gpu.json"
+    # In a process of its own, which starts JAX.
+    code = f"""if True:
+        import dataclasses, pathlib, on_a_gpu as study
+        study.CASES = (dataclasses.replace(study.CASES[0], batch=4, num_simulations=4),)
+        study.GAMES, study.NUM_SIMULATIONS, study.RUNS = ("connect_four",), 2, pathlib.Path({str(tmp_path)!r})
+        tiny = dict(width=4, depth=1, num_games=16, num_simulations=2, batch_size=16, updates_per_iteration=1)
+        study.LEARNING = study.LEARNING.replace(**tiny)
+        study.TRAINING = study.TRAINING.replace(**tiny, iterations=2, checkpoint_every=1, precision="float32")
+        for part in ("games", "search", "learning", "training"):
+            study.main((part,), repeats=1, output=pathlib.Path({str(output)!r}))
+    """
+    variables = {**os.environ, "PYTHONPATH": f"{EXPERIMENTS}:{EXPERIMENTS.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=900)
+    assert (done.returncode, done.stderr) == (0, "")
+    parts = json.loads(output.read_text())["parts"]
+    assert list(parts) == ["games", "search", "learning", "training"]
+    assert parts["search"][0]["simulations_per_second"].keys() == {"azjax", "mctx"}
+    assert parts["learning"][0]["ratio"].keys() == {"pgx + mctx"}
+    assert [row["player"] for row in parts["training"]] == ["network", "network + 2"]
+
+
 def test_the_residual_network_with_convolutions_of_flax_is_the_same_function():
     game, variants = make("connect_four"), (Resnet(8, 1), load_study("self_play_speed").FlaxResnet(8, 1))
     ours, plain = (network.for_game(game) for network in variants)

@@ -1,0 +1,351 @@
+"""The tables of what agents learned, of solved games, and of what runs survive."""
+
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+from tables import result_of, rows_of, table
+
+PACKAGED = Path(__file__).parents[1] / "azjax" / "packaged"
+_MOST_MOVES = 8  # in a cell
+
+
+def solved() -> str:
+    """The table of the boards that are solved."""
+    heads = ("board", "positions", "value", "best first moves", "won", "drawn", "lost", "longest win", "seconds")
+    values = {1: "first player wins", 0: "draw", -1: "second player wins"}
+    lines = []
+    for name, row in result_of("solved")["rows"].items():
+        known = {"reachable", "value", "num_best_first_moves"} & row.get("published", {}).keys()
+        best = row["best_first_moves"]
+        moves = ", ".join(best) if len(best) <= _MOST_MOVES else f"{len(best)} moves"
+        counts = [f"{row['reachable']:,}", values[row["value"]], moves]
+        for index, fact in enumerate(("reachable", "value", "num_best_first_moves")):
+            counts[index] += " *" * (fact in known)
+        unfinished = row["reachable"] - row["terminal"]
+        shares = [f"{row[outcome] / unfinished:.1%}" for outcome in ("won", "drawn", "lost")]
+        board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
+        longest = str(row.get("longest_win", ""))
+        lines.append([board[0].upper() + board[1:], *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+    return table(heads, lines)
+
+
+def brandub_endings() -> str:
+    """The table of the solved endings."""
+    heads = ("pieces", "to move", "positions", "won", "drawn", "lost", "longest win")
+    lines = [
+        [
+            each["name"],
+            ("attackers", "defenders")[each["player"]],
+            *(f"{each[key]:,}" for key in ("positions", "won", "drawn", "lost")),
+            str(each["longest_win"]),
+        ]
+        for each in result_of("brandub_endings")["endings"]
+    ]
+    return table(heads, lines)
+
+
+def brandub_longest_wins() -> str:
+    """Where the longest wins of the endings begin."""
+    most = result_of("brandub_endings")["endings"]
+    rows = [row for row in most if row["longest_win"] > 10]
+    lines = [
+        [("attackers", "defenders")[row["player"]], f"{row['longest_win']} plies", f"`{row['longest_win_in']}`"]
+        for row in sorted(rows, key=lambda row: -row["longest_win"])
+    ]
+    return table(("won by", "in", "from"), lines)
+
+
+def brandub_endings_agent() -> str:
+    """How many moves of the packaged agent keep the value of endings."""
+    heads = (
+        "positions",
+        "moves by",
+        "decisions",
+        "right",
+        "attackers to win",
+        "defenders to win",
+        "signs of the value right",
+    )
+    names = {"own_games": "of its own games", "even_draws": "drawn evenly"}
+    lines = []
+    for name, players in result_of("brandub_endings")["agent"].items():
+        for player, row in players.items():
+            sides = [row["by_side"][f"won, {side} to move"] for side in ("attackers", "defenders")]
+            shares = [f"{side['kept']:,} of {side['positions']:,}" for side in sides]
+            right = f"{row['kept'] / row['positions']:.2%}"
+            signs = f"{row['right_signs'] / row['decided']:.1%}"
+            lines.append([names[name], player, f"{row['positions']:,}", right, *shares, signs])
+    return table(heads, lines)
+
+
+def best_of_sweep() -> str:
+    """The table of a preset from before a sweep and the best trial of the sweep."""
+
+    def cell(value: dict[str, float], form: str) -> str:
+        mean, low, high = (format(value[name], form) for name in ("mean", "low", "high"))
+        return f"{mean} ({low} to {high})"
+
+    heads = ("settings", "simulations until no mistake for the first time", "mistakes on the way", "at the end")
+    return table(
+        heads,
+        (
+            [
+                row["name"],
+                cell(row["share_of_simulations_until_no_mistake"], ".0%"),
+                cell(row["mean_mistakes_on_the_way"], ".1f"),
+                cell(row["mistakes_at_the_end"], ".0f"),
+            ]
+            for row in rows_of("best_of_sweep")
+        ),
+    )
+
+
+def holding_back() -> str:
+    """The table of mistakes of networks with equal training time."""
+    heads = ("", "positions", "positions a game", "network", "narrow", "with 400", "narrow, with 400")
+    return table(
+        heads,
+        (
+            [
+                row["name"],
+                f"{row['positions']:,}",
+                f"{row['positions_per_game']:.1f}",
+                *(f"{row[player][kind]:.1%}" for player in ("network", "search") for kind in ("mistakes", "narrow")),
+            ]
+            for row in rows_of("holding_back")
+        ),
+    )
+
+
+def what_learns() -> str:
+    """The table of the variants of Santorini 3x3."""
+    heads = ("", "minutes", "iterations", "wins kept", "long wins", "signs", "wins, search", "long wins", "signs")
+    shares = [
+        f"{kind}, {player}" for player in ("alone", "search") for kind in ("wins_kept", "long_wins_kept", "signs_right")
+    ]
+    return table(
+        heads,
+        (
+            [
+                row["variant"],
+                f"{row['minutes']:g}",
+                f"{row['iterations']:,}",
+                *(f"{row[share]:.1%}" for share in shares),
+            ]
+            for row in rows_of("what_learns")
+            if row["game"] == "santorini_3x3"
+        ),
+    )
+
+
+def what_learns_connect_four() -> str:
+    """The table of the variants of Connect Four: shares of mistakes, and the error of the value."""
+    heads = ("", "iterations", "alone", "narrow", "with 400 simulations", "narrow", "squared error")
+    kept = [f"{kind} kept, {player}" for player in ("alone", "search") for kind in ("all", "narrow")]
+    return table(
+        heads,
+        (
+            [
+                row["variant"],
+                f"{row['iterations']:,}",
+                *(f"{1 - row[share]:.1%}" for share in kept),
+                f"{row['squared error']:.3f}",
+            ]
+            for row in rows_of("what_learns")
+            if row["game"] == "connect_four"
+        ),
+    )
+
+
+def exhibition() -> str:
+    """The table of agents on the page without a server."""
+    heads = ("agent", "files", "a simulation", "in Python", "ratio")
+    return table(
+        heads,
+        (
+            [
+                row["agent"],
+                f"{row['bytes'] / 1e6:.1f} MB",
+                *(f"{row[time]:.2f} ms" for time in ("milliseconds", "milliseconds_in_python")),
+                f"{row['milliseconds'] / row['milliseconds_in_python']:.0f}",
+            ]
+            for row in rows_of("exhibition")
+        ),
+    )
+
+
+def networks() -> str:
+    """The table of what networks learn from exact targets, the last measurement of each."""
+    last = {(row["network"], row["optimizer"]): row for row in rows_of("networks")}
+    return table(
+        ("network", "optimizer", "steps", "mistakes", "signs right"),
+        (
+            [*names, f"{row['steps']:,}", f"{row['mistakes']:.2%}", f"{row['signs_right']:.1%}"]
+            for names, row in last.items()
+        ),
+    )
+
+
+def targets() -> str:
+    """The table of what searches tell a network, beside the truth."""
+    heads = ("simulations", "actions at the root", "mistakes: network", "policy target")
+    signs = ("wrong signs: network", "mean of the simulations", "value target")
+    names = ("mistakes, network", "mistakes, policy")
+    names += tuple(f"wrong signs, {name}" for name in ("network", "mean of the simulations", "value"))
+    return table(
+        (*heads, *signs),
+        (
+            [f"{row['num_simulations']}", f"{row['considered']}", *(f"{row[name]:.1%}" for name in names)]
+            for row in rows_of("targets")
+        ),
+    )
+
+
+def value_targets() -> str:
+    """The table of the errors of value targets, in openings of Connect Four."""
+    return table(
+        ("value target", "squared error of the mean", "of one game"),
+        (
+            [row["target"], f"{row['systematic']:.3f} ± {row['standard_error']:.3f}", f"{row['of_one_game']:.3f}"]
+            for row in rows_of("value_targets")
+        ),
+    )
+
+
+def scaling() -> str:
+    """The table of mistakes of the last checkpoints, means over the seeds."""
+    rows = rows_of("scaling")
+    last = max(row["iteration"] for row in rows)
+    shares: dict[int, dict[int, list[float]]] = {}
+    for row in rows:
+        if row["iteration"] == last:
+            shares.setdefault(row["width"], {}).setdefault(row["num_simulations"], []).append(row["mistakes"])
+    counts = sorted(shares[min(shares)])
+    return table(
+        ("width", "network alone", *(f"{count} simulations" for count in counts if count)),
+        ([f"{width}", *(f"{statistics.mean(of[count]):.1%}" for count in counts)] for width, of in shares.items()),
+    )
+
+
+def survival() -> str:
+    """The table of faults that tests repeat."""
+    return table(
+        ("fault", "tries", "failed", "what must happen", "test"),
+        (
+            (
+                row["fault"],
+                f"{row['tries']:,}",
+                str(row["failed"]),
+                row["outcome"],
+                ", ".join(dict.fromkeys(f"`{test.partition('::')[0]}`" for test in row["tests"])),
+            )
+            for row in rows_of("survival")
+        ),
+    )
+
+
+def notebooks() -> str:
+    """The table of results of the original notebooks and of the studies that replace them."""
+    uct, connect2, santorini, brandub = map(result_of, ("tictactoe_uct", "connect2", "santorini_small", "brandub_game"))
+    before = uct["settings"]["notebook"]
+    (searched,) = [row for row in uct["rows"] if row["simulations"] == before["simulations"]]
+    most = uct["rows"][-1]
+    lost = [row["against"]["optimal"]["won_drawn_lost"] for row in (searched, most)]
+    preset = connect2["agents"]["preset"]
+    random, optimal = (santorini["notebook"]["improvements"][rival][-1] for rival in ("random", "optimal"))
+    (best,) = [row for row in santorini["rows"] if row["player"] == "preset, network"]
+    matches = result_of("brandub")["rows"]
+    (match,) = [
+        row
+        for row in matches
+        if (row["iteration"], row["player"], row["rival"])
+        == (matches[-1]["iteration"], "network + 100 simulations", "uct:1000")
+    ]
+    return table(
+        ("", "notebook", "azjax", "study"),
+        [
+            (
+                "tic-tac-toe: simulations a second, one position and 1,000 games side by side",
+                f"{before['simulations_per_second']:,}",
+                f"{searched['one_position']:,.0f} and {searched['batch_of_1000']:,.0f}",
+                "`tictactoe_uct.py`",
+            ),
+            (
+                f"games lost of {sum(lost[0]):,} against best play, with {searched['simulations']:,} and "
+                f"{most['simulations']:,} simulations",
+                "not counted",
+                f"{lost[0][2]} and {lost[1][2]}",
+                "`tictactoe_uct.py`",
+            ),
+            (
+                "Santorini 2x2: points a game against random and optimal play",
+                f"{random:.4f} and {optimal:.4f}",
+                f"{best['against_random']:.4f} and {best['against_optimal']:.4f}",
+                "`santorini_small.py`",
+            ),
+            (
+                "Connect-2: training; mistakes on all 23 positions",
+                f"{connect2['settings']['notebook_minutes']:.0f} minutes; not counted",
+                f"{preset['seconds']:.1f} seconds; {preset['mistakes']:.0f}",
+                "`connect2.py`",
+            ),
+            (
+                "Brandub: simulations a second, one position; the notebook's with a dummy for a network",
+                "106 to 137",
+                f"{brandub['simulations_per_second']:,}",
+                "`brandub.py`",
+            ),
+            (
+                "Brandub: points a game of the trained agent against UCT with 1,000 rollouts",
+                "not trained",
+                f"{match['score']:.1%}",
+                "`against_uct.py`",
+            ),
+        ],
+    )
+
+
+def ratings() -> str:
+    """The tables of the ratings of all pools."""
+    parts = []
+    for row in rows_of("ratings"):
+        lines = (
+            (f"`{player}`", f"{elo:+,.0f}", f"{low:+,.0f} to {high:+,.0f}", f"{games:,}")
+            for player, elo, (low, high), games in zip(
+                row["players"], row["elo"], row["intervals"], row["games"], strict=True
+            )
+        )
+        parts.append(f"**{row['agent']}**\n\n{table(('player', 'Elo', '95%', 'games'), lines)}")
+    return "\n\n".join(parts)
+
+
+def cards() -> str:
+    """The cards of the packaged agents, one after the other."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
+    return "\n\n".join(re.sub(r"^#", "###", text, flags=re.M) for text in texts)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    each.__name__: each
+    for each in (
+        solved,
+        brandub_endings,
+        brandub_longest_wins,
+        brandub_endings_agent,
+        best_of_sweep,
+        holding_back,
+        what_learns,
+        what_learns_connect_four,
+        exhibition,
+        networks,
+        targets,
+        value_targets,
+        scaling,
+        survival,
+        notebooks,
+        ratings,
+        cards,
+    )
+}
