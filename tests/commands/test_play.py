@@ -1,0 +1,46 @@
+"""What `azjax play` gives to its page."""
+
+import jax
+import pytest
+from small_run import SMALL
+
+from azjax import make
+from azjax.cli import main
+from azjax.evaluation import load_games
+from azjax.runs import train
+from azjax.runs.ladder_games import ladder_games
+
+RUN = SMALL.replace(
+    iterations=2,
+    evaluate_every=0,
+    ladder_every=2,
+    ladder_games=8,
+    ladder_opponents=("random",),
+    evaluation_share=1e4,
+)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the page is served with; nothing is served."""
+    given = {}
+    monkeypatch.setattr("azjax.play.server.serve", lambda *_, **options: given.update(options))
+    return given
+
+
+def test_the_book_of_a_run_holds_the_games_of_its_ladder(tmp_path, shown):
+    game = make("connect2")
+    train(game, RUN, tmp_path)
+    main(["play", str(tmp_path), "--web", "--book", str(tmp_path)])
+    (file,) = ladder_games(tmp_path)
+    records = load_games(file)
+    assert shown["book"].games == len(records) == 8
+    firsts = [record.replay()[1][0] for record in records if record.start is None]
+    moves = shown["book"].moves(game.init(jax.random.key(0)))
+    assert sum(move.games for move in moves) == len(firsts)
+
+
+def test_the_book_of_a_run_without_a_ladder_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["play", "connect2", "--web", "--book", str(tmp_path)])
+    assert f"{tmp_path} holds no games of a ladder: a run with --ladder-every keeps them" in capsys.readouterr().err
