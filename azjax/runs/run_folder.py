@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree, UInt32
 
-from azjax import __version__
 from azjax.core.errors import FileError, InputError, RunError
 from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
@@ -40,7 +39,7 @@ FORMAT = 2
 LOCK = "lock"
 _MAY_CHANGE = {"iterations"}  # on resume
 _NEEDS_NO_CONSENT = {"devices"}  # the same run up to rounding
-_PACKAGES = ("jax", "jaxlib", "flax", "optax")
+_PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
 
 _S = TypeVar("_S", bound=State)
 
@@ -187,7 +186,7 @@ def describe_run(game: AnyGame, config: Config, num_devices: int, loss_terms: tu
     """The description of a run that begins now."""
     description = {
         "format": FORMAT,
-        "versions": {"azjax": __version__, **{package: importlib.metadata.version(package) for package in _PACKAGES}},
+        "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
         "platform": jax.default_backend(),
         "devices": num_devices,
         "game": game.name,
