@@ -18,10 +18,11 @@ test: lint docs  ## lint, types, the site, the default tests and the notebooks
 	$(BIN)/pytest -n 2
 	$(BIN)/pytest -n 2 --nbmake notebooks
 
-# Those in tests/slow run programs for minutes, which are compiled in full; see tests/conftest.py.
+# With the types and shapes of all calls checked, those of the default tests too. Those in tests/slow run programs for
+# minutes, which are compiled in full; see tests/conftest.py.
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	$(BIN)/pytest -m slow -n 2 --ignore tests/slow
-	XLA_FLAGS= $(BIN)/pytest -m slow -n 2 tests/slow
+	AZJAX_CHECK_TYPES=1 $(BIN)/pytest -m "slow or not slow" -n 2 --ignore tests/slow
+	AZJAX_CHECK_TYPES=1 XLA_FLAGS= $(BIN)/pytest -m slow -n 2 tests/slow
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check

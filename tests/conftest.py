@@ -33,8 +33,10 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
-# Types and shapes of all arguments, results and fields are checked when a test calls into the package.
-install_import_hook("azjax", "typecheck.check")
+if os.environ.get("AZJAX_CHECK_TYPES"):
+    # Types and shapes of all arguments, results and fields are checked when a test calls into the package. It takes a
+    # quarter longer, so that `make test-slow` alone asks for it.
+    install_import_hook("azjax", "typecheck.check")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are
@@ -44,6 +46,15 @@ gc.freeze()
 gc.set_threshold(50_000, 20, 100)
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Marks as slow what `slow_except` does not name, before pytest leaves out what is slow."""
+    for item in items:
+        marker = item.get_closest_marker("slow_except")
+        if marker is not None and item.callspec.id not in marker.args:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -117,6 +117,7 @@ def test_a_program_is_named_with_its_seconds_where_they_are_not_the_default(seco
     assert load_opponent("gtp:true", GAME, seconds=seconds).name == name
 
 
+@pytest.mark.slow
 def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run):
     timed = load_opponent(run, seconds=0.01)
     match = play_match(GAME, timed, load_opponent("random", GAME, seconds=0.01), 4, jax.random.key(0))
@@ -139,6 +140,7 @@ def test_uct_keeps_its_tree_too():
     assert start_memory(load_player("uct:8", GAME, reuse_tree=True), starts).max_nodes == 25
 
 
+@pytest.mark.slow
 def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tmp_path):
     train(GAME, SMALL.replace(policy="gumbel", value_scale=0.5, rescale_values=False), tmp_path / "run")
     agent = load_trained(str(tmp_path / "run"))

@@ -308,6 +308,7 @@ def test_the_games_of_a_match_are_saved(capsys, tmp_path):
     assert {game.rewards for game in games} == {(1.0, -1.0)}
 
 
+@pytest.mark.slow
 def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]
     options = ["--game", "connect2", "--games", "40", "--opening-plies", "1", "--anchor", "random"]

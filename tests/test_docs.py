@@ -110,6 +110,7 @@ def test_the_example_game_can_be_trained(nim):
     assert np.isfinite(float(metrics["loss"]))
 
 
+@pytest.mark.slow_except("adding_a_loss_term-policy_entropy")
 @pytest.mark.parametrize(
     ("name", "metric"), [("adding_a_network", "draw_loss"), ("adding_a_loss_term", "policy_entropy")]
 )
@@ -126,6 +127,7 @@ def test_the_example_of_a_network_and_that_of_a_loss_term_train(name, metric, tm
     assert load_run(tmp_path / "run")[1].network == ("draw_mlp" if "network" in name else "mlp")
 
 
+@pytest.mark.slow
 def test_the_example_of_a_rule_trains_and_plays(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rules.RULES, "_entries", dict(rules.RULES._entries))
     names = {"__name__": "reduced_urgency"}
@@ -138,6 +140,7 @@ def test_the_example_of_a_rule_trains_and_plays(tmp_path, monkeypatch, capsys):
     assert re.search(r"network \+ 100 simulations plays square [0-8], value -?0\.\d\d\n", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_policy_object_searches_and_goes_on_as_printed():
     names = {"__name__": "policy_example"}
     exec(compile(code("search"), "search.md", "exec"), names)

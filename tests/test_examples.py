@@ -41,6 +41,7 @@ def test_the_file_can_be_the_first_import_of_a_process(tmp_path):
     assert (done.stdout, done.stderr) == ("Hexapawn(columns=3, rows=7)\n", "")
 
 
+@pytest.mark.slow_except("5-5")
 @pytest.mark.parametrize(("columns", "rows"), [(5, 5), (3, 7)])
 def test_the_example_game_keeps_every_law(hexapawn, columns, rows):
     checked = check_game(azjax.make("hexapawn", columns=columns, rows=rows), num_games=16)
@@ -175,6 +176,7 @@ def test_the_policy_is_drawn_as_arrows(hexapawn):
     assert "Likely moves a1a2 100%" in picture
 
 
+@pytest.mark.slow
 def test_the_loop_learns(tmp_path, monkeypatch, capsys):
     loop = load_example("own_loop", tmp_path)
     monkeypatch.setattr(loop, "ITERATIONS", 10)

@@ -63,6 +63,7 @@ def ended(capsys, arguments):
     return stop.value.code, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_with_own_code_trains_resumes_and_is_measured(elsewhere, capsys):
     main(["train", "nim", "--heap", "7", *IMPORTS, "--network", "draw_mlp", *SMALL])
     saved = json.loads(Path("runs/nim/config.json").read_text())
@@ -139,6 +140,7 @@ def test_import_without_a_file_is_refused(elsewhere, capsys):
         assert error == "azjax: --import needs a file of Python or the name of a module\n"
 
 
+@pytest.mark.slow
 def test_a_network_that_is_an_object_trains_and_is_loaded(tmp_path):
     config = Config(
         network=Mlp(8, 1),

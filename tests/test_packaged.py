@@ -87,6 +87,7 @@ def test_a_damaged_file_is_refused(folder):
         packaged.game_of_agent("mine")
 
 
+@pytest.mark.slow_except("connect2", "connect_four", "tictactoe")
 @pytest.mark.parametrize(
     "name",
     [

@@ -32,6 +32,7 @@ def batch(states):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
+@pytest.mark.slow
 def test_a_benchmark_of_one_game_writes_what_it_prints(tmp_path):
     screen = io.StringIO()
     output = tmp_path / "results" / "search.json"

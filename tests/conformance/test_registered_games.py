@@ -16,17 +16,20 @@ from azjax.games.tafl import Tafl, TaflRules
 from benchmarks.rules.table_game import TableGame
 
 
+@pytest.mark.slow_except("chomp", "connect2", "connect_four", "hex", "santorini", "tictactoe")
 @each_game()
 def test_a_registered_game_keeps_every_law(name):
     check_game(azjax.games.make(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(5, 4, 4), pytest.param((15, 15, 5), marks=pytest.mark.slow)], ids=str)
 def test_mnk_of_other_sizes_keeps_every_law(size):
     check_game(Mnk(*size), num_games=6)
 
 
 # The other sizes, and Brandub by other rules, are in tests/slow.
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [pytest.param((3, 2), marks=pytest.mark.slow), (5, 2, True)], ids=str)
 def test_santorini_of_other_sizes_keeps_every_law(size):
     check_game(Santorini(*size), num_games=4)

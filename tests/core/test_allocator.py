@@ -32,6 +32,7 @@ print(-page_faults(20) + page_faults(4))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
 def test_a_program_faults_on_its_large_arrays_at_each_call_unless_freed_memory_is_kept():
     """100 MB are 25,600 pages, unless the kernel gives larger ones, and so 4 calls have 102,400 faults."""

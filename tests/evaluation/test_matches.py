@@ -281,6 +281,7 @@ def test_a_memory_belongs_to_its_game_and_its_player():
     assert 5 <= result.mean_length <= 9
 
 
+@pytest.mark.slow
 def test_a_search_that_reuses_its_tree_moves_in_some_of_the_games_at_a_time():
     prover = search_player(CONNECT2, evaluators.uniform(CONNECT2), num_simulations=64, solver=True, reuse_tree=True)
     # The first player wins connect2.

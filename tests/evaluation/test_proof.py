@@ -66,6 +66,7 @@ def test_a_table_ends_the_search_where_its_positions_begin(solution_of):
     assert with_table.positions <= 1 + game.max_legal_actions < alone.positions
 
 
+@pytest.mark.slow
 def test_brandub_is_proven_with_endings_and_without():
     game = azjax.make("brandub")
     endings = solve_endings(game, 1).best_moves()

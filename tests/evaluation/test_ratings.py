@@ -65,6 +65,7 @@ def test_two_ratings_follow_from_the_shares_of_results():
     assert same.games == (280_000, 280_000)
 
 
+@pytest.mark.slow
 def test_a_player_that_won_all_games_has_a_finite_rating_and_a_wide_interval():
     ratings = rate([("a", "b", Record(10, 0, 0)), ("b", "a", Record(0, 0, 10))])
     (low, high), _ = ratings.intervals
@@ -90,6 +91,7 @@ def coverage(datasets: int, resamples: int, games: int) -> float:
     return float(np.mean(held))
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_planted_ratings_mostly():
     assert coverage(60, 60, 50) > 0.85
 

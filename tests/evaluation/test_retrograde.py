@@ -37,6 +37,7 @@ def endings():
     return solve_endings(BRANDUB, 2)
 
 
+@pytest.mark.slow
 def test_endings_agree_with_plain_rules_one_ply_ahead(endings):
     """Values and distances, of positions drawn from all; what is taken is looked up with fewer pieces."""
     rules, generator = BrandubRules(), random.Random(0)

@@ -45,6 +45,7 @@ def test_leaves_of_the_table_have_exact_values_and_the_best_moves_and_others_tho
     assert values[2] == other_values[2]
 
 
+@pytest.mark.slow
 def test_an_error_of_the_value_is_zero_in_the_table(endings):
     @dataclasses.dataclass(frozen=True)
     class WithError:
@@ -60,6 +61,7 @@ def test_an_error_of_the_value_is_zero_in_the_table(endings):
     assert (values.tolist(), error.tolist()) == ([1, 0.5], [0, 0.25])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["alphazero", pytest.param("gumbel", marks=pytest.mark.slow)])
 def test_a_search_sees_the_endings_behind_its_leaves(endings, policy):
     """One attacker and one defender, who is taken or takes: what follows is in the table."""

@@ -33,6 +33,7 @@ def random_texts(columns, rows, games):
     return played
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), [(3, 5), pytest.param(4, 7, marks=pytest.mark.slow)])
 def test_other_sizes_keep_every_law(columns, rows):
     assert check_game(make("breakthrough", columns=columns, rows=rows), num_games=8).lacks == ()

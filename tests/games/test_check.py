@@ -118,6 +118,7 @@ def test_a_picture_without_squares_is_not_clicked_and_a_terminal_shows_progress_
     assert re.search(r"[\d,]+ positions, [\d,]+ a second", terminal.file.getvalue())
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_was_tested(capsys):
     """Every game of Connect-2 has 3 or 4 plies, and its start has 4 legal actions."""
     check_command(["connect2", "--games", "8"])

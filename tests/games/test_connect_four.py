@@ -44,6 +44,7 @@ def _line(rows, symbol, length):
     return False
 
 
+@pytest.mark.slow_except("7-6-4-40", "5-4-4-20", "1-3-2-2")
 @pytest.mark.parametrize(
     ("width", "height", "in_a_row", "games"),
     [(7, 6, 4, 40), (5, 4, 4, 20), (3, 7, 3, 20), (12, 9, 5, 10), (1, 3, 2, 2)],

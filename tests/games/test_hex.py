@@ -21,6 +21,7 @@ def _after(game, *moves):
     return state
 
 
+@pytest.mark.slow_except("2-True-10", "3-False-20", "4-True-20")
 @pytest.mark.parametrize(
     ("size", "swap", "games"),
     [(2, True, 10), (3, False, 20), (4, True, 20), (11, True, 3), pytest.param(13, False, 3, marks=pytest.mark.slow)],
@@ -63,6 +64,7 @@ def test_random_games_agree_with_openspiel(swap):
     assert (swaps > 0) == swap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "swap"), [(2, True), pytest.param(13, True, marks=pytest.mark.slow)])
 def test_other_sizes_keep_every_law(size, swap):
     check_game(make("hex", size=size, swap=swap), num_games=4)

@@ -15,6 +15,7 @@ from benchmarks.rules.othello import OthelloRules
 GAME = make("othello")
 
 
+@pytest.mark.slow_except("6-5")
 @pytest.mark.parametrize(("size", "games"), [(4, 20), (6, 5), (8, 5)])
 def test_random_games_agree_with_plain_python_rules(size, games):
     generator, game, rules = random.Random(0), make("othello", size=size), OthelloRules(size)
@@ -37,6 +38,7 @@ def test_random_games_agree_with_plain_python_rules(size, games):
     assert passes > 0 or size > 4
 
 
+@pytest.mark.slow
 def test_random_games_agree_with_openspiel():
     pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
     rules, step, mask = pyspiel.load_game("othello"), jax.jit(GAME.step), jax.jit(GAME.legal_action_mask)
@@ -61,6 +63,7 @@ def test_perft_is_the_known_one():
     assert perft(GAME, 5) == [4, 12, 56, 244, 1396]
 
 
+@pytest.mark.slow
 def test_on_four_rows_the_second_player_wins():
     """As every solution of the small board has found; the first move makes no difference, by symmetry."""
     summary = solve(make("othello", size=4)).summary()

@@ -31,6 +31,7 @@ def jitted_step(game):
     return jax.jit(game.step, compiler_options={"xla_backend_optimization_level": 0})
 
 
+@pytest.mark.slow_except("ard_ri-{}", "tablut-{}")
 @pytest.mark.parametrize(
     ("name", "options"),
     [

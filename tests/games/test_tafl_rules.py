@@ -83,6 +83,7 @@ def test_golden_games_are_reproduced_ply_by_ply(golden, game, name):
     assert ply == length.max()
 
 
+@pytest.mark.slow_except("brandub")
 @pytest.mark.parametrize(
     ("game", "rules", "name"),
     [(GAME, DEFAULT, "brandub_positions_canonical"), (NOTEBOOK, SEED000, "brandub_positions_seed000")],
@@ -313,6 +314,7 @@ def check_agreement(game, rules, games, methods=("cells",)):
 
 
 # The games with a limit of 50 plies are drawn exactly there.
+@pytest.mark.slow_except("{'king': 'by_two'}")
 @pytest.mark.parametrize(
     "options", [*OTHER_VALUES, *(pytest.param(values, marks=pytest.mark.slow) for values in FAMILY_VALUES)], ids=str
 )

@@ -137,6 +137,7 @@ def test_too_many_positions_are_refused_together(engine, monkeypatch):
     assert answer["id"] == "next"
 
 
+@pytest.mark.slow
 def test_a_winning_move_of_a_single_visit_is_the_first_of_the_answer():
     """Column 1 wins. Its prior is so low that 256 nodes are visited more often than it."""
 
@@ -290,6 +291,7 @@ def test_ten_thousand_random_queries_are_answered_or_refused(engine, tries):
     _fuzz(engine, tries(20_000) // 2)
 
 
+@pytest.mark.slow
 def test_the_command_answers_until_the_end_of_its_input():
     lines = '{"id": "x", "moves": ["b2"], "analyzeTurns": [0, 1]}\n\n{"id": "é", "action": "query_version"}\n'
     command = [AZJAX, "gtp", "tictactoe", "--protocol", "json", "--num-simulations", "32"]

@@ -67,6 +67,7 @@ def random_game(session, seed=0):
     return actions
 
 
+@pytest.mark.slow_except("hex")
 @needs_node
 def test_the_engine_tells_of_positions_what_the_server_does(exhibition):
     session, _, folder = exhibition
@@ -80,6 +81,7 @@ def test_the_engine_tells_of_positions_what_the_server_does(exhibition):
         assert answer["text"] == " ".join(wanted["moves"])
 
 
+@pytest.mark.slow_except("hex")
 @needs_node
 def test_the_engine_searches_as_the_search_of_python(exhibition):
     session, search, folder = exhibition

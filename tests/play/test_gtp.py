@@ -224,6 +224,7 @@ def test_time_limits_the_search_in_place_of_simulations():
         assert engine._ongoing.clocks == [None, None]
 
 
+@pytest.mark.slow_except("player0")
 @pytest.mark.parametrize("player", [_searcher(reuse_tree=True), uct_player(GAME, num_simulations=8)])
 def test_simulations_can_be_set_during_a_game(player):
     engine = GtpEngine(OngoingGame(GAME, player))

@@ -174,6 +174,7 @@ def test_several_moves_are_told_at_once(engine):
     assert engine.answer("play attackers") == "move e7-e6\n"
 
 
+@pytest.mark.slow
 def test_the_clock_limits_a_search_and_analysis_tells_several_moves():
     player = search_player(GAME, evaluators.uniform(GAME), num_simulations=4, name="search")
     engine = OpenTaflEngine(OngoingGame(GAME, player))

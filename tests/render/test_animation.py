@@ -25,6 +25,7 @@ def pieces(picture):
     return ElementTree.fromstring(picture).findall(f"{SVG}g[@class='pieces']/*")
 
 
+@pytest.mark.slow_except("brandub", "tictactoe")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_animation_is_smaller_than_its_frames_and_ends_on_the_last_position(name):
     game, states, actions = random_game(name)

@@ -113,6 +113,7 @@ class Named(Mnk):
     """An m,n,k game whose name is not plain text."""
 
 
+@pytest.mark.slow
 def test_the_name_of_a_game_is_escaped():
     game = Named(3, 3, 3, name="<b>&")
     assert "2 of 2 positions of &lt;b&gt;&amp;" in page(batch_of_starts(game, 2))

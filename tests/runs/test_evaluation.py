@@ -48,6 +48,7 @@ def test_the_best_checkpoint_has_fewest_mistakes_or_the_highest_rating_or_the_lo
     assert PeriodicEvaluation(GAME, config).score({"loss": float("nan")}) is None
 
 
+@pytest.mark.slow
 def test_a_run_climbs_its_ladder_and_logs_the_time(tmp_path):
     result = train(GAME, LADDER, tmp_path / "run")
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
@@ -59,6 +60,7 @@ def test_a_run_climbs_its_ladder_and_logs_the_time(tmp_path):
     assert Checkpoints(tmp_path / "run/checkpoints").best_step() in (2, 4)
 
 
+@pytest.mark.slow_except("connect2")
 @pytest.mark.parametrize("name", ["connect2", "tictactoe"])
 def test_the_games_of_the_ladder_are_kept_with_their_results(tmp_path, name):
     """They begin after random plies, from positions that their text tells."""
@@ -89,6 +91,7 @@ def test_a_run_that_goes_on_keeps_the_same_games(tmp_path):
     assert len(whole) == 2
 
 
+@pytest.mark.slow
 def test_a_game_that_the_rules_did_not_end_is_unfinished(tmp_path):
     train(make("tictactoe"), LADDER.replace(truncate_at_ply=2, evaluation_share=1e4), tmp_path)
     assert {record.rewards for file in ladder_games(tmp_path) for record in load_games(file)} == {None}

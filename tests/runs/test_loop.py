@@ -83,6 +83,7 @@ def test_a_run_with_an_option_in_two_halves_equals_a_straight_one_to_the_bit(opt
     assert_equal_runs(tmp_path / "halves", tmp_path / "straight")
 
 
+@pytest.mark.slow
 def test_the_rate_of_simulations_is_that_of_the_iteration(tmp_path):
     train(GAME, SMALL.replace(iterations=3, first_simulations=1, doubling_iterations=1), tmp_path / "run")
     timing = read_rows(tmp_path / "run" / TIMING)
@@ -350,6 +351,7 @@ def test_an_exception_of_a_callback_ends_the_run_and_the_callbacks(tmp_path):
     assert ended == [True]
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bit(tmp_path):
     """The slow suite kills more often."""
     options = [f"--{name}={value}" for name, value in {**KILLED, "iterations": 40}.items()]

@@ -131,6 +131,7 @@ def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     assert_equal_states(sound.state, lone.state)
 
 
+@pytest.mark.slow_except("False-small")
 @with_changes(
     {"policy": "gumbel", "solver": True, "trace_cut": 0.9, "td_lambda": 0.8},
     {"network": "resnet", "width": 8},

@@ -26,6 +26,7 @@ def gain(monkeypatch):
     return find
 
 
+@pytest.mark.slow_except("0.6-float32", "1.8-bfloat16")
 @pytest.mark.parametrize(("found", "chosen"), [(0.6, "float32"), (1.05, "float32"), (1.8, "bfloat16")])
 def test_a_run_takes_the_faster_precision_and_saves_it(gain, tmp_path, found, chosen):
     gain(found)

@@ -17,6 +17,7 @@ def state():
     return jax.jit(make_iteration(GAME, SMALL))(first, SMALL.hyper)[0]
 
 
+@pytest.mark.slow
 def test_the_parts_of_an_iteration_take_time_and_their_shares_sum_to_one(state):
     measured = measure_throughput(GAME, SMALL, state)
     assert measured.network > 0

@@ -23,6 +23,7 @@ def states(*texts):
 SOME = states("_________", "X___O____", "XX_OO____")
 
 
+@pytest.mark.slow
 def test_chunks_make_the_same_tree_as_one_search():
     once = alphazero_policy(None, KEY, SOME, num_simulations=120, **OPTIONS)
     within = search_within(POLICY, None, KEY, SOME, num_simulations=120, stop_early=False)

@@ -23,6 +23,7 @@ def _search(name, key, count):
     return without_tree(result)
 
 
+@pytest.mark.slow_except("alphazero")
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_draws_of_a_state_do_not_depend_on_the_rest_of_the_batch(name):
     keys = jax.random.split(jax.random.key(1), 8)
@@ -32,6 +33,7 @@ def test_the_draws_of_a_state_do_not_depend_on_the_rest_of_the_batch(name):
     jax.tree.map(np.testing.assert_array_equal, whole, jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
 
 
+@pytest.mark.slow_except("gumbel")
 @pytest.mark.parametrize("name", POLICIES)
 def test_one_key_is_split_for_the_states(name):
     one = _search(name, jax.random.key(1), 8)
@@ -44,6 +46,7 @@ def test_keys_of_another_number_than_the_states_are_refused():
         _search("alphazero", jax.random.split(jax.random.key(1), 3), 8)
 
 
+@pytest.mark.slow_except("1-2.0")
 @pytest.mark.parametrize(("leaves_per_step", "forced_playouts"), [(1, None), (2, None), (1, 2.0)])
 def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
     keys = jax.random.split(jax.random.key(1), 4)

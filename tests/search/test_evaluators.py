@@ -53,6 +53,7 @@ def test_a_finished_game_rolls_out_to_nothing():
     assert float(value[0]) == 0
 
 
+@pytest.mark.slow
 def test_random_depends_on_the_key():
     states = _states(*["_________"] * 500)
     logits, value = _evaluate(evaluators.random(GAME), states)

@@ -79,6 +79,7 @@ def assert_equal_to_oracle(result, expected):
     np.testing.assert_allclose(result.policy, np.stack([row.policy for row in expected]), rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow_except("6-32-256-0.0", "6-32-256-1.0")
 @pytest.mark.parametrize("gumbel_scale", [0.0, 1.0])
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots"),
@@ -249,6 +250,7 @@ def shares_of(visits):
     return -np.sort(-np.asarray(visits), axis=1)
 
 
+@pytest.mark.slow_except("options0")
 @pytest.mark.parametrize("options", [{"max_nodes": 100}, {"max_nodes": 100, "leaves_per_step": 4}])
 def test_a_continued_tree_and_several_leaves_keep_to_the_schedule_of_the_halving(options):
     """The schedule alone decides how often the slots are visited, the first most often."""

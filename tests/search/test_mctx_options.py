@@ -138,6 +138,7 @@ SLOW_CASES = [
 ]
 
 
+@pytest.mark.slow_except("muzero_policy-20-3.0-4-options2")
 @pytest.mark.parametrize(
     ("policy", "num_actions", "scale", "batch", "options"),
     [*CASES, *(pytest.param(*case, marks=SLOW) for case in SLOW_CASES)],
@@ -155,6 +156,7 @@ FIELDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_depth", [3, pytest.param(None, marks=SLOW)])
 def test_the_search_tree_has_the_fields_of_mctx(max_depth):
     table, batch = problem(1, 5, 1.0, zero_discounts=False), 4

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pgx
+import pytest
 
 from azjax.search import mctx as ours
 
@@ -106,6 +107,7 @@ def drawing(tree, row=0):
     return lines
 
 
+@pytest.mark.slow
 def test_a_program_that_draws_the_tree_draws_that_of_mctx():
     output, known = (jax.jit(functools.partial(planned, package))() for package in (ours, mctx))
     np.testing.assert_array_equal(output.action, known.action)
@@ -162,6 +164,7 @@ def self_play(mctx, num_moves=3):
     return jax.lax.scan(move, state, jax.random.split(jax.random.PRNGKey(1), num_moves))[1]
 
 
+@pytest.mark.slow
 def test_self_play_in_a_game_of_pgx_is_that_with_mctx():
     (action, weights, legal), known = (jax.jit(functools.partial(self_play, package))() for package in (ours, mctx))
     np.testing.assert_array_equal(action, known[0])

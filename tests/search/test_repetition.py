@@ -202,6 +202,7 @@ def test_a_brandub_search_scores_a_move_back_as_a_draw():
     assert float(tree.nodes.discount[node, 0]) == 0
 
 
+@pytest.mark.slow
 def test_draws_by_repetition_are_those_of_the_rules():
     game = azjax.make("brandub")
 

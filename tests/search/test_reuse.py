@@ -150,6 +150,7 @@ def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):
     np.testing.assert_array_equal(plain.tree.nodes.prior[below], tree.nodes.prior[below])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_compact_trees_are_the_same_trees_and_continue_equally(searched, solver):
     game = searched[0]

@@ -69,6 +69,7 @@ def test_a_root_plays_a_best_move_as_soon_as_it_is_proven_and_its_policy_is_made
     np.testing.assert_allclose(result.policy.sum(axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_gumbel_search_gives_no_policy_to_a_move_that_is_proven_lost():
     # X threatens c3: all other moves of O lose, two plies later.
     state = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.from_text("XX__O____"))
@@ -79,6 +80,7 @@ def test_a_gumbel_search_gives_no_policy_to_a_move_that_is_proven_lost():
     assert np.flatnonzero(plain.policy[0]).tolist() == [2, 3, 5, 6, 7, 8]
 
 
+@pytest.mark.slow_except("alphazero_policy")
 @both_searches
 def test_before_anything_is_proven_it_changes_nothing(policy):
     states = jax.vmap(TICTACTOE.init)(jax.random.split(KEY, 2))

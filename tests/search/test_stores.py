@@ -92,6 +92,7 @@ def cases():
             yield pytest.param(name, game, evaluator(game), id=label, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow_except("gumbel-6 slots")
 @pytest.mark.parametrize(("name", "game", "evaluator"), list(cases()))
 def test_trees_are_equal(monkeypatch, name, game, evaluator):
     policy, params, rtol = policies(game, evaluator)[name], None, 0.0

@@ -34,6 +34,7 @@ def assert_equal_trees(tree, expected):
         np.testing.assert_array_equal(np.where(visits > 0, tree.nodes.returns[:, row], 0), returns)
 
 
+@pytest.mark.slow_except("connect_four-1.4142135623730951", "tictactoe-1.4142135623730951")
 @pytest.mark.parametrize("exploration", [2**0.5, pytest.param(0.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "game", [TICTACTOE, azjax.make("connect_four"), azjax.make("santorini")], ids=lambda game: game.name

@@ -109,6 +109,7 @@ def plain_search(game, root_node, num_simulations, leaves_per_step):
     return visits, q, root.returns / root.weight
 
 
+@pytest.mark.slow_except("game1-60-4")
 @pytest.mark.parametrize(
     ("game", "num_simulations", "leaves_per_step"), [(GAME, 60, 1), (GAME, 60, 4), (MANY_SLOTS, 120, 1)]
 )
@@ -124,6 +125,7 @@ def test_trees_equal_those_of_a_plain_search(game, num_simulations, leaves_per_s
     assert (np.asarray(without.visits) != np.asarray(result.visits)).any()
 
 
+@pytest.mark.slow
 def test_a_tree_that_is_kept_keeps_its_means():
     """The root below a move has the mean of the edge that led to it, less the reward, for its own player."""
     nodes = np.flatnonzero(~GAME.tables.terminal)[:32]

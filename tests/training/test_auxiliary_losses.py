@@ -176,6 +176,7 @@ def test_the_opponents_policy_is_that_after_the_move_where_there_is_one(examples
     assert total == pytest.approx(0.15 * logged)
 
 
+@pytest.mark.slow
 def test_the_reply_has_the_symmetry_of_its_position():
     """The reply is the square opposite to the move before. A network that sees the turned board can say where."""
     texts = ["X________", "__X______", "______X__", "________X"] * 16
@@ -202,6 +203,7 @@ def test_a_network_without_the_output_is_refused(examples):
         loss_of("outcome", examples, Fixed())
 
 
+@pytest.mark.slow
 def test_the_network_board_learns_from_all_of_them():
     config = SMALL.replace(network="board", width=4, auxiliary_losses=AUXILIARY_LOSSES, steps_per_iteration=8)
     game, hyper = make("connect2"), jax.tree.map(jnp.float32, config.hyper)

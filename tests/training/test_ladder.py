@@ -68,6 +68,7 @@ def test_scores_against_the_fixed_opponents_have_their_names(climb):
     }
 
 
+@pytest.mark.slow
 def test_an_untrained_network_is_as_strong_as_random_play_and_a_search_is_stronger():
     """Its logits are all equal. The first player can win Connect-2, and uct:64 does."""
     config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=400, ladder_opponents=("random", "uct:64"))

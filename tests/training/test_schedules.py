@@ -99,6 +99,7 @@ def test_the_random_plies_move_linearly_and_are_rounded(iteration, plies):
     assert int(random_start_plies(STARTS, STARTS.hyper, jnp.int32(iteration))) == plies
 
 
+@pytest.mark.slow
 def test_games_start_after_as_many_random_plies_as_the_schedule_allows_and_no_more():
     config = SMALL.replace(
         num_games=512,
@@ -119,6 +120,7 @@ def test_games_start_after_as_many_random_plies_as_the_schedule_allows_and_no_mo
         assert set(stones) == set(range(most + 1))
 
 
+@pytest.mark.slow
 def test_moves_are_drawn_with_the_temperature_of_the_iteration():
     hyper = {"temperature": 1e6, "schedule_iterations": 4.0, "final_temperature": 0.0, "dirichlet_fraction": 0.0}
     play = _play(SMALL.replace(num_games=16, num_simulations=16, steps_per_iteration=2, replay_size=256, **hyper))

@@ -170,6 +170,7 @@ def test_a_share_of_the_games_begins_anywhere_and_the_others_as_without():
     assert 0.25 < np.mean(mixed != first) < 0.35
 
 
+@pytest.mark.slow
 def test_exploring_games_alone_are_truncated_early():
     game = make("santorini", size=2, workers=1)
     changes = {"exploring_starts": 0.5, "exploring_plies": 1, "steps_per_iteration": 64, "replay_size": 512}

@@ -511,6 +511,7 @@ def test_mistakes_are_legal_moves_that_give_away_value_and_signs_are_those_of_th
     assert study.measure(Network(), {}, positions) == {"mistakes": 0.25, "signs_right": 0.75}
 
 
+@pytest.mark.slow
 def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
     study, agent = load_study("targets"), load_agent("santorini_2x2")
     solution = solve(agent.game)

@@ -40,6 +40,7 @@ def katago_deviation(values):
     return np.sqrt(((mean**2 + 0.4**2) * 2 + max(square, mean**2) * count) / (2 + count - 1) - mean**2)
 
 
+@pytest.mark.slow_except("40")
 @pytest.mark.parametrize("num_simulations", [40, 200])
 def test_c_puct_rises_and_falls_with_the_deviation_of_the_values(num_simulations):
     result, rewards = searched(ONE_PLY, "variance_scaled", num_simulations, LOGITS)
