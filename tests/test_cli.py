@@ -320,6 +320,7 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, tmp_path):
     pool, options = tmp_path / "pool.jsonl", ["--game", "connect2", "--opening-plies", "1"]
     main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])

@@ -51,6 +51,7 @@ def test_a_benchmark_of_one_game_writes_what_it_prints(tmp_path):
     assert {"azjax", "jax", "jaxlib", "mctx"} <= set(report["machine"]["versions"])
 
 
+@pytest.mark.slow
 def test_openspiel_compiles_nothing():
     case = Case("connect_four", "connect_four", 2, 3, evaluators=("rollout",), rival="OpenSpiel")
     (row,) = measure_cases([case], 1, 1, Console(file=io.StringIO()))["rows"]

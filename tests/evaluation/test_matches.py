@@ -50,6 +50,7 @@ def test_draws_narrow_the_interval_as_they_do_the_spread_of_results():
     assert Record(0, 10, 0).interval[0] < Record(0, 100, 0).interval[0] < 0.5
 
 
+@pytest.mark.slow_except("0.5-0.4")
 @pytest.mark.parametrize(("score", "draws"), [(0.5, 0.0), (0.5, 0.4), (0.5, 0.8), (0.8, 0.2), (0.9, 0.1), (0.95, 0.1)])
 def test_the_interval_holds_the_score_in_93_to_97_percent_of_matches(score, draws):
     shares = [score - draws / 2, draws, 1 - score - draws / 2]
@@ -164,6 +165,7 @@ def test_openings_are_drawn_again_until_the_judge_finds_them_balanced():
         play_match(TICTACTOE, player, player, 2, key(), opening_plies=1, judge=Player("certain", certain))
 
 
+@pytest.mark.slow
 def test_games_side_by_side_are_those_played_one_at_a_time():
     """Two searches, one with a network, play one move in each position after the opening."""
     agent = load_agent("tictactoe")

@@ -131,6 +131,7 @@ def reused(positions_of):
     return start, actions, judgement, first, before, second
 
 
+@pytest.mark.slow
 def test_the_first_move_of_a_search_with_a_memory_is_that_of_one_without(reused):
     start, actions, judgement, first, *_ = reused
     plain = search_player(TICTACTOE, evaluators.uniform(TICTACTOE), num_simulations=30)
@@ -193,6 +194,7 @@ def test_equal_policies_share_one_compilation(states):
     assert searches[0] == searches[1] != searches[2]
 
 
+@pytest.mark.slow_except("False")
 @pytest.mark.parametrize("reuse_tree", [False, True])
 def test_the_search_of_a_player_is_the_one_that_it_moves_by(states, reuse_tree):
     evaluator = evaluators.rollout(TICTACTOE)

@@ -48,6 +48,7 @@ def test_a_board_of_which_the_value_is_published():
     assert proof.positions < 161_029  # the board's reachable positions
 
 
+@pytest.mark.slow
 def test_what_positions_that_come_back_prove_is_what_a_plain_program_finds():
     """In the ring game the token can go round for ever: such a draw has no proof, and all else has one."""
     game = Ring()

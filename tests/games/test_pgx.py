@@ -123,6 +123,7 @@ def test_every_game_of_pgx_is_known_to_fit_or_not(pgx):
     assert not {*_MAX_PLIES} & {*_MISFITS}
 
 
+@pytest.mark.slow_except("tic_tac_toe-8", "go_9x9-1")
 @pytest.mark.usefixtures("pgx")
 @pytest.mark.parametrize(("name", "count"), [("hex", 2), ("othello", 8), ("tic_tac_toe", 8), ("go_9x9", 1)])
 def test_the_symmetries_of_a_board_of_pgx_turn_what_the_network_sees(name, count):

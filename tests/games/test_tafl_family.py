@@ -179,6 +179,7 @@ def test_a_king_that_does_not_capture_neither_begins_nor_closes_a_capture():
             assert (game.to_text(following) == taken) == (captures == "armed")
 
 
+@pytest.mark.slow_except("ard_ri-known0")
 @pytest.mark.parametrize(("name", "known"), [("ard_ri", [24, 184]), ("tablut", [80, 4400])])
 def test_lines_of_play_are_counted_as_by_plain_python_rules(name, known):
     game = make(name)

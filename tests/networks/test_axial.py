@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from azjax.games.game import Game
@@ -32,6 +33,7 @@ def test_a_layer_along_rows_moves_the_row_of_a_stone_alone_and_is_the_same_for_a
         np.testing.assert_array_equal(moved[square, row], moved[column, 0])
 
 
+@pytest.mark.slow
 def test_one_block_sees_the_whole_board():
     network = AxialNet(8, 1).for_game(Board)
     variables = network.init(jax.random.key(0), Board)

@@ -53,6 +53,7 @@ def _large(rows, columns, batch=128, channels=64):
 
 
 # Boards that tiles of two squares fill, and such that they do not.
+@pytest.mark.slow_except("6-7")
 @pytest.mark.parametrize(("rows", "columns"), [(6, 6), (6, 7), (7, 7), (9, 4)])
 def test_a_large_convolution_and_its_gradients_equal_those_of_the_library(rows, columns):
     planes, kernel, gradient = _large(rows, columns)

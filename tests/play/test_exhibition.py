@@ -136,6 +136,7 @@ def test_the_engine_refuses_what_is_no_game(exhibition):
     assert over == {"error": "the game is over"}
 
 
+@pytest.mark.slow_except("hex")
 @pytest.mark.parametrize("name", [*GAMES, *slow])
 def test_a_picture_is_that_of_the_game_without_its_marks(name):
     session, _ = session_of(name)
@@ -170,6 +171,7 @@ def test_the_page_is_told_that_it_has_no_server(exhibition):
     assert "new Worker" in page
 
 
+@pytest.mark.slow
 def test_nothing_is_written_over_or_left_half_written(tmp_path, monkeypatch):
     session, search = session_of("santorini")
     (tmp_path / "there").mkdir()

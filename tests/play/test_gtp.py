@@ -207,6 +207,7 @@ def _searcher(num_simulations=8, **options):
     return search_player(GAME, evaluators.rollout(GAME), num_simulations=num_simulations, name="search", **options)
 
 
+@pytest.mark.slow
 def test_time_limits_the_search_in_place_of_simulations():
     engine = GtpEngine(OngoingGame(GAME, _searcher()))
     assert engine.answer("time_settings 2 0 0") == "=\n\n"

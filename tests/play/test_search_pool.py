@@ -53,6 +53,7 @@ def last_of(updates):
     return update
 
 
+@pytest.mark.slow
 def test_one_search_equals_the_policy_of_as_many_simulations(pool, alone):
     for text in POSITIONS[:3]:
         update = last_of(request(pool, text, 64)[1])

@@ -371,6 +371,7 @@ def tree_after(text, command):
     return [(row.split()[2], int(row.split()[3])) for row in printed]
 
 
+@pytest.mark.slow_except("False")
 @pytest.mark.parametrize("reuse_tree", [False, True])
 def test_the_search_behind_the_agents_move_is_printed_on_request(reuse_tree):
     agent = search_player(CONNECT2, evaluators.uniform(CONNECT2), num_simulations=8, reuse_tree=reuse_tree)

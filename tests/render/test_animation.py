@@ -124,6 +124,7 @@ class Wellformed(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow_except("brandub", "tictactoe")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_slide_shows_the_shapes_of_its_picture(name):
     game, states, actions = random_game(name)

@@ -246,6 +246,7 @@ def test_boards_do_not_overlap():
         assert all(abs(x - other_x) >= width or abs(y - other_y) >= height for other_x, other_y in corners[:index])
 
 
+@pytest.mark.slow_except("connect_four")
 @pytest.mark.parametrize("name", ["connect_four", "santorini"])
 def test_trees_of_other_games_can_be_drawn(name):
     game = azjax.games.make(name)

@@ -64,6 +64,7 @@ def test_forfeits_have_a_column_and_the_score_is_told_without_them(players):
     assert "forfeited" not in plain
 
 
+@pytest.mark.slow
 def test_names_in_what_is_told_meanwhile_are_printed_as_given(monkeypatch):
     console = Console(width=200, file=io.StringIO(), force_terminal=True)
     monkeypatch.setattr(evaluate, "console", console)

@@ -154,6 +154,7 @@ def mctx_search(game, nodes, num_simulations):
     return jax.device_get((output.action, output.action_weights, summary, raw_value, jax.nn.softmax(prior_logits)))
 
 
+@pytest.mark.slow_except("6-32-256")
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots"),
     [(SOME_SLOTS, 32, 256), (MANY_SLOTS, 50, 128)],

@@ -40,6 +40,7 @@ def search_table_game(game, nodes, num_simulations, leaves_per_step, **options):
     return search(game, game.state_at(nodes), num_simulations, leaves_per_step, evaluator, params, **options)
 
 
+@pytest.mark.slow_except("game1-96-32-8")
 @pytest.mark.parametrize(
     ("game", "num_simulations", "num_roots", "leaves_per_step"),
     [

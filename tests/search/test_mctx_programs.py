@@ -50,6 +50,7 @@ def bandit(mctx, num_simulations=4, num_actions=30):
     }
 
 
+@pytest.mark.slow
 def test_planning_improves_the_policy_of_a_bandit_as_with_mctx():
     improved, known = (jax.jit(functools.partial(bandit, package))() for package in (ours, mctx))
     for name, value in known.items():

@@ -48,6 +48,7 @@ def test_every_late_position_is_proven_with_its_value_and_a_best_move(policy, la
     assert (result.visits.sum(axis=1) < 2000).all()
 
 
+@pytest.mark.slow_except("alphazero_policy")
 @both_searches
 def test_the_value_always_lies_within_the_bounds(policy, late):
     states, values, _ = late

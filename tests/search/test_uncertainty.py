@@ -141,6 +141,7 @@ def test_a_tree_that_is_kept_keeps_its_means():
     np.testing.assert_allclose(tree.nodes.q[0][on], wanted[on], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_gumbel_search_has_means_by_weight():
     nodes = np.flatnonzero(~GAME.tables.terminal)[:16]
     result = searched(GAME, nodes, 32, GumbelAlphaZero)

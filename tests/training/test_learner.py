@@ -88,6 +88,7 @@ def test_a_step_without_options_is_that_of_adam():
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_muon_makes_the_updates_of_matrices_orthogonal_and_leaves_the_rest_to_adam():
     """Newton-Schulz takes singular values to about 1; the scale of Liu et al. is 0.2 * sqrt(the longer side)."""
     config = CONFIG.replace(optimizer="muon", network="resnet", width=8)

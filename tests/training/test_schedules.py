@@ -60,6 +60,7 @@ def test_a_budget_is_spent_with_the_costs_of_each_number_of_simulations():
     assert iterations_within(DOUBLING, 120, [4]) == 30
 
 
+@pytest.mark.slow
 def test_searches_of_self_play_have_the_simulations_of_the_iteration():
     config = dataclasses.replace(
         SMALL, num_simulations=12, first_simulations=3, doubling_iterations=5, steps_per_iteration=8, replay_size=128

@@ -97,6 +97,7 @@ def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
     assert (np.round(steps.policy[full] * 2) != steps.policy[full] * 2).any()
 
 
+@pytest.mark.slow
 def test_truncated_games_end_with_the_value_of_the_search():
     game = make("tictactoe")
     config = dataclasses.replace(SMALL, num_simulations=4, truncate_at_ply=3, steps_per_iteration=6, replay_size=64)
@@ -121,6 +122,7 @@ def test_moves_far_less_likely_than_the_best_one_cut_the_result():
     assert 4 < exploratory[goes_on].sum() < goes_on.sum() - 4
 
 
+@pytest.mark.slow_except("td_lambda")
 @pytest.mark.parametrize(
     ("hyper", "trace"),
     [({}, 1), ({"trace_cut": 0.5}, 0), ({"td_lambda": 0.9}, 0)],

@@ -109,6 +109,7 @@ def test_the_soft_rule_samples_its_policy_and_backs_up_its_value():
     np.testing.assert_allclose(sampled(rule, rule.node_terms(node, fold_over(terms)), terms), expected, atol=0.01)
 
 
+@pytest.mark.slow
 def test_an_edge_has_the_soft_value_of_its_child():
     """Two plies: a child's value is t log sum P exp(Q / t) over its ends, its evaluation for those not yet seen."""
     value = 0.3
