@@ -1,5 +1,6 @@
 """The engine, as a program talks to it."""
 
+import gc
 import io
 import random
 import subprocess
@@ -289,6 +290,7 @@ def test_a_hundred_thousand_random_lines_are_answered_or_refused_in_bounded_memo
     _fuzz(best, 1000)
     tracemalloc.start()
     _fuzz(best, tries(100_000))
+    gc.collect()  # the tests let garbage pile up; see conftest.py
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 10**6  # bytes: ten a line would be more
