@@ -7,8 +7,8 @@ after 330 iterations of Connect Four on the positions of `connect_four_positions
 
     python experiments/on_a_gpu.py
 
-It takes 8 minutes on an NVIDIA H200, half of them to compile. Writes experiments/results/gpu.json after each part;
-parts that are not measured stay as they are.
+On an NVIDIA H200 the parts take 106, 42, 22 and, before mistakes are counted, 207 seconds. Writes
+experiments/results/gpu.json after each part; parts that are not measured stay as they are.
 """
 
 import json

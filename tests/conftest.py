@@ -49,12 +49,21 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
     """Marks as slow what `slow_except` does not name, before pytest leaves out what is slow."""
+    named, found = set(), set()
     for item in items:
         marker = item.get_closest_marker("slow_except")
-        if marker is not None and item.callspec.id not in marker.args:
+        if marker is None:
+            continue
+        test, _, _ = item.nodeid.partition("[")
+        named |= {(test, case) for case in marker.args}
+        found.add((test, item.callspec.id))
+        if item.callspec.id not in marker.args:
             item.add_marker("slow")
+    # Where single cases are asked for, as in `pytest FILE::TEST[CASE]`, others are not there.
+    if named - found and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"slow_except names cases that do not exist: {sorted(named - found)}")
 
 
 @pytest.fixture(autouse=True, scope="module")

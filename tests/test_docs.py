@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from mkdocs.config import load_config
 from studies import load_hooks, load_study, result_of
 
 import azjax
@@ -593,3 +594,10 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
     for whose in by_ply:  # least at the start, where the value is wrong most
         entropy = by_ply[whose]["policy_entropy"]
         assert np.mean(entropy[:10]) == min(np.mean(entropy[begin : begin + 10]) for begin in range(0, 40, 10))
+
+
+def test_the_site_has_the_examples_and_not_the_code_that_makes_it():
+    left_out = load_config(str(ROOT / "mkdocs.yml")).exclude_docs
+    scripts = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.py")}
+    shown = {script for script in scripts if not left_out.match_file(script)}
+    assert shown == {script for script in scripts if script.startswith("examples/")}

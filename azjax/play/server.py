@@ -201,8 +201,8 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
 
 def _optimal_player(game: AnyGame) -> Player | None:
     """The optimal player of a small game."""
-    if isinstance(game, NumberedGame) and game.num_position_numbers > _MAX_NUMBERS:
-        return None
+    if isinstance(game, NumberedGame) and not 0 < game.num_position_numbers <= _MAX_NUMBERS:
+        return None  # 0: there are too many to number
     try:
         return optimal_player(solve(game, max_states=_MAX_STATES))
     except InputError:
