@@ -77,6 +77,9 @@ class Nodes(NamedTuple):
 class Tree:
     """B search trees of N nodes each.
 
+    Rows of nodes that are not made yet hold what was in memory; on a GPU that can be NaN, at which `jax_debug_nans`
+    stops if a jitted function returns the tree.
+
     histories: of the roots' games, every leaf [B, ...]; None in games in which positions may repeat.
     keys: of the positions; None where `histories` is.
     positions: packed states without their history; see `states`.

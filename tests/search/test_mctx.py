@@ -149,7 +149,7 @@ def test_embeddings_of_all_dtypes_are_kept_in_the_tree(policy, num_actions):
     tree = search(ours, policy, num_actions).search_tree.arrays
     made = (tree.visits > 0) & (np.arange(tree.num_nodes)[:, None] < NUM_SIMULATIONS + 1)
     states = jax.device_get(tree.states)
-    parents = np.take_along_axis(states["depth"], tree.nodes.parent, axis=0)
+    parents = np.take_along_axis(states["depth"], np.where(made, tree.nodes.parent, 0), axis=0)
     expected = jax.device_get(
         embed(states["state"], parents + (np.arange(tree.num_nodes) > 0)[:, None], states["bits"])
     )
