@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from azjax.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from azjax.agents import load_player
     from azjax.games import available, make, register
@@ -10,8 +12,6 @@ if TYPE_CHECKING:
     from azjax.runs import train
     from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
     from azjax.training import Config, Hyper, preset
-
-__version__ = "0.2.0"
 
 __all__ = [
     "Config",

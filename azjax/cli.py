@@ -9,11 +9,11 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
-from azjax import __version__
 from azjax.core.allocator import keep_freed_memory
 from azjax.core.cuda_graphs import record_loops
 from azjax.core.errors import InputError
 from azjax.core.source import import_code
+from azjax.core.version import __version__
 from azjax.errors import errors_in_one_line, silence_threads
 
 _USAGE = """\

@@ -1,7 +1,6 @@
 """What a program needs to know of an exported network: its input, its outputs, the actions and the symmetries."""
 
 import hashlib
-import importlib.metadata
 import inspect
 import json
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.core.version import __version__
 from azjax.export.positions import evaluation, in_float32
 from azjax.games.protocols import action_to_text, legal_actions, without_history
 from azjax.games.registry import options_of
@@ -29,7 +29,7 @@ def describe(agent: Agent, name: str) -> dict[str, Any]:
     _, permutation = game.symmetries(start)
     about = inspect.getdoc(inspect.getmodule(type(game))) or ""
     description = {
-        "azjax": importlib.metadata.version("azjax"),
+        "azjax": __version__,
         "player": name,
         "game": {
             "name": game.name,

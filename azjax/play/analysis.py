@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from azjax import __version__
 from azjax.core.errors import InputError
 from azjax.core.json_text import parse_json
+from azjax.core.version import __version__
 from azjax.evaluation.host_games import host_step, position_from_text
 from azjax.games.game import State
 from azjax.games.protocols import action_from_text

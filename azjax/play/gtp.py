@@ -5,8 +5,8 @@ Player 0 is black. Moves are in the notation of the game, or plain action number
 
 from collections.abc import Callable
 
-from azjax import __version__
 from azjax.core.errors import InputError
+from azjax.core.version import __version__
 from azjax.games.protocols import TextGame, legal_texts
 from azjax.games.registry import available
 from azjax.play.clock import Clock

@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree, UInt32
 from azjax.core.errors import FileError, InputError, RunError
 from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
+from azjax.core.version import __version__
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.protocols import next_game, without_history
 from azjax.games.registry import GAMES, factory, make, options_of
@@ -39,7 +40,7 @@ FORMAT = 2
 LOCK = "lock"
 _MAY_CHANGE = {"iterations"}  # on resume
 _NEEDS_NO_CONSENT = {"devices"}  # the same run up to rounding
-_PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax")
+_PACKAGES = ("jax", "jaxlib", "flax", "optax")
 
 _S = TypeVar("_S", bound=State)
 
@@ -186,7 +187,7 @@ def describe_run(game: AnyGame, config: Config, num_devices: int, loss_terms: tu
     """The description of a run that begins now."""
     description = {
         "format": FORMAT,
-        "versions": {package: importlib.metadata.version(package) for package in _PACKAGES},
+        "versions": {"azjax": __version__, **{name: importlib.metadata.version(name) for name in _PACKAGES}},
         "platform": jax.default_backend(),
         "devices": num_devices,
         "game": game.name,

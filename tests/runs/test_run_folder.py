@@ -1,6 +1,7 @@
 """Run folders: the rules of a game have a fingerprint, and configurations are read or refused in one line."""
 
 import dataclasses
+import importlib.metadata
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 from small_run import SMALL
 
+import azjax
 from azjax.cli import main
 from azjax.core.errors import RunError
 from azjax.games.mnk import Mnk
@@ -102,6 +104,16 @@ def test_a_config_in_another_encoding_is_reported(tmp_path):
     (tmp_path / "config.json").write_bytes(b'{"game": "\xff"}')
     with pytest.raises(RunError, match=r"its config\.json cannot be read"):
         load_run(tmp_path)
+
+
+def test_a_package_that_is_not_installed_tells_its_version(monkeypatch):
+    def version(package, installed=importlib.metadata.version):
+        if package == "azjax":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return installed(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert describe_run(GAME, SMALL, 1, ALPHAZERO_LOSS)["versions"]["azjax"] == azjax.__version__
 
 
 @pytest.mark.parametrize(
