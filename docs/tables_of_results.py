@@ -229,6 +229,28 @@ def scaling() -> str:
     )
 
 
+def small_boards() -> str:
+    """The mistakes of networks on whole boards: of each run at its end, and when there were 0.5% or less."""
+    lines = []
+    rows = rows_of("small_boards")
+    for board, seed in dict.fromkeys((row["board"], row["seed"]) for row in rows):
+        own = [row for row in rows if (row["board"], row["seed"]) == (board, seed)]
+        minutes = [row["seconds"] / 60 for row in own if row["mistakes"] <= 0.005 * row["positions"]]
+        last = own[-1]
+        name = board.replace("connect_four", "Connect Four").replace("hex", "Hex").replace("_", " ")
+        lines.append(
+            [
+                name,
+                f"{last['positions']:,}",
+                str(seed),
+                f"{last['seconds'] / 60:.1f}",
+                f"{last['mistakes']:,} ({last['mistakes'] / last['positions']:.2%})",
+                f"{min(minutes):.1f}" if minutes else "not reached",
+            ]
+        )
+    return table(("board", "positions", "seed", "minutes", "mistakes", "minutes to 0.5%"), lines)
+
+
 def survival() -> str:
     """The table of faults that tests repeat."""
     return table(
@@ -343,6 +365,7 @@ TABLES: dict[str, Callable[[], str]] = {
         targets,
         value_targets,
         scaling,
+        small_boards,
         survival,
         notebooks,
         ratings,

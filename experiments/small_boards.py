@@ -23,7 +23,10 @@ import azjax
 from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.runs import load_variables
 
-BOARDS: dict[str, tuple[str, dict[str, Any]]] = {"hex_4x4": ("hex", {"size": 4})}
+BOARDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "connect_four_5x4": ("connect_four", {"columns": 5, "rows": 4}),
+    "hex_4x4": ("hex", {"size": 4}),
+}
 
 
 def main(
@@ -60,7 +63,7 @@ def main(
                     found = mistakes(solution, tabulate(player, solution, jax.random.key(0)))
                 row = {"board": name, "seed": seed, "iteration": step, "seconds": run.seconds(step)}
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
-                write_results(output, "small_boards.py", {"seeds": seeds}, rows=rows)
+                write_results(output, "small_boards.py", {}, rows=rows)
                 console.print(f"{name}, seed {seed}, iteration {step}: {found.share:.3%} mistakes")
     draw(rows, figure)
 

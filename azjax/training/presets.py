@@ -133,6 +133,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
         ),
     ),
     ("hex", {"size": 4}, _SMALL_BOARD),
+    ("connect_four", {"columns": 5, "rows": 4}, _SMALL_BOARD),
     (
         "connect_four",
         {},

@@ -13,6 +13,7 @@ GAMES = [
     ("connect2", {}),
     ("tictactoe", {}),
     ("connect_four", {}),
+    ("connect_four", {"columns": 5, "rows": 4}),
     ("hex", {"size": 4}),
     ("brandub", {}),
     *((f"pgx:{name}", {}) for name in PGX),
