@@ -32,7 +32,7 @@ from azjax.play.session import PlaySession
 
 CHUNKS = 12  # the first two are not counted
 
-IN_NODE = """
+SCRIPT = """
 const fs = require("fs"), folder = process.argv[1], read = name => fs.readFileSync(`${folder}/${name}`);
 globalThis.fetch = async name => ({ok: true, json: async () => JSON.parse(read(name)), arrayBuffer: async () => new Uint8Array(read(name)).buffer});
 globalThis.postMessage = () => {};
@@ -86,7 +86,7 @@ def measured(name: str) -> dict[str, Any]:
         for _ in export_page(session, search, folder):
             pass
         size = sum(path.stat().st_size for path in folder.iterdir())
-        ended = subprocess.run(["node", "-e", IN_NODE, "--", str(folder), str(CHUNKS)], capture_output=True, text=True)
+        ended = subprocess.run(["node", "-e", SCRIPT, "--", str(folder), str(CHUNKS)], capture_output=True, text=True)
     if ended.returncode:
         sys.exit(ended.stderr)
     in_node = json.loads(ended.stdout)

@@ -6,20 +6,16 @@ import sys
 import jax
 import numpy as np
 import pytest
+from every_policy import NAMES, policies, search_twice
 
 import azjax
-from azjax.core.pytree import replace_fields
-from azjax.search import AlphaZero, GumbelAlphaZero, SearchHyper, Uct, advance, evaluators
-from azjax.search.rules import rule_of
+from azjax.search import evaluators
 from azjax.search.search import new_tree
 from benchmarks.rules.table_game import TableGame, node_of
 
-NAMES = ("puct", "4 leaves", "solver", "variance_scaled", "regularized_policy", "relative_entropy")
-NAMES += ("gumbel", "gumbel, 4 leaves", "uct", "uct with a solver")
 # The sum of floats over the edges of a node depends on their order, which is that of the store: scores that are equal
 # but for a rounding may then differ, and a value that is such a sum is handed up.
 FOLDING = ("relative_entropy", "gumbel, 4 leaves")
-HYPER = SearchHyper(forced_playouts=2.0)
 TABLE_GAMES = [
     TableGame(seed=1, width=128, depth=8, actions=11, slots=6),
     TableGame(seed=4, width=64, depth=8, actions=100, slots=40),
@@ -38,35 +34,12 @@ GAMES = [
 ]
 
 
-def policies(game, evaluator):
-    """Every policy and rule, with one leaf and several, with a solver and without."""
-    plain = game, evaluator, 48
-    return {
-        "puct": AlphaZero(*plain),
-        "4 leaves": AlphaZero(*plain, leaves_per_step=4),
-        "solver": AlphaZero(*plain, solver=True),
-        **{
-            name: AlphaZero(*plain, rule=rule_of(name))
-            for name in ("variance_scaled", "regularized_policy", "relative_entropy")
-        },
-        "gumbel": GumbelAlphaZero(*plain),
-        "gumbel, 4 leaves": GumbelAlphaZero(*plain, leaves_per_step=4),
-        "uct": Uct(*plain),
-        "uct with a solver": Uct(*plain, solver=True),
-    }
-
-
 def assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol=0.0):
     def searched(max_dense_slots):
         # A policy of its own for each store, since equal ones share a compilation.
         own = dataclasses.replace(policy, max_nodes=150 + max_dense_slots // 1000)
         monkeypatch.setattr(sys.modules[new_tree.__module__], "MAX_DENSE_SLOTS", max_dense_slots)
-        # Both searches continue a tree, so that they share a compilation.
-        tree = own.empty_tree(params, states, HYPER)
-        first = own(params, jax.random.key(1), states, hyper=HYPER, explore=True, tree=tree)
-        following = jax.vmap(policy.game.step)(states, first.action)
-        tree = replace_fields(advance(first.tree, first.action), histories=None)
-        return first, own(params, jax.random.key(2), following, hyper=HYPER, explore=True, tree=tree)
+        return search_twice(own, params, states)
 
     dense, blocked = searched(10_000), searched(0)
     for left, right in zip(dense, blocked, strict=True):

@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from every_policy import NAMES, policies, search_twice
 from results import without_tree
-from search.test_stores import HYPER, NAMES, policies
 
 import azjax
-from azjax.core.pytree import replace_fields
-from azjax.search import advance, evaluators
+from azjax.search import evaluators
 from azjax.search.search import new_tree
 from benchmarks.rules.table_game import TableGame, node_of
 
@@ -26,15 +25,8 @@ def garbage(shape, dtype):
     return jnp.full(shape, jnp.nan if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).max - 12_345, dtype)
 
 
-def searches(policy, params, states):
-    """A search and one that continues its tree, without their trees; and whether these hold NaN."""
-    tree = policy.empty_tree(params, states, HYPER)
-    first = policy(params, jax.random.key(1), states, hyper=HYPER, explore=True, tree=tree)
-    following = jax.vmap(policy.game.step)(states, first.action)
-    tree = replace_fields(advance(first.tree, first.action), histories=None)
-    second = policy(params, jax.random.key(2), following, hyper=HYPER, explore=True, tree=tree)
-    has_nan = any(np.isnan(leaf).any() for leaf in jax.tree.leaves(second.tree) if leaf.dtype == jnp.float32)
-    return without_tree((first, second)), has_nan
+def has_nan(tree):
+    return any(np.isnan(leaf).any() for leaf in jax.tree.leaves(tree) if leaf.dtype == jnp.float32)
 
 
 def cases():
@@ -58,9 +50,10 @@ def test_what_is_in_new_memory_changes_nothing(monkeypatch, name, game, max_dens
     policy = policies(game, evaluator)[name]
     monkeypatch.setattr(sys.modules[new_tree.__module__], "MAX_DENSE_SLOTS", max_dense_slots)
     # Equal policies share a compilation.
-    clean, _ = searches(dataclasses.replace(policy, max_nodes=120 + max_dense_slots // 1000), params, states)
+    clean = search_twice(dataclasses.replace(policy, max_nodes=120 + max_dense_slots // 1000), params, states)
     monkeypatch.setattr(jax.lax, "empty", garbage)
-    dirty, has_nan = searches(dataclasses.replace(policy, max_nodes=140 + max_dense_slots // 1000), params, states)
-    assert has_nan
+    dirty = search_twice(dataclasses.replace(policy, max_nodes=140 + max_dense_slots // 1000), params, states)
+    assert has_nan(dirty[1].tree)
+    clean, dirty = without_tree(clean), without_tree(dirty)
     jax.tree.map(np.testing.assert_array_equal, dirty, clean)
     assert not any(np.isnan(leaf).any() for leaf in jax.tree.leaves(dirty) if np.issubdtype(leaf.dtype, np.floating))
