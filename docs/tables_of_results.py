@@ -251,6 +251,48 @@ def small_boards() -> str:
     return table(("board", "positions", "seed", "minutes", "mistakes", "minutes to 0.5%"), lines)
 
 
+def proofs() -> str:
+    """The table of proofs of mates."""
+    heads = ("game", "mate in", "positions", "proven", "looked at, median", "at most", "median seconds")
+    return table(
+        heads,
+        (
+            [
+                row["game"],
+                str(row["moves"]),
+                str(row["mates"]),
+                str(row["proven"]),
+                f"{row['positions']['50%']:,}",
+                f"{row['positions']['100%']:,}",
+                f"{row['median_seconds']:.2f}",
+            ]
+            for row in result_of("proofs")["mates"]
+        ),
+    )
+
+
+def first_minutes() -> str:
+    """The table of games after the first minutes of training."""
+    heads = ("game", "iterations", "minutes", "player", "score", "95%", "moving first", "moving second", "drawn")
+    lines = []
+    for row in rows_of("first_minutes"):
+        low, high = row["interval"]
+        sides = [(won + drawn / 2) / (won + drawn + lost) for won, drawn, lost in (row["first"], row["second"])]
+        lines.append(
+            [
+                f"`{row['game']}`",
+                f"{row['iterations']:,}",
+                f"{row['minutes']:.1f}",
+                row["player"].replace("network + ", ""),
+                f"{row['score']:.1%}",
+                f"{low:.0%} to {high:.0%}",
+                *(f"{side:.0%}" for side in sides),
+                str(row["total"][1]),
+            ]
+        )
+    return table(heads, lines)
+
+
 def survival() -> str:
     """The table of faults that tests repeat."""
     return table(
@@ -366,6 +408,8 @@ TABLES: dict[str, Callable[[], str]] = {
         value_targets,
         scaling,
         small_boards,
+        proofs,
+        first_minutes,
         survival,
         notebooks,
         ratings,

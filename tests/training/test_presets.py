@@ -15,7 +15,10 @@ GAMES = [
     ("connect_four", {}),
     ("connect_four", {"columns": 5, "rows": 4}),
     ("hex", {"size": 4}),
-    ("brandub", {}),
+    *((name, {}) for name in ("brandub", "ard_ri", "tablut", "tawlbwrdd", "hnefatafl")),
+    *((name, {}) for name in ("hex", "othello", "breakthrough", "chomp")),
+    ("hex", {"size": 7, "swap": True}),
+    ("othello", {"size": 6}),
     *((f"pgx:{name}", {}) for name in PGX),
     *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (5, 2))),
 ]

@@ -666,6 +666,40 @@ def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
+def test_the_first_minutes_are_judged_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("first_minutes")
+    monkeypatch.setattr(study, "GAMES", {"chomp_2x2": ("chomp", {"columns": 2, "rows": 2})})
+    monkeypatch.setattr(study, "SHARE", 400)
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json"}
+    for _ in range(2):  # the second time nothing is left to play
+        study.main(("chomp_2x2",), num_simulations=4, games=4, **paths)
+    alone, searching = json.loads(paths["output"].read_text())["rows"]
+    assert [row["player"] for row in (alone, searching)] == ["network", "network + 4 simulations"]
+    for row in (alone, searching):
+        assert row["iterations"] == 1
+        assert sum(row["total"]) == row["games"] == 4
+        assert [sum(row["first"]), sum(row["second"])] == [2, 2]
+
+
+def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, monkeypatch):
+    study, output, mates = load_study("proofs"), tmp_path / "results.json", tmp_path / "mates.json"
+    monkeypatch.setattr(study, "STARTS", {"tictactoe": ("tictactoe", {}), "hex_4x4": ("hex", {"size": 4})})
+    texts = ["_______/_______/_______/_______/___O___/_O_XX__"]
+    mates.write_text(json.dumps({"mates": [{"game": "Connect Four", "moves": 2, "texts": texts}]}))
+    study.main(1000, 20_000, ("tictactoe",), mates, output)
+    study.main(1000, 50, ("tictactoe", "hex_4x4"), mates, output)
+    results = json.loads(output.read_text())
+    (row,) = results["mates"]
+    assert (row["mates"], row["proven"], row["refuted"]) == (1, 1, 0)
+    assert 7 < row["positions"]["50%"] <= 1000
+    solved, given_up = results["starts"]
+    assert (solved["board"], solved["value"], solved["at_least"], solved["at_most"]) == ("tictactoe", 0, 0, 0)
+    assert len(solved["best_move"]) == 2
+    assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)
+    assert 50 <= given_up["positions"] < 500
+
+
+@pytest.mark.slow
 def test_levels_are_told_in_the_card_and_measured_anew_for_the_agents_that_are_named(tmp_path):
     study, output = load_study("levels"), tmp_path / "levels.json"
     card = (packaged.archive.FOLDER / "connect2.md").read_text()

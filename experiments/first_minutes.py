@@ -1,0 +1,91 @@
+"""What do the first minutes of training teach in each game?
+
+Each game of the package that has no study of its own is trained with the first tenth of its preset, from self-play
+alone. Then the network plays random moves, alone and with a search, each side moving first in half of the games.
+
+    python experiments/first_minutes.py
+
+Runs are resumed, and games that the result file has are not played again. Writes
+experiments/results/first_minutes.json.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from rich.console import Console
+from study import RESULTS, RUNS, Run, trained, write_results
+
+import azjax
+from azjax.evaluation import Player, network_player, play_match, random_player
+from azjax.games.game import AnyGame
+from azjax.runs import load_variables
+
+SHARE = 10  # of the preset: its iterations are divided by this
+GAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "chomp": ("chomp", {}),
+    "hex": ("hex", {}),
+    "othello": ("othello", {}),
+    "breakthrough": ("breakthrough", {}),
+    "ard_ri": ("ard_ri", {}),
+    "tablut": ("tablut", {}),
+    "tawlbwrdd": ("tawlbwrdd", {}),
+    "hnefatafl": ("hnefatafl", {}),
+}
+
+
+def main(
+    names: tuple[str, ...] = tuple(GAMES),
+    num_simulations: int = 32,
+    games: int = 200,
+    runs: Path = RUNS / "first_minutes",
+    output: Path = RESULTS / "first_minutes.json",
+) -> None:
+    """Trains, plays, prints and writes.
+
+    Args:
+      names: of the games.
+      num_simulations: of each search.
+      games: games of each match.
+      runs: parent of the run folders.
+      output: file of the results.
+    """
+    console = Console()
+    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
+    for name in names:
+        if any(row["game"] == name for row in rows):
+            continue
+        game_name, options = GAMES[name]
+        game = azjax.make(game_name, **options)
+        run = trained(game, runs / name, console, iterations=azjax.preset(game).iterations // SHARE)
+        variables = load_variables(run.folder, run.steps[-1])[1]
+        alone = network_player(game, run.config.make_network(game), variables)
+        searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)
+        own = [row_of(name, game, player, games, run) for player in (alone, searching)]
+        for row in own:
+            console.print(row)
+        rows += own
+        write_results(output, "first_minutes.py", {"share": SHARE, "num_simulations": num_simulations}, rows=rows)
+
+
+def row_of(name: str, game: AnyGame, player: Player, games: int, run: Run) -> dict[str, Any]:
+    """A row of the results: a match against random moves."""
+    match = play_match(game, player, random_player(game), games, jax.random.key(0))
+    records = {"total": match.total, "first": match.moving_first, "second": match.moving_second}
+    return {
+        "game": name,
+        "player": player.name,
+        "iterations": run.steps[-1],
+        "minutes": round(run.seconds(run.steps[-1]) / 60, 1),
+        "games": match.games,
+        "score": round(match.total.score, 4),
+        "interval": [round(end, 4) for end in match.interval],
+        **{side: [record.wins, record.draws, record.losses] for side, record in records.items()},
+        "mean_plies": round(match.mean_length, 1),
+    }
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
