@@ -14,7 +14,8 @@ from jaxtyping import UInt32
 from azjax.games.game import AnyGame
 from azjax.parallel.sharding import WHOLE, Devices, make_mesh, shard
 from azjax.runs.memory import MemoryNeed, memory_need
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.iteration import TrainState, init, make_iteration, shard_state
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 

@@ -34,7 +34,8 @@ from azjax.runs.metrics import METRICS, MetricsLog, read_rows
 from azjax.runs.precision import settle_precision
 from azjax.runs.progress import TrainingProgress
 from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.iteration import TrainState
 from azjax.training.learner import skipped_batch
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm

@@ -25,7 +25,8 @@ from azjax.runs.compiled_run import CompiledRun
 from azjax.runs.loop import TrainResult, train_runs
 from azjax.runs.memory import MemoryNeed, memory_need
 from azjax.runs.precision import settle_precision
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.iteration import init, make_iteration
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 

@@ -13,7 +13,8 @@ import optax
 from jaxtyping import Array, Float32, PyTree
 
 from azjax.networks import NetworkOutput
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.loss import LossTerm, Metrics, Targets, cross_entropy, logits_of_slots
 from azjax.training.replay import WINDOW, Following
 

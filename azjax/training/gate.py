@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 from azjax.evaluation import make_device_match, network_player
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.learner import Learner
 from azjax.training.loss import Metrics
 from azjax.training.self_play import make_start

@@ -14,8 +14,9 @@ from azjax.networks import Network, Variables
 from azjax.parallel.members import over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE, shard
 from azjax.training.auxiliary_losses import auxiliary_terms
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
 from azjax.training.gate import make_match, through_gate
+from azjax.training.hyper import Hyper
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree, UInt32
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, loss
 from azjax.training.replay import Replay, sample, weigh_ready
 

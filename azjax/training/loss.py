@@ -17,8 +17,9 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, Game, State
 from azjax.networks import Network, NetworkOutput, Variables
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
 from azjax.training.equal_positions import weights_of_merged
+from azjax.training.hyper import Hyper
 from azjax.training.replay import Examples, Following
 
 _S = TypeVar("_S", bound=State)

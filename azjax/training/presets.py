@@ -4,7 +4,8 @@ from typing import Any
 
 from azjax.games.game import AnyGame
 from azjax.games.registry import available, make, options_of
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 
 # Games of some thousand positions: perfect play in a minute or two on 2 CPU cores.
 _SMALL = Config(

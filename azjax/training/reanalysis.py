@@ -22,7 +22,8 @@ from azjax.networks import Network, Variables
 from azjax.parallel.members import over_members
 from azjax.parallel.sharding import BY_COLUMN, BY_GAME, WHOLE
 from azjax.search import SearchResult
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.replay import Replay, Steps
 from azjax.training.self_play import policy_of_slots
 

@@ -19,7 +19,8 @@ from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 from azjax.core.pytree import pytree_dataclass, replace_fields
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import with_empty_history
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.replay import Replay, count_ready, draw, reader
 
 

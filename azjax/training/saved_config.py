@@ -8,7 +8,8 @@ from azjax.core.errors import InputError
 from azjax.core.field_types import check_field_types
 from azjax.core.source import loaded_class, source_name
 from azjax.networks import Network
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 
 
 def config_to_json(config: Config) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from jaxtyping import Array, Float32, Int32
 
 from azjax.search.draws import Number
 from azjax.search.hyper import traced
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 
 
 def simulation_counts(config: Config) -> tuple[int, ...]:

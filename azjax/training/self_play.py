@@ -28,7 +28,8 @@ from azjax.search.dynamics import legal_slots, to_slots
 from azjax.search.result import root_priors
 from azjax.search.reuse import follow
 from azjax.training import schedules
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.replay import Steps
 from azjax.training.restarts import Restarts, begin_games
 

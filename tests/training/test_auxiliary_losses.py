@@ -10,7 +10,8 @@ from azjax.games.registry import make
 from azjax.networks import NetworkOutput
 from azjax.training import Config, init, make_iteration
 from azjax.training.auxiliary_losses import auxiliary_terms, short_term_targets
-from azjax.training.config import AUXILIARY_LOSSES, Hyper
+from azjax.training.config import AUXILIARY_LOSSES
+from azjax.training.hyper import Hyper
 from azjax.training.loss import loss
 from azjax.training.replay import WINDOW, Examples, Following
 

@@ -9,7 +9,8 @@ import pytest
 
 from azjax.games.registry import make
 from azjax.networks import make_network
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.learner import Learner, learning_rate, skipped_batch, update
 from azjax.training.loss import loss
 from azjax.training.replay import Steps, count_ready, insert, new_replay, sample

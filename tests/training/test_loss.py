@@ -8,7 +8,8 @@ import pytest
 from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
-from azjax.training.config import Config, Hyper
+from azjax.training.config import Config
+from azjax.training.hyper import Hyper
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, loss, random_symmetry, value_target
 from azjax.training.replay import Examples
 
