@@ -29,10 +29,7 @@ from azjax.games.protocols import action_to_text
 
 MAX_MATE_POSITIONS = 1_000_000
 MAX_START_POSITIONS = 40_000_000  # some 12 GB
-STARTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "hex_5x5": ("hex", {"size": 5}),
-    "santorini_4x4": ("santorini", {"size": 4}),
-}
+STARTS: dict[str, tuple[str, dict[str, Any]]] = {"santorini_4x4": ("santorini", {"size": 4})}
 
 
 def main(

@@ -310,6 +310,29 @@ def test_the_solved_endings_are_those_of_the_committed_file():
     assert evenly["100 simulations"]["kept"] > 0.99 * evenly["100 simulations"]["positions"]
 
 
+def test_proofs_are_those_of_the_committed_file():
+    results, text = result_of("proofs"), " ".join(page("solved").split())
+    for row in results["mates"]:
+        assert (row["proven"], row["refuted"]) == (row["mates"], 0)
+    (start,) = results["starts"]
+    assert (start["board"], start["at_least"], start["at_most"]) == ("santorini_4x4", -1, 1)
+    millions, minutes = round(start["positions"] / 1e6), round(start["seconds"] / 60)
+    assert f"disproven to be a win by {millions} million positions, which took {minutes} minutes" in text
+
+
+def test_the_first_minutes_are_those_of_the_committed_file():
+    rows, text = result_of("first_minutes")["rows"], " ".join(page("games").split())
+    games = dict.fromkeys(row["game"] for row in rows)
+    assert ", ".join(f"`{game}`" for game in games) in load_hooks().on_page_markdown(page("games")).replace(
+        "` and `", "`, `"
+    )
+    assert f"in {rows[0]['games']} games against random moves" in text
+    searching = {row["game"]: row["score"] for row in rows if "simulations" in row["player"]}
+    assert all(score >= 0.95 for game, score in searching.items() if game != "ard_ri")
+    (attackers,) = [row["first"] for row in rows if row["game"] == "ard_ri" and "simulations" in row["player"]]
+    assert f"the attackers draw {attackers[1]} of {sum(attackers)} games" in text
+
+
 def test_what_helps_learning_is_what_the_committed_file_says():
     results = result_of("ablation")
     mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
