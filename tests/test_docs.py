@@ -328,7 +328,7 @@ def test_the_first_minutes_are_those_of_the_committed_file():
     )
     assert f"in {rows[0]['games']} games against random moves" in text
     searching = {row["game"]: row["score"] for row in rows if "simulations" in row["player"]}
-    assert all(score >= 0.95 for game, score in searching.items() if game != "ard_ri")
+    assert all(score >= 0.95 for game, score in searching.items() if game not in ("ard_ri", "hnefatafl"))
     (attackers,) = [row["first"] for row in rows if row["game"] == "ard_ri" and "simulations" in row["player"]]
     assert f"the attackers draw {attackers[1]} of {sum(attackers)} games" in text
 
