@@ -23,21 +23,11 @@ from azjax.evaluation import Player, network_player, play_match, random_player
 from azjax.games.game import AnyGame
 from azjax.runs import load_variables
 
-SHARE = 10  # of the preset: its iterations are divided by this
-GAMES: dict[str, tuple[str, dict[str, Any]]] = {
-    "chomp": ("chomp", {}),
-    "hex": ("hex", {}),
-    "othello": ("othello", {}),
-    "breakthrough": ("breakthrough", {}),
-    "ard_ri": ("ard_ri", {}),
-    "tablut": ("tablut", {}),
-    "tawlbwrdd": ("tawlbwrdd", {}),
-    "hnefatafl": ("hnefatafl", {}),
-}
+SHARE = 0.1  # of the iterations of the preset
+GAMES = ("chomp", "othello", "ard_ri", "hex", "breakthrough", "tablut", "tawlbwrdd", "hnefatafl")
 
 
 def main(
-    names: tuple[str, ...] = tuple(GAMES),
     num_simulations: int = 32,
     games: int = 200,
     runs: Path = RUNS / "first_minutes",
@@ -46,7 +36,6 @@ def main(
     """Trains, plays, prints and writes.
 
     Args:
-      names: of the games.
       num_simulations: of each search.
       games: games of each match.
       runs: parent of the run folders.
@@ -54,12 +43,11 @@ def main(
     """
     console = Console()
     rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
-    for name in names:
+    for name in GAMES:
         if any(row["game"] == name for row in rows):
             continue
-        game_name, options = GAMES[name]
-        game = azjax.make(game_name, **options)
-        run = trained(game, runs / name, console, iterations=azjax.preset(game).iterations // SHARE)
+        game = azjax.make(name)
+        run = trained(game, runs / name, console, iterations=round(SHARE * azjax.preset(game).iterations))
         variables = load_variables(run.folder, run.steps[-1])[1]
         alone = network_player(game, run.config.make_network(game), variables)
         searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)

@@ -28,14 +28,13 @@ from azjax.evaluation import prove
 from azjax.games.protocols import action_to_text
 
 MAX_MATE_POSITIONS = 1_000_000
-MAX_START_POSITIONS = 40_000_000  # some 12 GB
+MAX_START_POSITIONS = 40_000_000
 STARTS: dict[str, tuple[str, dict[str, Any]]] = {"santorini_4x4": ("santorini", {"size": 4})}
 
 
 def main(
     max_mate_positions: int = MAX_MATE_POSITIONS,
     max_start_positions: int = MAX_START_POSITIONS,
-    starts: tuple[str, ...] = tuple(STARTS),
     mates: Path = RESULTS / "tactics.json",
     output: Path = RESULTS / "proofs.json",
 ) -> None:
@@ -44,7 +43,6 @@ def main(
     Args:
       max_mate_positions: limit of the positions of a proof of a mate.
       max_start_positions: limit of the positions of a proof of a start.
-      starts: names of the games whose starts are looked at.
       mates: results of `tactics.py`, whose positions are taken.
       output: file of the results.
     """
@@ -60,7 +58,7 @@ def main(
         for row in json.loads(mates.read_text())["mates"]:
             if not any((row["game"], row["moves"]) == (done["game"], done["moves"]) for done in report["mates"]):
                 save("mates", prove_mates(row, max_mate_positions, progress))
-        for name in starts:
+        for name in STARTS:
             if not any(name == done["board"] for done in report["starts"]):
                 save("starts", prove_start(name, max_start_positions, progress))
 

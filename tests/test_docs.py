@@ -322,10 +322,7 @@ def test_proofs_are_those_of_the_committed_file():
 
 def test_the_first_minutes_are_those_of_the_committed_file():
     rows, text = result_of("first_minutes")["rows"], " ".join(page("games").split())
-    games = dict.fromkeys(row["game"] for row in rows)
-    assert ", ".join(f"`{game}`" for game in games) in load_hooks().on_page_markdown(page("games")).replace(
-        "` and `", "`, `"
-    )
+    assert all(f"`{row['game']}`" in text for row in rows)
     assert f"in {rows[0]['games']} games against random moves" in text
     searching = {row["game"]: row["score"] for row in rows if "simulations" in row["player"]}
     assert all(score >= 0.95 for game, score in searching.items() if game not in ("ard_ri", "hnefatafl"))

@@ -95,8 +95,8 @@ def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
     )
 
 
-def _board(iterations: int, **changes: Any) -> Config:
-    """Board games of which no exact values are known, learned for half an hour."""
+def _board_game(iterations: int, **changes: Any) -> Config:
+    """Board games of which no exact values are known."""
     return _large(
         iterations,
         **{**_EQUIVARIANT, **changes},
@@ -107,7 +107,7 @@ def _board(iterations: int, **changes: Any) -> Config:
 
 
 # Long games: fewer of them side by side reach their ends sooner.
-_TAFL = _board(400, width=512, truncate_at_ply=150, num_games=256, steps_per_iteration=16)
+_TAFL = _board_game(400, width=512, truncate_at_ply=150, num_games=256, steps_per_iteration=16)
 
 # By the registered name and the options of the game.
 _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
@@ -186,10 +186,10 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("tablut", {}, _TAFL),
     ("tawlbwrdd", {}, _TAFL),
     ("hnefatafl", {}, _TAFL),
-    ("othello", {}, _board(400)),
-    # Games with two symmetries alone, where a layer of the same width costs four times as much.
-    ("hex", {}, _board(400, width=512)),
-    ("breakthrough", {}, _board(400, width=512)),
+    ("othello", {}, _board_game(400)),
+    # Games with two symmetries alone, where a layer of the same width costs 2.7 times as much.
+    ("hex", {}, _board_game(400, width=512)),
+    ("breakthrough", {}, _board_game(400, width=512)),
     ("chomp", {}, _SMALL),
     ("pgx:animal_shogi", {}, _pgx(1500, num_games=256)),
     ("pgx:gardner_chess", {}, _pgx(1000, updates=8, num_games=128)),

@@ -668,11 +668,11 @@ def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_the_first_minutes_are_judged_at_tiny_sizes(tmp_path, monkeypatch):
     study = load_study("first_minutes")
-    monkeypatch.setattr(study, "GAMES", {"chomp_2x2": ("chomp", {"columns": 2, "rows": 2})})
-    monkeypatch.setattr(study, "SHARE", 400)
+    monkeypatch.setattr(study, "GAMES", ("chomp",))
+    monkeypatch.setattr(study, "SHARE", 1 / 400)
     paths = {"runs": tmp_path, "output": tmp_path / "results.json"}
     for _ in range(2):  # the second time nothing is left to play
-        study.main(("chomp_2x2",), num_simulations=4, games=4, **paths)
+        study.main(num_simulations=4, games=4, **paths)
     alone, searching = json.loads(paths["output"].read_text())["rows"]
     assert [row["player"] for row in (alone, searching)] == ["network", "network + 4 simulations"]
     for row in (alone, searching):
@@ -683,11 +683,13 @@ def test_the_first_minutes_are_judged_at_tiny_sizes(tmp_path, monkeypatch):
 
 def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, monkeypatch):
     study, output, mates = load_study("proofs"), tmp_path / "results.json", tmp_path / "mates.json"
-    monkeypatch.setattr(study, "STARTS", {"tictactoe": ("tictactoe", {}), "hex_4x4": ("hex", {"size": 4})})
+    starts = {"tictactoe": ("tictactoe", {}), "hex_4x4": ("hex", {"size": 4})}
+    monkeypatch.setattr(study, "STARTS", {"tictactoe": starts["tictactoe"]})
     texts = ["_______/_______/_______/_______/___O___/_O_XX__"]
     mates.write_text(json.dumps({"mates": [{"game": "Connect Four", "moves": 2, "texts": texts}]}))
-    study.main(1000, 20_000, ("tictactoe",), mates, output)
-    study.main(1000, 50, ("tictactoe", "hex_4x4"), mates, output)
+    study.main(1000, 20_000, mates, output)
+    monkeypatch.setattr(study, "STARTS", starts)
+    study.main(1000, 50, mates, output)
     results = json.loads(output.read_text())
     (row,) = results["mates"]
     assert (row["mates"], row["proven"], row["refuted"]) == (1, 1, 0)
