@@ -290,11 +290,11 @@ def _table(rows: list[Report]) -> Table:
     table = Table(title="random play: steps per second (azjax is so many times faster)", title_justify="left")
     table.add_column("game", no_wrap=True)
     for column in ("B", "azjax", *_RIVALS):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", min_width=max(map(len, column.split())))
     for row in rows:
         rates, ratio = row["steps_per_second"], row["ratio"]
-        rivals = [f"{rates[rival]:,} ({_factor(ratio[rival])}x)" if rival in rates else "" for rival in _RIVALS]
-        table.add_row(row["game"], f"{row['batch']:,}", f"{rates['azjax']:,}", *rivals)
+        rivals = [f"{_short(rates[rival])} ({_factor(ratio[rival])}x)" if rival in rates else "" for rival in _RIVALS]
+        table.add_row(row["game"], str(row["batch"]), _short(rates["azjax"]), *rivals)
     return table
 
 
@@ -308,22 +308,22 @@ def _draw(rows: list[Report], path: Path) -> None:
 
     largest = max(row["batch"] for row in rows)
     shown = [row for row in rows if row["batch"] == largest]
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(12, 4), layout="constrained")
     panel = figure.subplots()
     sides = {"azjax": "#2a6fbb", "pgx": "#e0a458", "OpenSpiel": "#7f9c6b", "plain Python": "#9aa0a6"}
-    width = 0.8 / len(sides)
+    width = 0.88 / len(sides)
     for position, (side, color) in enumerate(sides.items()):
         bars = [(x, row["steps_per_second"][side]) for x, row in enumerate(shown) if side in row["steps_per_second"]]
         if bars:
             x, rates = zip(*bars, strict=True)
             drawn = panel.bar([at + (position - 1.5) * width for at in x], rates, width, color=color, label=side)
-            panel.bar_label(drawn, labels=[_short(rate) for rate in rates], fontsize=8, padding=2)
+            panel.bar_label(drawn, labels=[_short(rate) for rate in rates], fontsize=7, padding=2)
     panel.set_yscale("log")
-    panel.set_xticks(range(len(shown)), [row["game"].replace(" ", "\n", 1) for row in shown])
+    panel.set_xticks(range(len(shown)), [row["game"].replace(" ", "\n", 2) for row in shown])
     panel.set_ylabel("steps per second")
     panel.set_title(f"Random play; azjax and pgx with {largest:,} games side by side", loc="left", fontsize=11)
     panel.spines[["top", "right"]].set_visible(False)
-    panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.12))
+    panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.14))
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:
         figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
