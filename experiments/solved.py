@@ -83,6 +83,7 @@ BOARDS = {
     "connect_four_4x5": _connect_four(4, 5, 1_706_255, 0),
     "connect_four_5x4": _connect_four(5, 4, 3_945_711, 0),
     "connect_four_4x6": _connect_four(4, 6, 15_835_683, 0),
+    "connect_four_4x7": _connect_four(4, 7, 135_385_909, 0),
     "connect_four_5x5": _connect_four(5, 5, 69_763_700, 0),
     "connect_four_6x4": _connect_four(6, 4, 94_910_577, -1),
     "hex_3x3": Board("hex", {"size": 3}, {"value": 1}, "J. Nash, by strategy stealing", lambda: HexRules(3), 0),

@@ -1,0 +1,81 @@
+"""Agents judged by solved games and endings, first minutes of training, and proofs."""
+
+import json
+
+import pytest
+from studies import load_study
+
+from azjax.evaluation import (
+    save_endings,
+    solve_endings,
+)
+from azjax.games.registry import make
+
+
+@pytest.mark.slow
+def test_the_agent_is_judged_by_endings_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("brandub_endings")
+    monkeypatch.setattr(study, "GAMES", 16)
+    monkeypatch.setattr(study, "BATCH", 16)
+    monkeypatch.setattr(study, "SIMULATIONS", (0, 4))
+    monkeypatch.setattr(study, "DOCS", tmp_path)
+    save_endings(solve_endings(make("brandub"), 2), tmp_path / "endings.npz")
+    study.main(table=tmp_path / "endings.npz", games=16, positions=32, output=tmp_path / "results.json")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [part["won"] for part in results["endings"][:2]] == [72, 1936]
+    for players in results["agent"].values():
+        assert list(players) == ["network", "4 simulations"]
+    drawn = results["agent"]["even_draws"]["network"]
+    sides = [drawn["by_side"][f"won, {side} to move"]["positions"] for side in ("attackers", "defenders")]
+    # With two pawns nothing is drawn, and a position in which some moves lose value is won.
+    assert sides == [16, 16]
+    assert drawn["kept"] <= drawn["positions"] == 32
+
+
+@pytest.mark.slow
+def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("small_boards")
+    monkeypatch.setattr(study, "BOARDS", {"hex_3x3": ("hex", {"size": 3})})
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "figure": tmp_path / "figure.png"}
+    for _ in range(2):  # the second time nothing is left to judge
+        study.main(seeds=1, iterations=1, **paths)
+        (row,) = json.loads(paths["output"].read_text())["rows"]
+        assert (row["board"], row["seed"], row["iteration"]) == ("hex_3x3", 0, 1)
+        assert 0 < row["mistakes"] < row["positions"] < 5_514
+    assert paths["figure"].stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_first_minutes_are_judged_at_tiny_sizes(tmp_path, monkeypatch):
+    study = load_study("first_minutes")
+    monkeypatch.setattr(study, "GAMES", ("chomp",))
+    monkeypatch.setattr(study, "SHARE", 1 / 400)
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json"}
+    for _ in range(2):  # the second time nothing is left to play
+        study.main(num_simulations=4, games=4, **paths)
+    alone, searching = json.loads(paths["output"].read_text())["rows"]
+    assert [row["player"] for row in (alone, searching)] == ["network", "network + 4 simulations"]
+    for row in (alone, searching):
+        assert row["iterations"] == 1
+        assert sum(row["total"]) == row["games"] == 4
+        assert [sum(row["first"]), sum(row["second"])] == [2, 2]
+
+
+def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, monkeypatch):
+    study, output, mates = load_study("proofs"), tmp_path / "results.json", tmp_path / "mates.json"
+    starts = {"tictactoe": ("tictactoe", {}), "hex_4x4": ("hex", {"size": 4})}
+    monkeypatch.setattr(study, "STARTS", {"tictactoe": starts["tictactoe"]})
+    texts = ["_______/_______/_______/_______/___O___/_O_XX__"]
+    mates.write_text(json.dumps({"mates": [{"game": "Connect Four", "moves": 2, "texts": texts}]}))
+    study.main(1000, 20_000, mates, output)
+    monkeypatch.setattr(study, "STARTS", starts)
+    study.main(1000, 50, mates, output)
+    results = json.loads(output.read_text())
+    (row,) = results["mates"]
+    assert (row["mates"], row["proven"], row["refuted"]) == (1, 1, 0)
+    assert 7 < row["positions"]["50%"] <= 1000
+    solved, given_up = results["starts"]
+    assert (solved["board"], solved["value"], solved["at_least"], solved["at_most"]) == ("tictactoe", 0, 0, 0)
+    assert len(solved["best_move"]) == 2
+    assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)
+    assert 50 <= given_up["positions"] < 500
