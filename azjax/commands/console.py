@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from azjax.core.progress import SECONDS_BETWEEN_LINES, duration
+
 
 class _Console(Console):
     """A console that leaves a closed pipe to `azjax.errors`, where it has its exit code; Rich would exit with 1."""
@@ -15,8 +17,6 @@ class _Console(Console):
 
 
 console = _Console(highlight=False, markup=False, emoji=False)
-
-_SECONDS_BETWEEN_LINES = 30.0
 
 
 def say(text: str) -> None:
@@ -43,7 +43,7 @@ def progress_bar(unit: str) -> Progress:
 
 
 class _Lines(Progress):
-    """Prints a line at most every `_SECONDS_BETWEEN_LINES`, with what the bar shows.
+    """Prints a line at most every `SECONDS_BETWEEN_LINES`, with what the bar shows.
 
     unit: of what is counted.
     """
@@ -53,14 +53,18 @@ class _Lines(Progress):
         self._unit = unit
         self._began = self._line_at = time.monotonic()
 
+    def reset(self, task_id: TaskID, **changes: Any) -> None:
+        super().reset(task_id, **changes)
+        self._began = time.monotonic()
+
     def update(self, task_id: TaskID, **changes: Any) -> None:
         super().update(task_id, **changes)
         now, (task,) = time.monotonic(), self.tasks
-        if now - self._line_at < _SECONDS_BETWEEN_LINES:
+        if now - self._line_at < SECONDS_BETWEEN_LINES:
             return
         self._line_at = now
-        total = "" if task.total is None else f" of {task.total:,.0f}"
-        line = f"{task.description}: {task.completed:,.0f}{total} {self._unit}, {now - self._began:,.0f} s"
+        taken, total = now - self._began, "" if task.total is None else f" of {task.total:,.0f}"
+        line = f"{task.description}: {task.completed:,.0f}{total} {self._unit}, {duration(taken)}"
         if task.total and task.completed:
-            line += f", {(now - self._began) * (task.total / task.completed - 1):,.0f} s left"
+            line += f", {duration(taken * (task.total / task.completed - 1))} left"
         say(line)

@@ -108,7 +108,13 @@ def _prove(game: AnyGame, text: str, options: SolveOptions) -> None:
 
 @contextlib.contextmanager
 def _shown(task: str) -> Iterator[Progress]:
-    """Shows the progress that is reported to it."""
+    """Shows the progress that is reported to it; with another total something else begins, which has its own times."""
     with progress_bar("positions") as bar:
         row = bar.add_task(task, total=None)
-        yield lambda step, done, total: bar.update(row, description=step, completed=done, total=total)
+
+        def show(step: str, done: int, total: int | None) -> None:
+            if bar.tasks[0].total != total:
+                bar.reset(row, total=total)
+            bar.update(row, description=step, completed=done)
+
+        yield show

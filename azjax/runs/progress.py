@@ -8,10 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from azjax.core.progress import SECONDS_BETWEEN_LINES, duration
 from azjax.runs.callback import Callback, Update
 from azjax.training.config import Config
-
-SECONDS_BETWEEN_LINES = 30.0
 
 
 class TrainingProgress(Callback):
@@ -72,7 +71,7 @@ class TrainingProgress(Callback):
         seconds = (now - self._began) / done * left
         self._console.print(
             f"iteration {update.iteration:,} of {update.iterations:,}, {status}, {self._games:,.0f} games, "
-            f"{_duration(seconds)} left",
+            f"{duration(seconds)} left",
             highlight=False,
             soft_wrap=True,
         )
@@ -100,9 +99,3 @@ def _rate(rate: float) -> str:
     if rate < 999.5:
         return f"{rate:.0f}"
     return f"{rate / 1000:.1f}k" if rate < 10_000 else f"{rate / 1000:,.0f}k"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
