@@ -24,7 +24,12 @@ from azjax.games.game import AnyGame
 from azjax.runs import load_variables
 
 SHARE = 0.1  # of the iterations of the preset
-GAMES = ("chomp", "othello", "ard_ri", "hex", "breakthrough", "tablut", "tawlbwrdd", "hnefatafl")
+GAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in ("chomp", "othello", "ard_ri")},
+    **{name: (name, {}) for name in ("hex", "breakthrough", "tablut", "tawlbwrdd", "hnefatafl")},
+    "gomoku 9x9": ("mnk", {"columns": 9, "rows": 9, "in_a_row": 5}),
+    "santorini 4x4": ("santorini", {"size": 4, "workers": 1}),
+}
 
 
 def main(
@@ -43,11 +48,13 @@ def main(
     """
     console = Console()
     rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
-    for name in GAMES:
+    for name, (rules, options) in GAMES.items():
         if any(row["game"] == name for row in rows):
             continue
-        game = azjax.make(name)
-        run = trained(game, runs / name, console, iterations=round(SHARE * azjax.preset(game).iterations))
+        game = azjax.make(rules, **options)
+        run = trained(
+            game, runs / name.replace(" ", "_"), console, iterations=round(SHARE * azjax.preset(game).iterations)
+        )
         variables = load_variables(run.folder, run.steps[-1])[1]
         alone = network_player(game, run.config.make_network(game), variables)
         searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)

@@ -191,6 +191,8 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("hex", {}, _board_game(400, width=512)),
     ("breakthrough", {}, _board_game(400, width=512)),
     ("chomp", {}, _SMALL),
+    ("mnk", {"columns": 3, "rows": 3}, _SMALL),
+    ("mnk", {}, _board_game(400)),
     ("pgx:animal_shogi", {}, _pgx(1500, num_games=256)),
     ("pgx:gardner_chess", {}, _pgx(1000, updates=8, num_games=128)),
     ("pgx:go_9x9", {}, _pgx(1000, num_games=256)),
@@ -223,6 +225,7 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
             keep_checkpoints=8,
         ),
     ),
+    ("santorini", {}, _board_game(400)),
 ]
 
 
@@ -237,9 +240,8 @@ def preset(game: str | AnyGame) -> Config:
 
 def games_with_presets() -> dict[str, AnyGame]:
     """The games of the package with settings of their own, by the arguments of `azjax train` that select them."""
-    games = {}
+    games: dict[str, AnyGame] = {}
     for name, options, _ in _PRESETS:
-        if name in available():
-            arguments = " ".join([name, *(f"--{option} {value}" for option, value in options.items())])
-            games[arguments] = make(name, **options)
+        if name in available() and (game := make(name, **options)) not in games.values():
+            games[" ".join([name, *(f"--{option} {value}" for option, value in options.items())])] = game
     return games

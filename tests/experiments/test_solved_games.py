@@ -48,7 +48,7 @@ def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch
 @pytest.mark.slow
 def test_the_first_minutes_are_judged_at_tiny_sizes(tmp_path, monkeypatch):
     study = load_study("first_minutes")
-    monkeypatch.setattr(study, "GAMES", ("chomp",))
+    monkeypatch.setattr(study, "GAMES", {"chomp": ("chomp", {})})
     monkeypatch.setattr(study, "SHARE", 1 / 400)
     paths = {"runs": tmp_path, "output": tmp_path / "results.json"}
     for _ in range(2):  # the second time nothing is left to play

@@ -1,5 +1,6 @@
 import jax
 import pytest
+from ring_game import Ring
 
 from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.games.registry import available, make
@@ -20,7 +21,8 @@ GAMES = [
     ("hex", {"size": 7, "swap": True}),
     ("othello", {"size": 6}),
     *((f"pgx:{name}", {}) for name in PGX),
-    *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (5, 2))),
+    *(("santorini", {"size": size, "workers": workers}) for size, workers in ((2, 1), (3, 1), (4, 2), (5, 2))),
+    *(("mnk", {"columns": size, "rows": size, "in_a_row": row}) for size, row in ((3, 3), (9, 5), (15, 5))),
 ]
 
 
@@ -34,8 +36,8 @@ def test_a_preset_is_the_game_s_own_and_a_whole_game_fits_into_its_replay(name, 
     assert config.replay_rows(game) * config.num_games >= config.replay_size
 
 
-def test_other_options_of_a_game_have_no_preset():
-    assert preset(make("santorini", size=4, workers=1)) == Config()
+def test_a_game_from_outside_has_no_preset():
+    assert preset(Ring()) == Config()
 
 
 @pytest.mark.parametrize("name", PGX)
