@@ -1,4 +1,4 @@
-"""Loads the scripts in experiments/ and the hooks of the site as modules."""
+"""Loads the scripts in experiments/ and the hooks of the site as modules, and reads results and pages."""
 
 import importlib.util
 import json
@@ -22,6 +22,11 @@ def load_study(name: str) -> ModuleType:
 def load_hooks() -> ModuleType:
     """The module of docs/hooks.py."""
     return _load("hooks", ROOT / "docs" / "hooks.py")
+
+
+def page(name: str) -> str:
+    """The text of docs/NAME.md."""
+    return (ROOT / "docs" / f"{name}.md").read_text()
 
 
 def result_of(name: str) -> Any:

@@ -1,0 +1,391 @@
+"""What the pages of docs/ say of results is what the committed files say."""
+
+import re
+
+import numpy as np
+import pytest
+from studies import load_hooks, page, result_of
+
+
+def test_what_it_says_of_tactics_is_what_the_committed_file_says():
+    results = result_of("tactics")
+    one, two = re.search(
+        r"every mate in one by (\d+) simulations; in Connect Four every mate in two by (\d+)", page("search")
+    ).groups()
+    for row in results["mates"]:
+        needed = {1: int(one), 2: int(two) if row["game"] == "Connect Four" else None}[row["moves"]]
+        found = dict(zip(row["simulations"], zip(*row["found"].values(), strict=True), strict=True))
+        if needed is not None:
+            assert set(found[needed]) == {row["positions"]}
+        else:
+            assert max(found[1000]) < row["positions"] / 2
+    told = re.search(
+        r"all (\d,\d+) positions of tic-tac-toe and all (\d,\d+) of Santorini 2x2 by (\d+,\d+)", page("search")
+    ).groups()
+    counts = [int(number.replace(",", "")) for number in told]
+    assert (
+        [row["proven"][-1] for row in results["proofs"]]
+        == [row["positions"] for row in results["proofs"]]
+        == counts[:2]
+    )
+    assert {row["simulations"][-1] for row in results["proofs"]} == {counts[2]}
+    assert {row["wrong_bounds"] for row in results["proofs"]} == {0}
+
+
+def test_several_leaves_of_a_step_are_faster_and_as_strong_as_the_page_says():
+    result = result_of("leaves_per_step")
+    filled = load_hooks().on_page_markdown(page("search"))
+    speeds = {(row["agent"], row["leaves_per_step"]): row["simulations_per_second"] for row in result["speed"]}
+    for row in result["strength"]:
+        rate = speeds[row["agent"], row["leaves_per_step"]]
+        assert re.search(
+            rf"\| {row['agent']} \| {row['leaves_per_step']} \| {rate:,} \| .*{row['score']:.2f} \(", filled
+        )
+        # The number of leaves that players take costs no strength that can be measured.
+        if 100 * row["leaves_per_step"] == row["num_simulations"]:
+            assert row["interval"][1] > 0.5
+            assert speeds[row["agent"], 16] > 3 * speeds[row["agent"], 1]
+
+
+def test_the_solved_boards_are_those_of_the_committed_file():
+    rows, text = result_of("solved")["rows"], " ".join(page("solved").split())
+    filled = load_hooks().on_page_markdown(page("solved"))
+    assert "| Connect Four 5x5 | 69,763,700 * | draw * | 1, 2, 3, 4, 5 |" in filled
+    assert "| Hex 4x4 | 9,386,235 | first player wins * | d1, c2, b3, a4 |" in filled
+    for name, row in rows.items():
+        assert row["won"] + row["drawn"] + row["lost"] + row["terminal"] == row["reachable"]
+        assert name.startswith("chomp") or row["second_method"]["positions"] == 100
+    longest = {name: row.get("longest_win") for name, row in rows.items()}
+    assert f"has a win of {longest['connect_four_5x5']} plies here" in text
+    assert f"in the corner it takes {longest['connect_four_6x4']} plies" in text
+    assert f"one of White's, {longest['breakthrough_3x6']} plies" in text
+    assert f"Here Blue needs {longest['hex_4x4']} plies" in text
+
+
+def test_the_solved_endings_are_those_of_the_committed_file():
+    results, text = result_of("brandub_endings"), " ".join(page("solved").split())
+    filled = load_hooks().on_page_markdown(page("solved"))
+    for part in results["endings"]:
+        assert part["won"] + part["drawn"] + part["lost"] == part["positions"]
+        assert f"| {part['positions']:,} | {part['won']:,} | {part['drawn']:,} | {part['lost']:,} |" in filled
+    # 44 squares and the castle for the king, and 44 for the attacker.
+    assert results["endings"][0]["positions"] == 44 * 43 + 44
+    longest = {(part["name"], part["player"]): part["longest_win"] for part in results["endings"]}
+    plies = {longest["king and 5 attackers", player] for player in range(2)}
+    assert len(plies) == 1
+    assert f"holds out for {plies.pop()} plies against five attackers" in text
+    settings = results["settings"]
+    assert (
+        f"that {settings['games']:,} games of its network reached, and in {settings['positions']:,} positions" in text
+    )
+    evenly = results["agent"]["even_draws"]
+    won = evenly["network"]["by_side"]["won, attackers to move"]
+    assert 0.15 < 1 - won["kept"] / won["positions"] < 0.25  # a fifth
+    assert 0.5 < evenly["network"]["right_signs"] / evenly["network"]["decided"] < 0.6
+    assert evenly["100 simulations"]["kept"] > 0.99 * evenly["100 simulations"]["positions"]
+
+
+def test_proofs_are_those_of_the_committed_file():
+    results, text = result_of("proofs"), " ".join(page("solved").split())
+    for row in results["mates"]:
+        assert (row["proven"], row["refuted"]) == (row["mates"], 0)
+    (start,) = results["starts"]
+    assert (start["board"], start["at_least"], start["at_most"]) == ("santorini_4x4", -1, 1)
+    millions, minutes = round(start["positions"] / 1e6), round(start["seconds"] / 60)
+    assert f"disproven to be a win by {millions} million positions, which took {minutes} minutes" in text
+
+
+def test_the_first_minutes_are_those_of_the_committed_file():
+    rows, text = result_of("first_minutes")["rows"], " ".join(page("games").split())
+    assert all(f"`{row['game']}`" in text for row in rows)
+    assert f"in {rows[0]['games']} games against random moves" in text
+    searching = {row["game"]: row["score"] for row in rows if "simulations" in row["player"]}
+    assert all(score >= 0.95 for game, score in searching.items() if game not in ("ard_ri", "hnefatafl"))
+    (attackers,) = [row["first"] for row in rows if row["game"] == "ard_ri" and "simulations" in row["player"]]
+    assert f"the attackers draw {attackers[1]} of {sum(attackers)} games" in text
+
+
+def test_what_helps_learning_is_what_the_committed_file_says():
+    results = result_of("ablation")
+    mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
+    text = " ".join(page("learning").split())
+    base = mean["PUCT, 16 simulations"]
+    assert f"PUCT with as many at {mean['PUCT, 4 simulations']} of them" in text
+    assert f"with 16 it is {mean['Gumbel, 16 simulations']} and {base}, with 64 no difference" in text
+    assert mean["Gumbel, 4 simulations"] == mean["64 optimizer steps"] == 0
+    assert mean["Gumbel, 64 simulations"] == mean["PUCT, 64 simulations"]
+    assert f"end at 0 mistakes, 16 at {base}, 4 at {mean['4 optimizer steps']};" in text
+    seconds = {row["name"]: round(row["seconds_a_seed"]) for row in results["rows"]}
+    steps = [seconds[name] for name in ("64 optimizer steps", "PUCT, 16 simulations", "4 optimizer steps")]
+    assert "a seed takes {}, {} and {} seconds".format(*steps) in text
+    told = [mean[name] for name in ("playout cap 32 / 8", "forced playouts", "half root value", "reused tree")]
+    assert re.search(r"cap ends at (\d+), .*? at (\d+), .*? at (\d+), .*? at (\d+) instead", text).groups() == tuple(
+        map(str, told)
+    )
+    assert min(mean["proven values"], mean["EMA weights"]) >= base
+    start, bare = mean["start of the game alone"], mean["the same, no symmetries"]
+    assert f"from the game's start alone it is {start} mistakes instead of {base}" in text
+    assert f"without these it is {bare} mistakes without symmetries" in text
+
+
+def test_santorini_is_learned_as_the_committed_file_says():
+    results = result_of("santorini_small")
+    rows = {row["player"]: row for row in results["rows"]}
+    told = {
+        "first improvement, moves drawn": rows["gated 1, drawn"],
+        "second improvement, moves drawn": rows["gated 2, drawn"],
+        "third improvement, moves drawn": rows["gated 3, drawn"],
+        "preset, moves drawn": rows["preset, drawn"],
+        "preset, best moves": rows["preset, network"],
+        "preset, 32 simulations": rows["preset, 32 simulations"],
+    }
+    for name, row in told.items():
+        scores = f"{row['against_random']:.4f} | {row['against_optimal']:.4f}"
+        rest = f"{row['mistakes']:.0f} ({row['mistakes_share']:.2%}) | {row['seconds']:.0f}"
+        assert f"| {name} | {scores} | {rest} |" in page("agents")
+    assert rows["preset, network"]["mistakes"] == rows["preset, 32 simulations"]["mistakes"] == 0
+    assert rows["preset, network"]["against_random"] == rows["optimal"]["against_random"] == 0.9375
+
+
+def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
+    results = result_of("santorini_3x3")
+    rows = results["rows"]
+    text = " ".join(page("agents").split())
+    minutes = int(re.search(r"After (\d+) minutes the network with 128", text)[1])
+    (found,) = (row for row in rows if row["player"] == "network + 128" and round(row["seconds"] / 60) == minutes)
+    shares = [f"{row[name]:.1%}" for row in (found, rows[0]) for name in ("wins_kept", "long_wins_kept", "signs_right")]
+    told = "keeps {} of the wins, {} of those that take 7 plies or more, and has {} of the values' signs right"
+    assert told.format(*shares[:3]) in text
+    assert "without a network {}, {} and {}.".format(*shares[3:]) in text
+    found = results["all_positions"]
+    told = f"On all {found['positions']:,} positions the network alone makes {found['mistakes']:,.0f} mistakes"
+    assert f"{told}, {found['share']:.2%}." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "cores"),
+    [("brandub", "brandub", "one core"), ("santorini_5x5", "santorini --size 5 --workers 2", "one core")],
+)
+def test_matches_against_uct_are_those_of_the_committed_file(name, command, cores):
+    results = result_of(name)
+    last = [row for row in results["rows"] if row["iteration"] == results["rows"][-1]["iteration"]]
+    for row in last:
+        shares = (f"{row[score]:.1%}" for score in ("score", "first_score", "second_score"))
+        cells = (row["player"].removesuffix(" simulations"), row["rival"], *shares, str(row["won_drawn_lost"][1]))
+        assert f"| {' | '.join(cells)} |" in page("agents")
+    assert f"`azjax train {command}`, {last[0]['seconds'] / 60:.0f} minutes on {cores}" in page("agents")
+
+
+@pytest.mark.parametrize(
+    ("name", "late_iteration", "as_attackers"),
+    [("santorini_5x5", 1020, ""), ("brandub", 1200, ", 89.8% as attackers")],
+    ids=["santorini_5x5", "brandub"],
+)
+def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, late_iteration, as_attackers):
+    results, text = result_of(f"{name}_before"), " ".join(page("agents").split())
+    row, late = results["rows"][-2:]
+    assert (row["rival"], late["rival"]) == ("before", f"iteration {late_iteration}")
+    assert row["iteration"] == late["iteration"] == result_of(name)["rows"][-1]["iteration"]
+    scores = [
+        f"{each['score']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%}) against" for each in (row, late)
+    ]
+    told = f"With {results['settings']['num_simulations']} simulations on both sides, in {row['games']} games from"
+    assert f"{told} balanced openings, it scores {scores[0]} that agent{as_attackers}, and {scores[1]} itself" in text
+    if as_attackers:
+        assert as_attackers == f", {row['first_score']:.1%} as attackers"
+    learning = " ".join(page("what_holds_learning_back").split())
+    assert f"{row['score']:.1%} against the perceptron before" in learning
+
+
+def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
+    text, files = " ".join(page("agents").split()), {}
+    for name in ("brandub", "santorini_5x5"):
+        files[name] = result_of(name)
+    attackers, _, defenders = files["brandub"]["rival_against_itself"]["first_won_drawn_lost"]
+    assert f"Of 100 games of that UCT with itself the defenders win {defenders} and the attackers {attackers}" in text
+    first = files["santorini_5x5"]["rival_against_itself"]["first_score"]
+    assert f"scores {first:.1%} against itself moving first" in text
+    of_search = {
+        name: [
+            row for row in each["rows"] if row["player"].endswith("+ 100 simulations") and row["rival"] == "uct:1000"
+        ]
+        for name, each in files.items()
+    }
+    late = [row for row in of_search["brandub"] if row["seconds"] > 16 * 60]
+    assert min(row["score"] for row in late) >= 0.98
+    assert "after 16 of which it loses hardly a point any more" in text
+    early = of_search["santorini_5x5"][0]
+    assert f"wins {early['won_drawn_lost'][0]} of 100 games with 100 simulations after the first" in text
+    assert f"the first {early['seconds'] / 60:.0f} minutes" in text
+
+
+@pytest.mark.parametrize("name", ["othello", "hex"])
+def test_a_game_of_pgx_is_learned_as_the_committed_file_says(name):
+    row, text = result_of("pgx_baselines")["rows"][name], page("games")
+    (text,) = re.findall(rf"^\| {name}, 100 games against .*?(?=^[^|\n])", text, re.M | re.S | re.I)
+    for match in row["matches"]:
+        low, high = match["interval"]
+        assert f"| {match['rival']} | {match['score']:.0%} | {low:.0%} to {high:.0%} |" in text
+        assert sum(match["won_drawn_lost"]) == 100
+    steps, scores = zip(*((f"{point['iteration']:,}", f"{point['score']:.0%}") for point in row["curve"]), strict=True)
+    assert f"| iteration | {' | '.join(steps)} |" in text
+    assert f"| 40 games against `uct:1000` | {' | '.join(scores)} |" in text
+    assert f"{row['iterations']:,}" in page("games").split("All searches")[0]
+
+
+def test_connect_four_is_learned_as_the_committed_file_says():
+    results = result_of("connect_four")
+    text = " ".join(page("agents").split())
+    rows = [*results["rivals"], *results["rows"][-2:]]
+    for row in rows:
+        assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in page("agents")
+    assert f"every move of {results['positions']['all']:,} of them" in text
+    assert f"the run of `azjax train connect_four`, {rows[-1]['seconds'] / 60:.0f} minutes".lower() in text.lower()
+    match = results["match"]
+    assert (match["drawn"], match["lost"]) == (0, 0)
+    assert f"wins {match['won']} of {match['won']} games moving first, at {match['rollouts']:,} rollouts" in text
+    agents = list(results["sets"])
+    assert "| moves that give away a win or a draw | " + " | ".join(agents) + " |" in page("agents")
+    for name in results["sets"]["network"]:
+        shares = [f"{results['sets'][agent][name]:.1%}" for agent in agents]
+        assert f"| {name} | {' | '.join(shares)} |" in page("agents")
+
+
+def test_the_win_against_best_play_is_what_the_committed_file_says():
+    results, text = result_of("connect_four_best_play"), " ".join(page("agents").split())
+    alone, few, many = results["rows"][:3]
+    games = results["settings"]["games"]
+    assert (alone["num_simulations"], results["settings"]["agent"]) == (0, "packaged")
+    assert all(row["won"] == games for row in results["rows"][2:])
+    assert (few["drawn"], few["lost"]) == (1, 0)
+    for told in (
+        f"wins {alone['won']} of {games} games without search",
+        f"{few['won']} with {few['num_simulations']} simulations a move (and draws one)",
+        f"take {1000 * few['seconds_per_move']:.0f} ms",
+        f"{many['won']} of {games} with {many['num_simulations']}",
+    ):
+        assert told in text, told
+
+
+def test_the_worth_of_training_is_what_the_committed_file_says():
+    found, text = result_of("scaling")["exponents"], " ".join(page("what_holds_learning_back").split())
+    training, play, worth = (
+        [found[name]["mean"], *found[name]["interval"]]
+        for name in (
+            "exponent of training",
+            "exponent of evaluations at play",
+            "doublings at play worth a doubling of training",
+        )
+    )
+    for told in (
+        "the power of -{:.2f} (95% interval over the seeds: {:.2f} to {:.2f})".format(*training),
+        "the power of -{:.2f} ({:.2f} to {:.2f})".format(*play),
+        "worth {:.2f} doublings at play ({:.2f} to {:.2f})".format(*worth),
+    ):
+        assert told in text
+
+
+def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed_files_say():
+    rows = {(row["network"], row["optimizer"]): row["mistakes"] for row in result_of("networks")["rows"]}
+    found, text = result_of("santorini_3x3"), " ".join(page("what_holds_learning_back").split())
+    assert f"{rows['mlp', 'adam']:.2%}" in load_hooks().TABLES["networks"]()
+    assert rows["equivariant_mlp 512", "adam"] < 0.7 * rows["mlp", "adam"]
+    assert rows["mlp", "muon"] > rows["mlp", "adam"]
+    share, last = found["all_positions"]["share"], found["rows"][-1]
+    assert rows["equivariant_mlp 1024", "muon"] < 0.0405  # of the preset before
+    minutes, wins, signs = round(last["seconds"] / 60), last["wins_kept"], last["signs_right"]
+    assert f"After {minutes} minutes" in text
+    assert f"the network alone makes {share:.2%} mistakes" in text
+    told = f"With 128 simulations it keeps {wins:.1%} of the wins of the sample and has {signs:.1%} of the signs right."
+    assert told in text
+
+
+def test_how_right_targets_are_is_what_the_committed_file_says():
+    found, text = result_of("targets"), " ".join(page("what_holds_learning_back").split())
+    (row,) = [row for row in found["rows"] if (row["num_simulations"], row["considered"]) == (16, 16)]
+
+    def share(name):
+        return f"{row[name]:.1%}"
+
+    assert f"On {found['settings']['positions']:,} positions" in text
+    policy, network = share("mistakes, policy"), share("mistakes, network")
+    assert f"makes {policy} mistakes where its network makes {network}" in text
+    mean, own = share("wrong signs, mean of the simulations"), share("wrong signs, network")
+    assert f"the wrong sign on {mean} of the positions, more than the {own} of the network" in text
+    assert f"is wrong on {share('wrong signs, value')}." in text
+    assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().TABLES["targets"]() for other in found["rows"])
+
+
+def test_what_value_targets_are_worth_is_what_the_committed_file_says():
+    found, text = result_of("value_targets"), " ".join(page("what_holds_learning_back").split())
+    settings, rows = found["settings"], {row["target"]: row for row in found["rows"]}
+    told = (
+        f"played {settings['games']} games of self-play from each of {settings['positions']:,} positions of plies 0 to"
+    )
+    assert f"{told} {settings['last_ply']}," in text
+    network, targets = rows.pop("the network itself")["systematic"], [row["systematic"] for row in rows.values()]
+    assert network > max(targets)
+    assert f"any of its targets, {network:.3f}, and no target is nearer than {min(targets):.3f}:" in text
+    half, mixed = rows["half results, half values"], rows["lambda-returns, 0.9"]
+    assert abs(half["systematic"] - mixed["systematic"]) < half["standard_error"]
+    assert half["systematic"] < min(rows["results; values as they are"]["systematic"], rows["values"]["systematic"])
+
+    def varies(name):
+        return rows[name]["of_one_game"] - rows[name]["systematic"]
+
+    assert 0.4 < varies("results; values as they are") / varies("results") < 0.6
+    assert varies("lambda-returns, 0.9") < 0.1 * varies("results")
+
+
+def test_what_holds_learning_back_is_what_the_committed_file_says():
+    found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
+    rows = {row["name"]: row for row in found["rows"]}
+
+    def alone(name, kind="mistakes"):
+        return f"{rows[name]['network'][kind]:.1%}"
+
+    def positions(name):
+        return f"{rows[name]['positions']:,}"
+
+    puct, eight, base = "PUCT, {} simulations", "8 simulations", "base"
+    often, start = "learned from 16 times", "from the start alone"
+    shares = [f"{found['base']['time'][part]:.0%}" for part in ("network", "optimizer steps", "tree and rules")]
+    by_ply = {whose: found[whose]["by_ply"] for whose in ("base", "agent")}
+    errors = [np.mean(by_ply[whose]["value_error"][:plies]) for whose in by_ply for plies in (None, 10)]
+    entropies = [np.mean(by_ply[whose]["policy_entropy"]) for whose in by_ply]
+    sets = result_of("connect_four")["sets"]
+    gain = 100 * (rows["float32"]["network"]["mistakes"] - rows["base"]["network"]["mistakes"])
+    for told in (
+        "self-play takes {}, optimizer steps {}, and the tree and the rules together {}.".format(*shares),
+        f"makes {positions('float32')} positions in two minutes with float32, and {positions('base')} with bfloat16, "
+        f"which the processor's matrix units support; this is worth {gain:.1f} points",
+        f"{positions(eight)} positions and end at {alone(eight)} mistakes, with 16 at {alone(base)}, with 32 at "
+        f"{alone('32 simulations')}",
+        f"PUCT ends at {alone(puct.format(16))} with 16, and at {alone(puct.format(64))} with 64, which make only "
+        f"{positions(puct.format(64))} positions",
+        f"Two layers of 512 units ({alone('mlp 2 x 512')}) and four of 256 ({alone('mlp 4 x 256')}) do as well as four "
+        f"of 512 ({alone(base)}); four of 1,024 end at {alone('mlp 4 x 1024')}, because they get "
+        f"only {positions('mlp 4 x 1024')} positions",
+        f"gets {positions('resnet 4 x 32')} and has learned nothing yet ({alone('resnet 4 x 32')}; random moves make "
+        f"{result_of('connect_four')['rivals'][0]['all']:.1%})",
+        f"once is too little ({alone('learned from once')})",
+        f"new positions ({alone(often)}, and {alone(often, 'narrow')} of the narrow positions, where the base has "
+        f"{alone(base, 'narrow')})",
+        f"makes {alone(start)} mistakes, and {alone(start, 'narrow')} on the narrow positions",
+        f"instead of 20 it makes {alone('0 to 30 random plies')}",
+        f"less: {alone('targets not proven')} without",
+        "proved, {} with".format(alone("games' results alone")),
+        f"value, {alone('no noise in self-play')} without noise",
+        f"mean error of {errors[0]:.2f} over all plies; the largest possible error is 2. The error is largest at the "
+        f"start: {errors[1]:.2f} over",
+        f"the mean error is {errors[2]:.2f}, and again largest over the first ten plies, with {errors[3]:.2f}",
+        f"{entropies[0]:.2f} nats after two minutes and {entropies[1]:.2f} after the hour",
+        f"publishes {sets['AlphaZero.jl']['begin, medium']:.1%} and {sets['AlphaZero.jl']['begin, hard']:.1%} mistakes",
+        f"makes {sets['network + 400']['begin, medium']:.1%} and {sets['network + 400']['begin, hard']:.1%} on",
+        f"{sets['network']['end, easy']:.1%} there without it, {sets['network + 400']['end, easy']:.1%} with it",
+        f"opening, {result_of('connect_four')['rows'][-1]['narrow']:.1%} of them with search",
+    ):
+        assert told in text, told
+    for whose in by_ply:  # least at the start, where the value is wrong most
+        entropy = by_ply[whose]["policy_entropy"]
+        assert np.mean(entropy[:10]) == min(np.mean(entropy[begin : begin + 10]) for begin in range(0, 40, 10))
