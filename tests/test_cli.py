@@ -3,23 +3,20 @@
 import importlib.metadata
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import small_run
 from each_game import each_game
 from killing import KILLED, train_command
+from refusals import refused
 
 from azjax.cli import main
 from azjax.core.errors import FileError, InputError, RunError
 from azjax.errors import errors_in_one_line
-from azjax.evaluation import load_games
-from azjax.evaluation.retrograde import load_endings
 from azjax.games.registry import available, make
 from azjax.runs import train
 
@@ -35,16 +32,6 @@ SMALL += ["--replay-size=128", "--evaluate-every=2", "--checkpoint-every=2", "--
 
 
 CHOICES = f"available: {', '.join(available())}, pgx:NAME"
-
-
-def _refused(capsys, arguments, code=2):
-    """The message with which a command is refused, without the box around those of tyro."""
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    assert stop.value.code == code
-    error = capsys.readouterr().err
-    assert "Traceback" not in error
-    return " ".join(re.sub("[╭╮╰╯│─]", " ", error).split()).removeprefix("azjax: ")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +99,7 @@ def _refused(capsys, arguments, code=2):
 )
 def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, line):
     monkeypatch.chdir(tmp_path)
-    assert line in _refused(capsys, arguments)
+    assert line in refused(capsys, arguments)
     assert not list(tmp_path.iterdir())
 
 
@@ -176,42 +163,42 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
 )
 def test_a_bad_option_is_refused_by_tyro(capsys, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert message in _refused(capsys, arguments)
+    assert message in refused(capsys, arguments)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
-    line = _refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
+    line = refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
     assert "--perft" in line
     assert "'deep'" in line
 
 
-def test_a_study_that_does_not_exist_is_refused(capsys):
-    assert _refused(capsys, ["sweep", "nowhere.toml"], code=1).startswith("nowhere.toml cannot be read: ")
+def test_a_study_that_does_not_exist_isrefused(capsys):
+    assert refused(capsys, ["sweep", "nowhere.toml"], code=1).startswith("nowhere.toml cannot be read: ")
 
 
 def test_an_unknown_player_lists_the_known_ones(capsys):
-    line = _refused(capsys, ["evaluate", "magnus", "--game", "tictactoe"])
+    line = refused(capsys, ["evaluate", "magnus", "--game", "tictactoe"])
     assert line.startswith("unknown player 'magnus'; players: a run folder")
-    assert "needs a game too" in _refused(capsys, ["play", "random"])
+    assert "needs a game too" in refused(capsys, ["play", "random"])
 
 
-def test_a_folder_that_is_not_a_run_is_refused(capsys, tmp_path):
-    line = _refused(capsys, ["evaluate", str(tmp_path)], code=1)
+def test_a_folder_that_is_not_a_run_isrefused(capsys, tmp_path):
+    line = refused(capsys, ["evaluate", str(tmp_path)], code=1)
     assert line == f"{tmp_path} is not a run folder: there is no config.json"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_refused(capsys, tmp_path):
+def test_a_read_only_folder_isrefused(capsys, tmp_path):
     tmp_path.chmod(0o500)
-    assert "cannot be made: Permission denied" in _refused(
+    assert "cannot be made: Permission denied" in refused(
         capsys, ["train", "connect2", "--folder", f"{tmp_path}/run"], 1
     )
 
 
-def test_a_folder_that_cannot_be_made_is_refused(capsys, tmp_path):
+def test_a_folder_that_cannot_be_made_isrefused(capsys, tmp_path):
     (tmp_path / "file").write_text("")
-    line = _refused(capsys, ["train", "connect2", "--folder", f"{tmp_path}/file/run"], code=1)
+    line = refused(capsys, ["train", "connect2", "--folder", f"{tmp_path}/file/run"], code=1)
     assert line == f"{tmp_path}/file/run cannot be made: Not a directory"
 
 
@@ -244,156 +231,12 @@ def test_the_help_of_a_command_shows_the_preset_and_the_options_of_the_game(caps
         assert option in text
 
 
-def test_solve_prints_the_facts_of_connect2(capsys):
-    main(["solve", "connect2"])
-    text = capsys.readouterr().out
-    rows = {
-        line.split("│")[1].strip(): line.split("│")[2].strip() for line in text.splitlines() if line.count("│") == 3
-    }
-    assert rows["value for the first player"] == "+1"
-    assert rows["best first moves (action)"] == "b1 (1), c1 (2)"
-    assert rows["reachable positions"] == "32"
-    assert rows["games"] == "24"
-
-
-def test_solve_prints_and_saves_endings(capsys, tmp_path):
-    file = tmp_path / "endings.npz"
-    main(["solve", "brandub", "--endings", "1", "--output", str(file)])
-    text = capsys.readouterr()
-    # On 44 squares and the castle the king has 44 * 43 + 44 placements, in all of which he escapes if he is to move.
-    assert re.search(r"defenders +1,936 +0 +0 +5\b", text.out)
-    assert f"saved to {file}" in text.err + text.out
-    assert load_endings(file).summary()[1].won == 1936
-
-
-def test_solve_proves_one_position(capsys):
-    main(["solve", "tictactoe", "--prove", "XX_OO____"])
-    text = capsys.readouterr().out
-    assert re.search(r"value +│ +a win for the side to move", text)
-    assert re.search(r"by +│ +c3 \(2\)", text)
-
-
-def test_solve_perft_counts_sequences_of_moves(capsys):
-    main(["solve", "tictactoe", "--perft", "4"])
-    text = capsys.readouterr().out
-    for count in ("9", "72", "504", "3,024"):
-        assert f"{count} │" in text
-
-
-def test_options_of_the_game_are_flags(capsys):
-    main(["solve", "mnk", "--columns", "4", "--rows", "1", "--in-a-row", "2"])
-    assert "b1 (1), c1 (2)" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_a_search_is_measured_with_a_solver_and_a_reused_tree(capsys):
     main(["evaluate", "uniform:64", "--game", "connect2", "--games", "2", "--solver", "--reuse-tree"])
     text = capsys.readouterr().out
     assert "uniform:64 + solver + reused tree" in text
     assert "2 games against optimal: won" in text
-
-
-def test_the_games_of_a_match_are_saved(capsys, tmp_path):
-    records = tmp_path / "games.jsonl"
-    main(["match", "connect2:8", "connect2:medium", "--games", "20", "--records", str(records)])
-    text = capsys.readouterr().out
-    assert "connect2:8 against" in text
-    assert "ratings" not in text
-    games = load_games(records)
-    assert [game.players for game in games[:2]] == [
-        ("connect2:8", "connect2:medium"),
-        ("connect2:medium", "connect2:8"),
-    ]
-    # Whoever moves first wins with best play.
-    assert {game.rewards for game in games} == {(1.0, -1.0)}
-
-
-@pytest.mark.slow
-def test_three_players_are_rated_and_drawn(capsys, tmp_path):
-    plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]
-    options = ["--game", "connect2", "--games", "40", "--opening-plies", "1", "--anchor", "random"]
-    main(["match", *players, *options, "--plot", str(plot)])
-    text = capsys.readouterr().out
-    of_ratings = text.partition("connect2: ratings")[2]
-    assert re.search(r"random +\+0 ", of_ratings)
-    assert all(player in of_ratings for player in players)
-    assert plot.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, tmp_path):
-    pool, options = tmp_path / "pool.jsonl", ["--game", "connect2", "--opening-plies", "1"]
-    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
-    assert "ratings" not in capsys.readouterr().out
-    first = pool.read_text().splitlines()
-    main(["match", "random", "optimal", *options, "--games", "10", "--pool", str(pool), "--anchor", "uniform:4"])
-    text = capsys.readouterr().out
-    assert "random against optimal" in text
-    assert "uniform:4 against" not in text
-    assert re.search(r"uniform:4 +\+0 ", text.partition("connect2: ratings")[2])
-    assert f"{pool} has 30 games" in text.replace("\n", "")
-    assert pool.read_text().splitlines()[:20] == first
-    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
-    assert "nothing to play: " in capsys.readouterr().out
-    assert len(pool.read_text().splitlines()) == 30
-
-
-def test_players_of_different_games_are_refused(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["match", "connect2", "tictactoe"])
-    assert stop.value.code == 2
-    assert "tictactoe was trained on" in (text := " ".join(capsys.readouterr().err.split()))
-    assert text.endswith("name one by --game")
-
-
-def test_many_forfeits_are_warned_of(capsys):
-    program = shlex.join([sys.executable, str(Path(__file__).with_name("scripted_engine.py")), "line", "illegal", "1"])
-    main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "warning: 2 of the 2 games of" in text
-    assert "were forfeited, so that the score says little about strength" in text
-
-
-@pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
-def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys, tmp_path):
-    script, log = str(Path(__file__).with_name("scripted_engine.py")), str(tmp_path / "log")
-    program = shlex.join([sys.executable, script, "opentafl", log])
-    main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
-    text = " ".join(capsys.readouterr().out.split())
-    assert ("OpenTafl draws at the third occurrence of a position, as --repetitions 3 does" in text) is told
-
-
-def test_a_sequential_test_ends_a_match(capsys):
-    main(["match", "optimal", "random", "--game", "tictactoe", "--games", "2000", "--sprt", "0", "100"])
-    assert "stopped early, +100 Elo accepted" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
-        (["tictactoe", "connect2"], "connect2 was trained on"),
-        (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
-        (
-            ["tictactoe", "tictactoe:fast"],
-            "tictactoe:fast: after the colon comes a number of simulations or beginner, easy",
-        ),
-        (["tictactoe", "random", "--games", "3"], "games must be even and at least 2"),
-        (["tictactoe", "random", "--sprt", "5", "5"], "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
-        (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),
-        (["tictactoe", "random", "--records", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
-        (["tictactoe", "random", "--pool", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
-        (["tictactoe", "random", "--pool", "g", "--sprt", "0", "5"], "sprt is for a match of its own, not for a pool"),
-        (["random", "uct:10"], "a player by name needs a game too"),
-        (
-            ["random", "uct:10", "--game", "connect2", "--solver", "--leaves-per-step", "2"],
-            "solver, leaves_per_step: for trained agents, and none of the players is one",
-        ),
-        (["connect2", "random", "--policy", "minimax"], "unknown policy 'minimax'; available: alphazero, gumbel, uct"),
-    ],
-)
-def test_an_impossible_match_is_refused(capsys, arguments, message):
-    assert message in _refused(capsys, ["match", *arguments])
 
 
 def test_a_run_is_trained_and_evaluated_and_not_overwritten(capsys, tmp_path):
@@ -409,12 +252,12 @@ def test_a_run_is_trained_and_evaluated_and_not_overwritten(capsys, tmp_path):
     ):
         assert row in text
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
-    line = _refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
+    line = refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
-    assert "after @ comes best or an iteration, got 'worst'" in _refused(capsys, ["evaluate", f"{folder}@worst"])
-    assert "has no checkpoint 77; available: 2, 3" in _refused(capsys, ["evaluate", f"{folder}@77"], code=1)
+    assert "after @ comes best or an iteration, got 'worst'" in refused(capsys, ["evaluate", f"{folder}@worst"])
+    assert "has no checkpoint 77; available: 2, 3" in refused(capsys, ["evaluate", f"{folder}@77"], code=1)
 
 
 @pytest.mark.slow
@@ -437,7 +280,7 @@ def test_a_damaged_checkpoint_is_reported_in_one_line_and_the_one_before_is_used
     assert line.endswith("going back to checkpoint 2")
     for step in ("2", "4"):
         (folder / "checkpoints" / f"{step}.json").unlink()
-    line = _refused(capsys, ["evaluate", str(folder)], code=1)
+    line = refused(capsys, ["evaluate", str(folder)], code=1)
     assert line.startswith(
         f"{folder}/checkpoints holds no sound checkpoint; checkpoint 4 is damaged (4.json is missing"
     )
@@ -493,7 +336,7 @@ def test_no_option_of_a_game_has_the_name_of_a_training_option(name, capsys):
 
 
 def test_the_options_of_a_game_choose_the_preset(capsys):
-    for size, width in ((2, 128), (3, 1024), (4, 64)):
+    for size, width in ((2, 128), (3, 1024)):
         with pytest.raises(SystemExit) as stopped:
             main(["train", "santorini", "--size", str(size), "--help"])
         assert stopped.value.code == 0

@@ -1,0 +1,117 @@
+"""`azjax match`."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from refusals import refused
+
+from azjax.cli import main
+from azjax.evaluation import load_games
+
+
+def test_the_games_of_a_match_are_saved(capsys, tmp_path):
+    records = tmp_path / "games.jsonl"
+    main(["match", "connect2:8", "connect2:medium", "--games", "20", "--records", str(records)])
+    text = capsys.readouterr().out
+    assert "connect2:8 against" in text
+    assert "ratings" not in text
+    games = load_games(records)
+    assert [game.players for game in games[:2]] == [
+        ("connect2:8", "connect2:medium"),
+        ("connect2:medium", "connect2:8"),
+    ]
+    # Whoever moves first wins with best play.
+    assert {game.rewards for game in games} == {(1.0, -1.0)}
+
+
+@pytest.mark.slow
+def test_three_players_are_rated_and_drawn(capsys, tmp_path):
+    plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]
+    options = ["--game", "connect2", "--games", "40", "--opening-plies", "1", "--anchor", "random"]
+    main(["match", *players, *options, "--plot", str(plot)])
+    text = capsys.readouterr().out
+    of_ratings = text.partition("connect2: ratings")[2]
+    assert re.search(r"random +\+0 ", of_ratings)
+    assert all(player in of_ratings for player in players)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, tmp_path):
+    pool, options = tmp_path / "pool.jsonl", ["--game", "connect2", "--opening-plies", "1"]
+    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
+    assert "ratings" not in capsys.readouterr().out
+    first = pool.read_text().splitlines()
+    main(["match", "random", "optimal", *options, "--games", "10", "--pool", str(pool), "--anchor", "uniform:4"])
+    text = capsys.readouterr().out
+    assert "random against optimal" in text
+    assert "uniform:4 against" not in text
+    assert re.search(r"uniform:4 +\+0 ", text.partition("connect2: ratings")[2])
+    assert f"{pool} has 30 games" in text.replace("\n", "")
+    assert pool.read_text().splitlines()[:20] == first
+    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
+    assert "nothing to play: " in capsys.readouterr().out
+    assert len(pool.read_text().splitlines()) == 30
+
+
+def test_players_of_different_games_arerefused(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["match", "connect2", "tictactoe"])
+    assert stop.value.code == 2
+    assert "tictactoe was trained on" in (text := " ".join(capsys.readouterr().err.split()))
+    assert text.endswith("name one by --game")
+
+
+def test_many_forfeits_are_warned_of(capsys):
+    program = shlex.join(
+        [sys.executable, str(Path(__file__).parents[1] / "scripted_engine.py"), "line", "illegal", "1"]
+    )
+    main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "warning: 2 of the 2 games of" in text
+    assert "were forfeited, so that the score says little about strength" in text
+
+
+@pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
+def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys, tmp_path):
+    script, log = str(Path(__file__).parents[1] / "scripted_engine.py"), str(tmp_path / "log")
+    program = shlex.join([sys.executable, script, "opentafl", log])
+    main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("OpenTafl draws at the third occurrence of a position, as --repetitions 3 does" in text) is told
+
+
+def test_a_sequential_test_ends_a_match(capsys):
+    main(["match", "optimal", "random", "--game", "tictactoe", "--games", "2000", "--sprt", "0", "100"])
+    assert "stopped early, +100 Elo accepted" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
+        (["tictactoe", "connect2"], "connect2 was trained on"),
+        (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
+        (
+            ["tictactoe", "tictactoe:fast"],
+            "tictactoe:fast: after the colon comes a number of simulations or beginner, easy",
+        ),
+        (["tictactoe", "random", "--games", "3"], "games must be even and at least 2"),
+        (["tictactoe", "random", "--sprt", "5", "5"], "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
+        (["tictactoe", "random", "--anchor", "me"], "unknown anchor 'me'; players: tictactoe, random"),
+        (["tictactoe", "random", "--records", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
+        (["tictactoe", "random", "--pool", "/nowhere/g.jsonl"], "there is no folder /nowhere"),
+        (["tictactoe", "random", "--pool", "g", "--sprt", "0", "5"], "sprt is for a match of its own, not for a pool"),
+        (["random", "uct:10"], "a player by name needs a game too"),
+        (
+            ["random", "uct:10", "--game", "connect2", "--solver", "--leaves-per-step", "2"],
+            "solver, leaves_per_step: for trained agents, and none of the players is one",
+        ),
+        (["connect2", "random", "--policy", "minimax"], "unknown policy 'minimax'; available: alphazero, gumbel, uct"),
+    ],
+)
+def test_an_impossible_match_isrefused(capsys, arguments, message):
+    assert message in refused(capsys, ["match", *arguments])

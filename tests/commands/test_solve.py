@@ -1,0 +1,47 @@
+"""`azjax solve`."""
+
+import re
+
+from azjax.cli import main
+from azjax.evaluation.retrograde import load_endings
+
+
+def test_solve_prints_the_facts_of_connect2(capsys):
+    main(["solve", "connect2"])
+    text = capsys.readouterr().out
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in text.splitlines() if line.count("│") == 3
+    }
+    assert rows["value for the first player"] == "+1"
+    assert rows["best first moves (action)"] == "b1 (1), c1 (2)"
+    assert rows["reachable positions"] == "32"
+    assert rows["games"] == "24"
+
+
+def test_solve_prints_and_saves_endings(capsys, tmp_path):
+    file = tmp_path / "endings.npz"
+    main(["solve", "brandub", "--endings", "1", "--output", str(file)])
+    text = capsys.readouterr()
+    # On 44 squares and the castle the king has 44 * 43 + 44 placements, in all of which he escapes if he is to move.
+    assert re.search(r"defenders +1,936 +0 +0 +5\b", text.out)
+    assert f"saved to {file}" in text.err + text.out
+    assert load_endings(file).summary()[1].won == 1936
+
+
+def test_solve_proves_one_position(capsys):
+    main(["solve", "tictactoe", "--prove", "XX_OO____"])
+    text = capsys.readouterr().out
+    assert re.search(r"value +│ +a win for the side to move", text)
+    assert re.search(r"by +│ +c3 \(2\)", text)
+
+
+def test_solve_perft_counts_sequences_of_moves(capsys):
+    main(["solve", "tictactoe", "--perft", "4"])
+    text = capsys.readouterr().out
+    for count in ("9", "72", "504", "3,024"):
+        assert f"{count} │" in text
+
+
+def test_options_of_the_game_are_flags(capsys):
+    main(["solve", "mnk", "--columns", "4", "--rows", "1", "--in-a-row", "2"])
+    assert "b1 (1), c1 (2)" in capsys.readouterr().out
