@@ -11,6 +11,8 @@ from refusals import refused
 from azjax.cli import main
 from azjax.evaluation import load_games
 
+SCRIPT = str(Path(__file__).parents[1] / "scripted_engine.py")
+
 
 def test_the_games_of_a_match_are_saved(capsys, tmp_path):
     records = tmp_path / "games.jsonl"
@@ -66,9 +68,7 @@ def test_players_of_different_games_arerefused(capsys):
 
 
 def test_many_forfeits_are_warned_of(capsys):
-    program = shlex.join(
-        [sys.executable, str(Path(__file__).parents[1] / "scripted_engine.py"), "line", "illegal", "1"]
-    )
+    program = shlex.join([sys.executable, SCRIPT, "line", "illegal", "1"])
     main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])
     text = " ".join(capsys.readouterr().out.split())
     assert "warning: 2 of the 2 games of" in text
@@ -77,7 +77,7 @@ def test_many_forfeits_are_warned_of(capsys):
 
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
 def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys, tmp_path):
-    script, log = str(Path(__file__).parents[1] / "scripted_engine.py"), str(tmp_path / "log")
+    script, log = SCRIPT, str(tmp_path / "log")
     program = shlex.join([sys.executable, script, "opentafl", log])
     main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
     text = " ".join(capsys.readouterr().out.split())
