@@ -185,7 +185,8 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("ard_ri", {}, _TAFL),
     ("tablut", {}, _TAFL),
     ("tawlbwrdd", {}, _TAFL),
-    ("hnefatafl", {}, _TAFL),
+    # Its random games last 340 plies: from the start few of self-play would end.
+    ("hnefatafl", {}, _TAFL.replace(random_start_plies=300)),
     ("othello", {}, _board_game(400)),
     # Games with two symmetries alone, where a layer of the same width costs 2.7 times as much.
     ("hex", {}, _board_game(400, width=512)),
