@@ -52,9 +52,8 @@ def main(
         if any(row["game"] == name for row in rows):
             continue
         game = azjax.make(rules, **options)
-        run = trained(
-            game, runs / name.replace(" ", "_"), console, iterations=round(SHARE * azjax.preset(game).iterations)
-        )
+        iterations = round(SHARE * azjax.preset(game).iterations)
+        run = trained(game, runs / name.replace(" ", "_"), console, iterations=iterations)
         variables = load_variables(run.folder, run.steps[-1])[1]
         alone = network_player(game, run.config.make_network(game), variables)
         searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)

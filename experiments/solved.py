@@ -1,7 +1,7 @@
 """Solves small boards exactly, and compares the results with what is published and with a second method.
 
 The second method is an alpha-beta search by plain Python rules (benchmarks/rules), from positions of random games near
-the end. All boards take about a quarter of an hour on one core of an AMD EPYC, and 8.2 GB of memory.
+the end. All boards take about half an hour on one core of an AMD EPYC, and 13.2 GB of memory.
 
     python experiments/solved.py
 

@@ -102,7 +102,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mostly the search's values": {"root_value_fraction": 0.75},
     "results up to exploratory moves": {"trace_cut": 0.2},
     "twice the updates": {"updates_per_iteration": 64},
-    "more weight decay": {"l2": 1e-5},
+    "l2 of 1e-5": {"l2": 1e-5},
     "lambda-returns": {"root_value_fraction": 0.0, "td_lambda": 0.9},
     "8 actions at the root": {"max_num_considered_actions": 8},
     "16 actions at the root": {"max_num_considered_actions": 16},
