@@ -173,7 +173,7 @@ def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
     assert "'deep'" in line
 
 
-def test_a_study_that_does_not_exist_isrefused(capsys):
+def test_a_study_that_does_not_exist_is_refused(capsys):
     assert refused(capsys, ["sweep", "nowhere.toml"], code=1).startswith("nowhere.toml cannot be read: ")
 
 
@@ -183,20 +183,20 @@ def test_an_unknown_player_lists_the_known_ones(capsys):
     assert "needs a game too" in refused(capsys, ["play", "random"])
 
 
-def test_a_folder_that_is_not_a_run_isrefused(capsys, tmp_path):
+def test_a_folder_that_is_not_a_run_is_refused(capsys, tmp_path):
     line = refused(capsys, ["evaluate", str(tmp_path)], code=1)
     assert line == f"{tmp_path} is not a run folder: there is no config.json"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_isrefused(capsys, tmp_path):
+def test_a_read_only_folder_is_refused(capsys, tmp_path):
     tmp_path.chmod(0o500)
     assert "cannot be made: Permission denied" in refused(
         capsys, ["train", "connect2", "--folder", f"{tmp_path}/run"], 1
     )
 
 
-def test_a_folder_that_cannot_be_made_isrefused(capsys, tmp_path):
+def test_a_folder_that_cannot_be_made_is_refused(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     line = refused(capsys, ["train", "connect2", "--folder", f"{tmp_path}/file/run"], code=1)
     assert line == f"{tmp_path}/file/run cannot be made: Not a directory"

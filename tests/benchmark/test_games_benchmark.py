@@ -6,8 +6,9 @@ import sys
 import jax
 import pytest
 from rich.console import Console
+from studies import result_of
 
-from azjax.benchmark.games import CONTESTS, GamesBenchmark, random_play
+from azjax.benchmark.games import CONTESTS, GamesBenchmark, _table, random_play
 from azjax.games.registry import make
 from benchmarks.rules import play_randomly
 from benchmarks.rules.connect_four import ConnectFourRules
@@ -58,6 +59,14 @@ def test_a_benchmark_writes_what_it_prints(tmp_path):
         unit, letter = (1e6, "M") if rates["azjax"] >= 1e6 else (1e3, "k")
         assert f" {rates['azjax'] / unit:.3g} {letter} " in screen.getvalue()
     assert report["machine"]["load_average"] >= 0
+
+
+def test_the_whole_table_fits_80_columns():
+    screen = io.StringIO()
+    Console(file=screen, width=80).print(_table(result_of("games")["rows"]))
+    text = screen.getvalue()
+    assert "\u2026" not in text
+    assert text.rstrip().endswith("\u2518")
 
 
 def test_missing_rivals_are_left_out_and_named(monkeypatch):

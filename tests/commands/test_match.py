@@ -59,7 +59,7 @@ def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, 
     assert len(pool.read_text().splitlines()) == 30
 
 
-def test_players_of_different_games_arerefused(capsys):
+def test_players_of_different_games_are_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["match", "connect2", "tictactoe"])
     assert stop.value.code == 2
@@ -77,8 +77,7 @@ def test_many_forfeits_are_warned_of(capsys):
 
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--repetitions", "3"], False)], ids=str)
 def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys, tmp_path):
-    script, log = SCRIPT, str(tmp_path / "log")
-    program = shlex.join([sys.executable, script, "opentafl", log])
+    program = shlex.join([sys.executable, SCRIPT, "opentafl", str(tmp_path / "log")])
     main(["match", f"opentafl:{program}", "brandub:easy", "--game", "brandub", "--games", "2", *options])
     text = " ".join(capsys.readouterr().out.split())
     assert ("OpenTafl draws at the third occurrence of a position, as --repetitions 3 does" in text) is told
@@ -113,5 +112,5 @@ def test_a_sequential_test_ends_a_match(capsys):
         (["connect2", "random", "--policy", "minimax"], "unknown policy 'minimax'; available: alphazero, gumbel, uct"),
     ],
 )
-def test_an_impossible_match_isrefused(capsys, arguments, message):
+def test_an_impossible_match_is_refused(capsys, arguments, message):
     assert message in refused(capsys, ["match", *arguments])

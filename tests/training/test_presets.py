@@ -1,5 +1,6 @@
 import jax
 import pytest
+from each_game import each_game
 from ring_game import Ring
 
 from azjax.evaluation import mistakes, network_player, solve, tabulate
@@ -34,6 +35,11 @@ def test_a_preset_is_the_game_s_own_and_a_whole_game_fits_into_its_replay(name, 
     config = preset(game)
     assert config != Config()
     assert config.replay_rows(game) * config.num_games >= config.replay_size
+
+
+@each_game()
+def test_every_game_of_the_package_has_a_preset(name):
+    assert preset(name) != Config()
 
 
 def test_a_game_from_outside_has_no_preset():
