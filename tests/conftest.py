@@ -38,6 +38,8 @@ if os.environ.get("AZJAX_CHECK_TYPES"):
     # quarter longer, so that `make test-slow` alone asks for it.
     install_import_hook("azjax", "typecheck.check")
 
+from azjax.games.registry import GAMES  # after the hook, which changes modules while they are imported
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are
 
@@ -64,6 +66,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
     # Where single cases are asked for, as in `pytest FILE::TEST[CASE]`, others are not there.
     if named - found and not any("::" in argument for argument in config.args):
         raise pytest.UsageError(f"slow_except names cases that do not exist: {sorted(named - found)}")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def names_of_the_package() -> Iterator[None]:
+    """Forgets the games that a module registers, as studies do: what other modules see must not depend on the order."""
+    registered = dict(GAMES._entries)
+    yield
+    GAMES._entries = registered
 
 
 @pytest.fixture(autouse=True, scope="module")
