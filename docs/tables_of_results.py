@@ -272,17 +272,19 @@ def proofs() -> str:
 
 
 def first_minutes() -> str:
-    """The table of games after the first minutes of training."""
+    """The table of games after the first minutes of training, each below its random moves."""
     heads = ("game", "iterations", "minutes", "player", "score", "95%", "moving first", "moving second", "drawn")
+    rows = rows_of("first_minutes")
+    games = list(dict.fromkeys(row["game"] for row in rows))
     lines = []
-    for row in rows_of("first_minutes"):
+    for row in sorted(rows, key=lambda row: (games.index(row["game"]), row["player"] != "random")):
         low, high = row["interval"]
         sides = [(won + drawn / 2) / (won + drawn + lost) for won, drawn, lost in (row["first"], row["second"])]
         lines.append(
             [
                 f"`{row['game']}`",
-                f"{row['iterations']:,}",
-                f"{row['minutes']:.1f}",
+                f"{row['iterations']:,}" if "iterations" in row else "",
+                f"{row['minutes']:.1f}" if "minutes" in row else "",
                 row["player"].replace("network + ", ""),
                 f"{row['score']:.1%}",
                 f"{low:.0%} to {high:.0%}",

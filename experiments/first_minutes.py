@@ -1,7 +1,8 @@
 """What do the first minutes of training teach in each game?
 
 Each game of the package that has no study of its own is trained with the first tenth of its preset, from self-play
-alone. Then the network plays random moves, alone and with a search, each side moving first in half of the games.
+alone. Then the network plays random moves, alone and with a search, each side moving first in half of the games. Random
+moves against themselves say how the sides start out.
 
     python experiments/first_minutes.py
 
@@ -16,7 +17,7 @@ from typing import Any
 import jax
 import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, Run, trained, write_results
+from study import RESULTS, RUNS, trained, write_results
 
 import azjax
 from azjax.evaluation import Player, network_player, play_match, random_player
@@ -48,31 +49,30 @@ def main(
     """
     console = Console()
     rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
+    settings = {"share": SHARE, "num_simulations": num_simulations}
     for name, (rules, options) in GAMES.items():
-        if any(row["game"] == name for row in rows):
-            continue
-        game = azjax.make(rules, **options)
-        iterations = round(SHARE * azjax.preset(game).iterations)
-        run = trained(game, runs / name.replace(" ", "_"), console, iterations=iterations)
-        variables = load_variables(run.folder, run.steps[-1])[1]
-        alone = network_player(game, run.config.make_network(game), variables)
-        searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)
-        own = [row_of(name, game, player, games, run) for player in (alone, searching)]
-        for row in own:
-            console.print(row)
-        rows += own
-        write_results(output, "first_minutes.py", {"share": SHARE, "num_simulations": num_simulations}, rows=rows)
+        played, game = [row["player"] for row in rows if row["game"] == name], azjax.make(rules, **options)
+        if not played:
+            iterations = round(SHARE * azjax.preset(game).iterations)
+            run = trained(game, runs / name.replace(" ", "_"), console, iterations=iterations)
+            variables = load_variables(run.folder, run.steps[-1])[1]
+            alone = network_player(game, run.config.make_network(game), variables)
+            searching = azjax.load_player(str(run.folder), num_simulations=num_simulations)
+            training = {"iterations": run.steps[-1], "minutes": round(run.seconds(run.steps[-1]) / 60, 1)}
+            rows += [row_of(name, game, player, games) | training for player in (alone, searching)]
+        if "random" not in played:
+            rows.append(row_of(name, game, random_player(game), games))
+        write_results(output, "first_minutes.py", settings, rows=rows)
+        console.print([row for row in rows if row["game"] == name])
 
 
-def row_of(name: str, game: AnyGame, player: Player, games: int, run: Run) -> dict[str, Any]:
+def row_of(name: str, game: AnyGame, player: Player, games: int) -> dict[str, Any]:
     """A row of the results: a match against random moves."""
     match = play_match(game, player, random_player(game), games, jax.random.key(0))
     records = {"total": match.total, "first": match.moving_first, "second": match.moving_second}
     return {
         "game": name,
         "player": player.name,
-        "iterations": run.steps[-1],
-        "minutes": round(run.seconds(run.steps[-1]) / 60, 1),
         "games": match.games,
         "score": round(match.total.score, 4),
         "interval": [round(end, 4) for end in match.interval],

@@ -103,6 +103,14 @@ def test_the_first_minutes_are_those_of_the_committed_file():
     assert all(score >= 0.95 for game, score in searching.items() if game not in ("ard_ri", "hnefatafl"))
     (attackers,) = [row["first"] for row in rows if row["game"] == "ard_ri" and "simulations" in row["player"]]
     assert f"the attackers draw {attackers[1]} of {sum(attackers)} games" in text
+    won = {
+        row["game"]: row["first"][0] + row["second"][2]
+        for row in rows
+        if row["player"] == "random" and row["games"] == 200
+    }
+    assert won["ard_ri"] == 0
+    by_game = f"of Hnefatafl {won['hnefatafl']}, in Tablut and Tawlbwrdd {won['tablut']} and {won['tawlbwrdd']}."
+    assert f"of 200 random games of Ard Ri they win none, {by_game}" in text
 
 
 def test_what_helps_learning_is_what_the_committed_file_says():
