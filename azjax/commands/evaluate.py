@@ -10,10 +10,10 @@ from azjax.agents import LEVELS, is_trained
 from azjax.commands.arguments import AgentOptions, check_games, parse_with_players
 from azjax.commands.console import console
 from azjax.core.errors import InputError
-from azjax.evaluation import load_solution
+from azjax.evaluation import Solution, load_solution
 from azjax.games.game import AnyGame
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
-from azjax.report import by_ply_table, measure, strength_table
+from azjax.report import by_ply_table, measure, strength_table, try_solve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,11 @@ def evaluate_command(arguments: list[str]) -> None:
 
 def print_strength(spec: str, game: AnyGame, options: EvaluateOptions) -> None:
     """Measures a player, a trained one without and with search, and prints the tables."""
-    solution = None if options.solution is None else load_solution(options.solution, game)
+    solution: Solution | None = None if options.solution is None else load_solution(options.solution, game)
+    if solution is None and (options.by_ply or options.epsilon):
+        solution = try_solve(game)
+        if solution is None:
+            raise InputError(f"by_ply and epsilon need the values of all positions, and {game.name} was not solved")
     players = options.players(spec, game, LEVELS[-2:] if is_trained(spec) else LEVELS[-1:])
     with console.status("measuring") as status:
         strengths = measure(

@@ -16,7 +16,7 @@ from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
-from azjax.report import draw_ratings, match_table, ratings_table
+from azjax.report import check_can_draw, draw_ratings, match_table, ratings_table
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
@@ -87,11 +87,7 @@ def match_command(arguments: list[str]) -> None:
     """Plays every two players against each other."""
     offer_cpu_devices(num_cores())  # for searches without a network, which run on one core of each
     options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
-    for path in (options.records, options.pool, options.plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
-    if options.plot is not None and options.plot.suffix not in _PICTURES:
-        raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {options.plot}")
+    _check_files(options)
     search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
     given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
     if given and not any(is_trained(split_level(spec)[0]) for spec in specs):
@@ -108,6 +104,8 @@ def match_command(arguments: list[str]) -> None:
     anchor = names.get(options.anchor or "", options.anchor)
     if anchor not in (None, *rated):
         raise InputError(f"unknown anchor {anchor!r}; players: {', '.join(dict.fromkeys(rated))}")
+    if len({*rated}) < 3 and (options.plot is not None or anchor is not None):
+        raise InputError("anchor and plot are for the ratings of three players or more")
     judge = None if options.judge is None else load_player(options.judge, game)
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)
@@ -138,6 +136,9 @@ def match_command(arguments: list[str]) -> None:
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
                 "were forfeited, so that the score says little about strength"
             )
+    if options.records is not None:  # before all that may fail
+        save_games(options.records, [record for match in matches for record in records_of(game, match)])
+        say(f"games saved to {options.records}")
     pairings = pool.pairings() if pool else pairings_of(matches)
     if len({name for *pair, _ in pairings for name in pair}) > 2:
         ratings = rate(pairings, anchor=anchor, seed=options.seed)
@@ -147,6 +148,16 @@ def match_command(arguments: list[str]) -> None:
             say(f"drawn to {options.plot}")
     if pool:
         say(f"{options.pool} has {len(pool.records):,} games")
-    if options.records is not None:
-        save_games(options.records, [record for match in matches for record in records_of(game, match)])
-        say(f"games saved to {options.records}")
+
+
+def _check_files(options: MatchOptions) -> None:
+    """Raises InputError, before games are played, for files that cannot be written after them."""
+    for path in (options.records, options.pool, options.plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+        if path is not None and path.is_dir():
+            raise InputError(f"{path} cannot be written: it is a folder")
+    if options.plot is not None:
+        if options.plot.suffix not in _PICTURES:
+            raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {options.plot}")
+        check_can_draw()

@@ -61,6 +61,8 @@ def solve_command(arguments: list[str]) -> None:
         raise InputError(f"{' and '.join(given)} are different uses of solve: give one of them")
     if options.tables is not None and options.prove is None:
         raise InputError("tables is for --prove POSITION")
+    if options.perft and (options.output is not None or options.max_states is not None):
+        raise InputError("perft counts moves alone: output and max_states are for solutions")
     if options.perft:
         console.print(perft_table(game, perft(game, options.perft)))
         return

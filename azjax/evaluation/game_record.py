@@ -101,7 +101,11 @@ class GameRecord:
         if game is not None and not (name == game.name and options.items() <= options_of(game).items()):
             raise InputError(f"that is a game of {name[:100]} by the options {str(options)[:100]}, not of {game}")
         names = str(first), str(second)
-        record = cls(make(name, **options), names, tuple(moves), reward_pair, start, end, opening_plies)
+        try:
+            made = make(name, **options)
+        except TypeError as error:
+            raise InputError(f"no game record: {name} with the options {str(options)[:100]}: {error}") from None
+        record = cls(made, names, tuple(moves), reward_pair, start, end, opening_plies)
         if game is not None and record.game != game:
             raise InputError(f"that is a game of {record.game}, not of {game}")
         record.replay()
@@ -193,7 +197,7 @@ def iterate_games(path: str | Path, game: AnyGame | None = None) -> Iterator[Gam
       InputError: an unreadable file, or a line that `GameRecord.from_json` refuses; the message gives its number.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")  # names may have other separators of lines
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} could not be read: {getattr(error, 'strerror', None) or error}") from None
     for number, line in enumerate(lines, 1):

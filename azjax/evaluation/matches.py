@@ -192,9 +192,9 @@ def play_match(
 
     Raises:
       InputError: num_games, batch_size, opening_plies or balance out of range, a finished start, a judge that has no
-        values or no openings to judge, only openings that end the game or are not balanced, or an external player that
-        cannot play the game. Its fault within a game is a loss of that game.
-      RuntimeError: a game does not end within `max_plies`.
+        values or no openings to judge, only openings that end the game or are not balanced, an external player that
+        cannot play the game (its fault within a game is a loss of that game), or a game that does not end within
+        `max_plies`.
     """
     if num_games < 2 or num_games % 2:
         raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")

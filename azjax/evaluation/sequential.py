@@ -17,6 +17,7 @@ from azjax.core.errors import InputError
 
 Rewards: TypeAlias = Sequence[float] | Float[np.ndarray, "games"]
 _UNSEEN = 1e-3  # count of a result that no pair had yet
+_MOST_ELO = 2000.0  # beyond it the expected score is nearly 1, and games that decide between two such are too many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +37,11 @@ class SequentialTest:
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.elo0) and math.isfinite(self.elo1) and self.elo0 < self.elo1):
-            raise InputError(f"elo0 must be less than elo1, and both finite; got {self.elo0} and {self.elo1}")
+        if not -_MOST_ELO <= self.elo0 < self.elo1 <= _MOST_ELO:
+            raise InputError(
+                f"elo0 must be less than elo1, and both within {-_MOST_ELO:g}..{_MOST_ELO:g}; "
+                f"got {self.elo0} and {self.elo1}"
+            )
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise InputError(f"{name} must be between 0 and 0.5, got {getattr(self, name)}")

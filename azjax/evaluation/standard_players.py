@@ -32,6 +32,7 @@ from azjax.search import (
     evaluators,
     search_within,
 )
+from azjax.search.policy import check_num_simulations
 from azjax.search.reuse import by_game, by_node, follow
 
 _CHUNK = 16  # simulations between two looks at the clock
@@ -309,6 +310,7 @@ def num_simulations_of(name: str) -> int:
     count = name.partition(":")[2]
     if not (count.isascii() and count.isdigit() and int(count) > 0):
         raise InputError(f"{name!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
+    check_num_simulations(int(count))
     return int(count)
 
 

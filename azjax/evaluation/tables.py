@@ -55,9 +55,9 @@ def game_of_table(path: str | Path) -> AnyGame:
 class ExactLeaves:
     """An evaluator that knows the positions of a table: their values are exact, and the best moves have the priors.
 
-    All other positions are evaluated by `evaluator`. `params` are the parameters of that evaluator, and the table
-    (`Table.best_moves()`). The table lists the fastest wins first, so that a search which plays the prior's move wins
-    and does not go round in circles.
+    In endings the best moves are the fastest wins, so that a search which plays the prior's move wins and does not go
+    round in circles; in a solution, whose positions do not come back, all that keep the value. Other positions are
+    evaluated by `evaluator`. `params` are the parameters of that evaluator, and the table (`Table.best_moves()`).
     """
 
     evaluator: Evaluator

@@ -70,7 +70,7 @@ class Mnk(PlacementGame):
         )
 
     def examples(self) -> tuple[tuple[str, str], ...]:
-        if self.columns < self.in_a_row:
+        if self.columns < self.in_a_row or self.num_cells < 2 * self.in_a_row - 1:
             return ()
         cells = list("X" * self.in_a_row + "_" * (self.num_cells - self.in_a_row))
         cells[len(cells) - self.in_a_row + 1 :] = "O" * (self.in_a_row - 1)

@@ -55,8 +55,9 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
     extra_action: ClassVar[str] = "pass"
 
     def __post_init__(self) -> None:
-        if self.size not in SIZES:
-            raise InputError(f"othello: size must be {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}, got {self.size}")
+        if not (type(self.size) is int and self.size in SIZES):
+            sizes = f"{', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}"
+            raise InputError(f"othello: size must be {sizes}, got {self.size!r}")
         super().__post_init__()
 
     def how_to_play(self) -> str:

@@ -46,10 +46,10 @@ def check_network(network: Network, game: GameShape) -> None:
         wanted = {"prior_logits": (_BATCH, game.num_actions), "value": (_BATCH,)}
         for name, shape in wanted.items():
             leaf = getattr(output, name)
-            is_right = (leaf.shape, leaf.dtype) == (shape, jnp.float32)
+            is_right = (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) == (shape, jnp.float32)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"float32 {shape}")
         for name, leaf in output.auxiliary.items():
-            is_right = leaf.shape[:1] == (_BATCH,)
+            is_right = getattr(leaf, "shape", ())[:1] == (_BATCH,)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"a leading axis of {_BATCH}")
         same = _shapes(following) == _shapes(variables)
         _hold(same, network, "apply, the variables,", following, "those of init, with the same shapes and dtypes")

@@ -1,12 +1,12 @@
 """Reports of runs and measurements: tables for terminals, figures, and the pages of a run and of lost games."""
 
-from azjax.report.figures import draw_learning_curve, draw_ratings
+from azjax.report.figures import check_can_draw, draw_learning_curve, draw_ratings
 from azjax.report.losses_page import write_losses
 from azjax.report.lost_games import judge_lost_games
 from azjax.report.page import write_report
 from azjax.report.run_report import gather
 from azjax.report.sample_games import sample_games
-from azjax.report.strength import Strength, measure
+from azjax.report.strength import Strength, measure, try_solve
 from azjax.report.tables import (
     by_ply_table,
     endings_table,
@@ -22,6 +22,7 @@ from azjax.report.tables import (
 __all__ = [
     "Strength",
     "by_ply_table",
+    "check_can_draw",
     "draw_learning_curve",
     "draw_ratings",
     "endings_table",
@@ -36,6 +37,7 @@ __all__ = [
     "sample_games",
     "solution_table",
     "strength_table",
+    "try_solve",
     "write_losses",
     "write_report",
 ]

@@ -29,6 +29,11 @@ _BLUE, _ORANGE, _RED, _GREY = "#2a6fbb", "#e0a458", "#c8553d", "#9aa0a6"
 _SCORE_COLORS = [_ORANGE, _RED, "#5b8c5a", "#7a5195", _GREY]
 
 
+def check_can_draw() -> None:
+    """Raises InputError where Matplotlib is not installed."""
+    new_figure(1, 1)
+
+
 def new_figure(width: float | int, height: float | int) -> Figure:
     """An empty figure; width and height are in inches. It does not use pyplot, which would choose a window system.
 

@@ -95,9 +95,11 @@ def _check_share(config: Config, cost: float) -> None:
     """Refuses evaluation whose `cost`, in positions an iteration, is too large beside self-play and learning."""
     share = cost / config.evaluations_per_iteration
     if share > config.evaluation_share:
+        periods = {name: getattr(config, name) for name in ("ladder_every", "evaluate_every")}
+        raised = " or ".join(f"{name} = {period}" for name, period in periods.items() if period)
+        lowered = ", or lower ladder_games or the simulations of ladder_opponents" * bool(config.ladder_every)
         raise InputError(
             f"evaluation_share must be at least {math.ceil(1000 * share) / 1000:g}, got {config.evaluation_share:g}: "
             f"evaluation would take up to {cost:,.0f} positions an iteration, self-play and learning "
-            f"{config.evaluations_per_iteration:,.0f}; raise ladder_every = {config.ladder_every} or evaluate_every = "
-            f"{config.evaluate_every}, or lower ladder_games or the simulations of ladder_opponents"
+            f"{config.evaluations_per_iteration:,.0f}; raise {raised}{lowered}"
         )

@@ -228,7 +228,8 @@ def _restore_or_begin(
         return start, compiled_run.stack(states)
     for run in runs:
         # Rows after the first checkpoint is due prove that there was one.
-        if any(row["iteration"] > run.config.checkpoint_every for row in read_rows(run.folder / METRICS)):
+        due = not run.checkpoints.steps() and run.config.checkpoint_every
+        if due and any(row["iteration"] > due for row in read_rows(run.folder / METRICS)):
             raise RunError(
                 f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
             )
@@ -311,7 +312,10 @@ class _Loop:
         for callback in self.callbacks:
             callback.save()
         for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
-            run.checkpoints.save(done, self.compiled_run.select(state, index), self.evaluation.score(row))
+            # One that a stop made is never the best, so that the best one does not depend on stops.
+            is_due = done == run.config.iterations or done % run.config.checkpoint_every == 0
+            score = self.evaluation.score(row) if is_due else None
+            run.checkpoints.save(done, self.compiled_run.select(state, index), score)
 
     def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
         """Saves the batch of the last skipped update of the first run, and raises."""

@@ -106,6 +106,8 @@ def train_population(
     config = configs[0]
     if any(dataclasses.replace(each, seed=config.seed, hyper=config.hyper) != config for each in configs):
         raise InputError("the members of a population may differ in seed and hyper alone")
+    if len({jax.tree.structure(each.hyper) for each in configs}) > 1:
+        raise InputError("what is None in the hyper of one member of a population must be None in all of them")
     paths, console = [Path(folder) for folder in folders], console or Console(quiet=True)
     config = settle_precision(game, config, paths[0], console)
     # A process killed between the saves of two members resumes from the newest step that all members have.

@@ -39,7 +39,7 @@ def settle_precision(game: AnyGame, config: Config, folder: Path, console: Conso
         choice = PRECISIONS[0]
     if choice is None:
         with console.status("measuring float32 and bfloat16"):
-            gain = gain_of_bfloat16(game, config.static)
+            gain = gain_of_bfloat16(game, dataclasses.replace(config, seed=0, iterations=1))
         choice = PRECISIONS[largest_of_all(int(gain >= _MUST_GAIN))]
         console.print(f"precision {choice}: bfloat16 is {gain:.2f} times as fast as float32 here", highlight=False)
     return dataclasses.replace(config, precision=choice)
@@ -59,7 +59,7 @@ def gain_of_bfloat16(game: AnyGame, config: Config) -> float:
 
     Args:
       game: the game.
-      config: `Config.static` of the run.
+      config: of the run, with the seed 0 and one iteration, so that runs alike are measured once.
     """
     seconds = [_seconds(game, dataclasses.replace(config, precision=precision)) for precision in PRECISIONS]
     return seconds[0] / seconds[1]

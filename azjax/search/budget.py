@@ -37,12 +37,13 @@ def search_within(
       key: consumed by the evaluator and the rule of selection.
       states: the roots, every leaf [B, ...].
       hyper: the numbers of the search.
-      seconds: no chunk of simulations begins after so many; the compilation and first run of a chunk is not counted.
+      seconds: no chunk of simulations begins after so many. They count from the end of the first chunk. The second one,
+        which continues a tree, is another program: a search that ran before with the same shapes has compiled both.
       num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
         search.
       max_nodes: capacity of each tree; a full one goes on without making nodes.
-      stop_early: end when every root is proven or, in AlphaZero's search, the lead of its most visited action exceeds
-        the simulations left; if only time is given, these are estimated from the rate so far.
+      stop_early: end when every root is proven or, in AlphaZero's search without a solver, the lead of its most visited
+        action exceeds the simulations left; if only time is given, these are estimated from the rate so far.
 
     Raises:
       InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's.
@@ -68,7 +69,8 @@ def search_within(
         if seconds is not None:
             rate = (done - chunk) / passed if done > chunk else np.inf
             left = 0 if passed >= seconds else min(left, rate * (seconds - passed))
-        lead = left if isinstance(policy, AlphaZero) else np.inf
+        # A solver may still prove that the most visited action loses.
+        lead = left if isinstance(policy, AlphaZero) and not policy.solver else np.inf
         if left <= 0 or (stop_early and _is_settled(result, lead)):
             return result
         key = jax.random.fold_in(key, done)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, PyTree, Shaped
 
 from azjax.core.arrays import put, read, write_rows
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
 from azjax.core.xla import materialize
 from azjax.search.priors import Untried, untried_of
@@ -28,6 +29,7 @@ Index: TypeAlias = Int32[Array, "R"]
 """Flat indices of R nodes or edges."""
 
 NO_CHILD = 0
+_MOST_NUMBERS = (1 << 31) - 1  # of an array that indices of 32 bits address
 """For `child`: no edge leads to the root, so its number is free."""
 
 
@@ -82,6 +84,7 @@ class EdgeStore(abc.ABC):
         with_mass = folds(selection, len(prior))
         terms: Any = jax.eval_shape(selection.init, jax.ShapeDtypeStruct((len(prior),), jnp.float32))
         size = math.prod(shape)
+        _check_size(size * len(terms))
         return {
             "child": jax.lax.empty((size,), jnp.int32),
             "terms": jnp.full(size * len(terms), -jnp.inf, jnp.float32),
@@ -335,8 +338,22 @@ def folds(selection: Selection, batch: int) -> bool:
     return is_folded
 
 
+def _check_size(count: int) -> None:
+    """Raises InputError for an array of trees with more numbers than an index of 32 bits reaches."""
+    if count > _MOST_NUMBERS:
+        raise InputError(
+            f"the trees are too large: an array has {count:,} numbers, and at most {_MOST_NUMBERS:,} can be addressed; "
+            "search fewer positions at once, or with fewer simulations"
+        )
+
+
 def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "size"]:
-    """The row of the roots, and uninitialized rows for other nodes, flat."""
+    """The row of the roots, and uninitialized rows for other nodes, flat.
+
+    Raises:
+      InputError: more numbers than an index of 32 bits reaches.
+    """
+    _check_size(num_nodes * roots.size)
     # Apart from one another: together XLA would compute every element anew.
     rows, roots = materialize(jax.lax.empty((num_nodes * roots.size,), roots.dtype)), materialize(roots.reshape(-1))
     return write_rows(rows, roots, jnp.int32(0))

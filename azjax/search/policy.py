@@ -22,6 +22,8 @@ from azjax.search.search import RootRule, new_tree, search
 from azjax.search.selection import Selection
 from azjax.search.tree import Tree
 
+_MOST_SIMULATIONS = 1 << 24  # visits are counted in float32
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchPolicy(abc.ABC):
@@ -38,8 +40,8 @@ class SearchPolicy(abc.ABC):
       tree goes on without making nodes.
 
     Raises:
-      InputError: a number that is no whole number, num_simulations below 1 or not a multiple of leaves_per_step, or
-        max_nodes below 2.
+      InputError: a number that is no whole number, num_simulations out of range or not a multiple of leaves_per_step,
+        or max_nodes below 2.
     """
 
     game: AnyGame
@@ -174,11 +176,13 @@ def grow(
 
 
 def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
-    """Raises InputError below 1, where `leaves_per_step` does not divide them, and for what is no whole number."""
+    """Raises InputError for numbers that are out of range or not whole, or if the second does not divide the first."""
     for name, number in (("num_simulations", num_simulations), ("leaves_per_step", leaves_per_step)):
         if type(number) is not int:
             raise InputError(f"{name} must be a whole number, got {number!r}")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
+    if num_simulations > _MOST_SIMULATIONS:
+        raise InputError(f"num_simulations must be at most {_MOST_SIMULATIONS:,}, got {num_simulations:,}")
     if leaves_per_step < 1 or num_simulations % leaves_per_step:
         raise InputError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")

@@ -20,7 +20,7 @@ class SearchResult:
     value: of the root, in -1..1: the mean of the simulations, or with `GumbelAlphaZero` the mean of completed Q under
       the improved policy; the true value where it is proven.
     visits: of the root's actions; they sum to the number of simulations, plus those of an earlier `tree`, and to less
-      where a solver proved the root.
+      where a solver proved the root or the tree was full.
     q_values: mean return of each action, 0 where it was not visited.
     bounds: the lower and upper bound proven of the root's value; -1 and 1 where nothing is proven.
     tree: the search trees.
@@ -52,7 +52,9 @@ def summarize(
     tried = jnp.any(visited > 0, axis=1, keepdims=True)
     weights = jnp.where(tried, visited, (remaining & valid).astype(jnp.int32))
     slot = sample_by_visits(keys, weights, remaining, temperature)
-    target = jnp.where(tried, selection.target(prior, visited, q), weights)
+    # What is proven worse is no target, whatever its prior.
+    target = jnp.where(remaining, selection.target(jnp.where(remaining, prior, -1.0), visited, q), 0.0)
+    target = jnp.where(tried & jnp.any(target > 0, axis=1, keepdims=True), target, weights)
     total = jnp.sum(target, axis=1, keepdims=True)
     policy = target / jnp.where(total > 0, total, 1)
     bounds = root_bounds(tree)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray, PyTree
 
 from azjax.core.arrays import put, read_row, write_rows
 from azjax.core.packing import Packing
@@ -371,10 +371,9 @@ def backward(
         nodes: Int32[Array, "R"],
         edge: Int32[Array, "R"],
         above: Int32[Array, "R"],
-        depth: Int32[Array, "*R"],
         value: Float32[Array, "R"],
     ) -> tuple[Tree, Float32[Array, "R"]]:
-        """Visits `nodes`, reached by `edge` from the nodes `above` at `depth`, and returns the values of those."""
+        """Visits `nodes`, reached by `edge` from the nodes `above`, and returns the values of those."""
         on = nodes < tree.num_nodes
         at = tree.index(jnp.minimum(nodes, tree.num_nodes - 1))
         edge, above, exact = jnp.where(on, edge, tree.edges.child.size), tree.index(above), None
@@ -389,21 +388,33 @@ def backward(
             statistics = statistics._replace(
                 q=jnp.where(known, exact, statistics.q), value=jnp.where(known, exact, statistics.value)
             )
-        tree = tree.with_terms(edge, selection.update(statistics))
-        if has_own_backward(selection):
-            handed_up = selection.backward(value, tree.node_statistics(above, depth), tree.edges.fold(selection, above))
-            value = jnp.where(on, handed_up, value)
-        return tree, value
+        return tree.with_terms(edge, selection.update(statistics)), value
 
-    def go_up(step: Int32[Array, ""], carry: tuple[Tree, Array]) -> tuple[Tree, Array]:
-        tree, value = carry
+    def hand_up(
+        tree: Tree,
+        nodes: Int32[Array, "R"],
+        depth: Int32[Array, ""],
+        value: Float32[Array, "R"],
+        has_child: Bool[Array, "R"],
+    ) -> Float32[Array, "R"]:
+        """The values of `nodes` at `depth` by the rule, where a child was visited. Paths that meet hand up the same."""
+        if not has_own_backward(selection):
+            return value
+        at = tree.index(jnp.minimum(nodes, tree.num_nodes - 1))
+        own = selection.backward(value, tree.node_statistics(at, depth), tree.edges.fold(selection, at))
+        return jnp.where(has_child, own, value)
+
+    def go_up(step: Int32[Array, ""], carry: tuple[Tree, Array, Array]) -> tuple[Tree, Array, Array]:
+        tree, value, has_child = carry
         row = path.longest - 1 - step
         nodes, edges = read_row(path.nodes, row, lanes), read_row(path.edges, row, lanes)
+        value = hand_up(tree, nodes, row + 1, value, has_child)
         above = jnp.where(row > 0, read_row(path.nodes, jnp.maximum(row - 1, 0), lanes), ROOT)
         above = jnp.where(nodes < tree.num_nodes, above, ROOT)
-        return visit(tree, nodes, edges, above, row, value)
+        return *visit(tree, nodes, edges, above, value), has_child | (nodes < tree.num_nodes)
 
-    start = visit(tree, made, new_edge, leaf.node, path.depth_of_leaves(tree.num_nodes, lanes), value)
-    tree, value = jax.lax.fori_loop(0, path.longest, go_up, start)
-    roots = tree.index(jnp.zeros(lanes, jnp.int32))
+    start = *visit(tree, made, new_edge, leaf.node, value), made < tree.num_nodes
+    tree, value, has_child = jax.lax.fori_loop(0, path.longest, go_up, start)
+    zeros = jnp.zeros(lanes, jnp.int32)
+    value, roots = hand_up(tree, zeros, jnp.int32(0), value, has_child), tree.index(zeros)
     return record(tree, selection, jnp.where(leaf.running, roots, nowhere), value, weight)[0]

@@ -66,7 +66,9 @@ class Uct(SearchPolicy):
         visits, q = root_statistics(tree)
         among = playable(tree, visits, root.prior >= 0) & (visits > 0)
         best = jnp.argmax(jnp.where(among, q, -jnp.inf), axis=1).astype(jnp.int32)
-        return replace_fields(result, action=to_action(tree, best))
+        # Where every visited action is proven to lose, the action is one of the others.
+        action = jnp.where(jnp.any(among, axis=1), to_action(tree, best), result.action)
+        return replace_fields(result, action=action)
 
 
 @functools.partial(

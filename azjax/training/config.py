@@ -109,7 +109,7 @@ class Config:
         (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
         "Reinforcement Learning", section 5.3).
       exploring_plies: these games are truncated after so many plies, so that most of their positions are near the
-        starts; 0 for as others.
+        starts; 0: they are as long as other games.
       restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.
@@ -268,18 +268,22 @@ class Config:
                     raise InputError(f"{name} must be finite with the policy gumbel, whose noise it scales, got inf")
 
     def replace(self, **changes: Any) -> "Config":
-        """A copy with other values of fields, its own or those of `hyper`.
+        """A copy with other values of fields, its own or those of `hyper`; of another `hyper`, if both are given.
 
         Raises:
           TypeError: an unknown field.
           InputError: a value out of range.
         """
         of_hyper = {name: changes.pop(name) for name in _HYPER_FIELDS & changes.keys()}
-        return dataclasses.replace(self, hyper=dataclasses.replace(self.hyper, **of_hyper), **changes)
+        hyper = dataclasses.replace(changes.pop("hyper", self.hyper), **of_hyper)
+        return dataclasses.replace(self, hyper=hyper, **changes)
 
     @property
     def static(self) -> "Config":
-        """What a compiled iteration depends on: equal for runs that differ in their length and in arrays alone."""
+        """What a compiled iteration depends on: equal for runs that differ in their length and in arrays alone.
+
+        The seed is 0, and every number of `hyper` 0.5.
+        """
         return dataclasses.replace(self, seed=0, iterations=1, hyper=jax.tree.map(lambda _: 0.5, self.hyper))
 
     def make_network(self, game: AnyGame) -> Network:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
+from azjax.core.pytree import replace_fields
 from azjax.evaluation import make_device_match, network_player
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
@@ -31,7 +32,7 @@ def through_gate(
 
     The rounds end with the first whose score reaches `hyper.gate_threshold`; what was learned is then kept. Otherwise
     they end when a score falls by more than `hyper.gate_tolerance` below the one before, or after `config.gate_rounds`,
-    and the old learner is returned.
+    and the old learner is returned, with the count of the skipped updates.
 
     Returns:
       the learner, and the metrics of the last round with `gate_rounds`, `gate_score` and `gate_accepted`.
@@ -56,9 +57,10 @@ def through_gate(
         goes_on, play_round, (jnp.int32(0), old, no_score, no_score, metrics)
     )
     accepted = score >= hyper.gate_threshold
-    learner = jax.tree.map(lambda new, was: jnp.where(accepted, new, was), learner, old)
+    kept = jax.tree.map(lambda new, was: jnp.where(accepted, new, was), learner, old)
+    kept = replace_fields(kept, skipped=learner.skipped)  # also of what is given up: a run stops at too many in a row
     gate = {"gate_rounds": rounds, "gate_score": score, "gate_accepted": accepted}
-    return learner, {**metrics, **{name: value.astype(jnp.float32) for name, value in gate.items()}}
+    return kept, {**metrics, **{name: value.astype(jnp.float32) for name, value in gate.items()}}
 
 
 def make_match(game: AnyGame, network: Network, config: Config) -> Match:

@@ -111,14 +111,15 @@ def check_scalars(hyper: Hyper) -> None:
     for name, scalar in scalars.items():
         allowed = _RANGES.get(name, _Range())
         if not (scalar >= 0 and (math.isfinite(scalar) or allowed.infinite)):
-            raise InputError(f"{name} must be a number of at least 0, got {scalar}")
+            finite = "" if allowed.infinite else "finite "
+            raise InputError(f"{name} must be a {finite}number of at least 0, got {scalar}")
         if _LARGEST_FLOAT32 < scalar < math.inf:
             raise InputError(f"{name} must be at most {_LARGEST_FLOAT32:.2g}, got {scalar}")
-        if scalar == 0 and not allowed.zero:
-            raise InputError(f"{name} must be above 0, got {scalar}")
+        if np.float32(scalar) == 0 and not allowed.zero:
+            raise InputError(f"{name} must be above 0 in float32, got {scalar}")
         if scalar > 1 and not allowed.above_one:
             raise InputError(f"{name} must be 0..1, got {scalar}")
-    if hyper.ema_decay == 1:
-        raise InputError("ema_decay must be below 1, got 1.0: the average would never change")
+    if np.float32(hyper.ema_decay) == 1:
+        raise InputError(f"ema_decay must be below 1 in float32, got {hyper.ema_decay}: the average would never change")
     if hyper.final_temperature is not None and math.isinf(hyper.temperature):
         raise InputError("temperature must be finite with a final_temperature, got inf")

@@ -115,7 +115,7 @@ def make_iteration(
 
     Metrics are losses (means over the optimizer steps, NaN where no game has ended yet), how many optimizer steps were
     skipped (in this iteration and in a row up to now), and of the games that ended in this iteration their number,
-    results and mean length.
+    results and mean length in plies from where they began (NaN if none ended).
 
     Args:
       game: what to learn.
@@ -175,14 +175,17 @@ def make_iteration(
         )
         learn = learn_from if mesh is not None else over_members(learn_from)
         learner, replay, metrics = learn(state.learner, replay, steps, learn_key, hyper)
-        metrics |= _results(steps)
+        metrics |= _results(steps, state.games.plies, games.plies)
         return TrainState(learner, replay, games, next_key, state.iteration + 1, state.ladder), metrics
 
     return iteration
 
 
-def _results(steps: Steps) -> Metrics:
-    """Number, results for player 0 and mean length of the games that ended, and the share of proven plies."""
+def _results(steps: Steps, plies_before: Int32[Array, "G"], plies_after: Int32[Array, "G"]) -> Metrics:
+    """Number, results for player 0 and mean length of the games that ended, and the share of proven plies.
+
+    `plies_before` and `plies_after` are those of the running games.
+    """
     decided = steps.ended & ~steps.truncated
     games = jnp.sum(steps.ended)
     counts = {
@@ -194,6 +197,6 @@ def _results(steps: Steps) -> Metrics:
     }
     return {
         **{name: count.astype(jnp.float32) for name, count in counts.items()},
-        "plies_per_game": steps.ended.size / jnp.maximum(games, 1),
+        "plies_per_game": jnp.sum(len(steps.ended) + plies_before - plies_after) / games,
         "proven_share": jnp.mean(steps.proven.astype(jnp.float32)),
     }

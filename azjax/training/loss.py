@@ -37,7 +37,7 @@ class Targets:
       valid: whether the slot holds a legal action.
       policy: the search's policy over the slots.
       value: see `value_target`.
-      outcome: the game's result for the player to move, or the true value where the search proved it.
+      outcome: `Replay.outcome` for the player to move, or the true value where the search proved it.
       weight: of each position, with the mean 1; None if all are equal.
       following: what came after; None where no term of the loss reads it.
       reply_actions: the action of each slot of the reply, under the symmetry of the position.

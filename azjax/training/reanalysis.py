@@ -1,7 +1,8 @@
 """Searches of positions in the replay with the newest network, whose results replace the old ones.
 
 The idea is that of MuZero Reanalyze (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by Planning with
-a Learned Model", appendix H). The results of the games stay as they were.
+a Learned Model", appendix H). Rewards stay as they were. Where results are mixed with values (`Steps.trace`), games
+that ended lately take the new values in.
 
 Axis letters: `G` games side by side, `K` slots of legal actions, `R` rows of the replay.
 """

@@ -84,7 +84,7 @@ class Following:
 
     Attributes:
       values: the search's values of the position and of those after it, for the player to move in the position. After
-        the end it is the game's result.
+        the end it is the `outcome` of the position.
       plies_left: how many plies the game had left, with the move of the position; W for that many and more, and where
         the game was truncated.
       has_reply: the game went on after the move.

@@ -74,7 +74,7 @@ def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
         def play(ply: Int32[Array, ""], state: _S) -> _S:
             action = random_legal_action(game, jax.random.fold_in(play_key, ply), state)
             following = game.step(state, action)
-            # A random game that would end stops one ply short.
+            # A ply that would end the game is left out.
             goes_on = (ply < num_plies) & ~following.terminated
             played: _S = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), following, state)
             return played
@@ -222,7 +222,7 @@ def make_search(game: AnyGame, network: Network, config: Config) -> Callable[...
 def trace(ply: SearchedPly, hyper: Hyper) -> Float32[Array, "G"]:
     """`Steps.trace`: `hyper.td_lambda`, and 0 at exploratory moves (`hyper.trace_cut`) and at proven values.
 
-    If only results count, a proven value does not replace the result either.
+    With `td_lambda` 1 and `trace_cut` 0 it is 1 everywhere: results alone count, also where a value is proven.
     """
     chosen = jnp.take_along_axis(ply.policy, ply.action[:, None], axis=1)[:, 0]
     is_exploratory = chosen < hyper.trace_cut * jnp.max(ply.policy, axis=1)

@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+from refusals import refused
+
 from azjax.cli import main
 from azjax.evaluation.retrograde import load_endings
 
@@ -45,3 +48,9 @@ def test_solve_perft_counts_sequences_of_moves(capsys):
 def test_options_of_the_game_are_flags(capsys):
     main(["solve", "mnk", "--columns", "4", "--rows", "1", "--in-a-row", "2"])
     assert "b1 (1), c1 (2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [["--output", "f.npz"], ["--max-states", "9"]])
+def test_perft_has_no_solution_to_limit_or_save(capsys, option):
+    message = "perft counts moves alone: output and max_states are for solutions"
+    assert message in refused(capsys, ["solve", "tictactoe", "--perft", "2", *option])

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import jax
@@ -90,6 +91,8 @@ def test_a_record_may_have_an_end_outside_the_rules():
         (changed(SHORT, azjax=2), "format 2, not 1"),
         (changed(SHORT, game="chess"), "unknown game 'chess'"),
         (changed(SHORT, options={"wings": 2}), "wings"),
+        (changed(SHORT, game="othello", options={"size": 8.0}), "othello: size must be 4, 6 or 8, got 8.0"),
+        (changed(SHORT, game="hex", options={"swap": 5}), "hex: swap must be true or false, got 5"),
         (changed(SHORT, players=["Ann"]), "no game record"),
         (changed(SHORT, opening_plies=6), "opening_plies must be 0..5, the number of moves, got 6"),
         (changed(SHORT, opening_plies="2"), "opening_plies must be 0..5, the number of moves, got '2'"),
@@ -109,6 +112,12 @@ def test_a_record_may_have_an_end_outside_the_rules():
 def test_an_impossible_record_is_refused(line, message):
     with pytest.raises(ValueError, match=message):
         GameRecord.from_json(line)
+
+
+def test_a_name_may_have_any_separator_of_lines(tmp_path):
+    record = dataclasses.replace(SHORT, players=("one\u2028two\x85", "three\u2029"))
+    save_games(tmp_path / "games.jsonl", [record, record])
+    assert load_games(tmp_path / "games.jsonl") == [record, record]
 
 
 def test_the_error_of_a_bad_file_names_the_line(tmp_path):

@@ -59,8 +59,8 @@ def test_few_games_decide_nothing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"elo0": 5.0, "elo1": 5.0}, "elo0 must be less than elo1, and both finite; got 5.0 and 5.0"),
-        ({"elo1": math.inf}, "both finite"),
+        ({"elo0": 5.0, "elo1": 5.0}, "elo0 must be less than elo1, and both within -2000..2000; got 5.0 and 5.0"),
+        ({"elo1": math.inf}, "both within -2000..2000; got 0.0 and inf"),
         ({"alpha": 0.0}, "alpha must be between 0 and 0.5, got 0.0"),
         ({"beta": 0.5}, "beta must be between 0 and 0.5, got 0.5"),
     ],

@@ -410,3 +410,12 @@ def test_pieces_are_placed_one_by_one(size):
     assert game.to_text(state) == "".join("_XO"[piece] for piece in cells)
     state = game.with_piece(state, 3, 0)
     assert game.to_text(state)[3] == "_"
+
+
+@pytest.mark.parametrize(("columns", "number"), [(3, 0), (4, 0), (5, 1)])
+def test_a_row_is_won_only_where_the_other_stones_have_room(columns, number):
+    game = Mnk(columns, 1, 3)
+    examples = game.examples()
+    assert len(examples) == number
+    for text, _ in examples:
+        assert game.from_text(text).terminated

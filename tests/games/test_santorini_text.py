@@ -14,7 +14,6 @@ from azjax.games.protocols import action_from_text
 from azjax.games.santorini import Santorini
 from benchmarks.rules.santorini import DIRECTIONS, SantoriniRules
 
-
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (5, 2, True)]
 
 

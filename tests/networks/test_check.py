@@ -54,9 +54,25 @@ def test_an_object_that_fulfils_the_contract_is_a_network():
     assert Config(network=Constant()).make_network(GAME) == Constant()
 
 
+class NoValue(Constant):
+    def apply(self, variables, observations, train):
+        output, variables = super().apply(variables, observations, train)
+        object.__setattr__(output, "value", None)  # types may be checked where it is made
+        return output, variables
+
+
+class NoDraw(Constant):
+    def apply(self, variables, observations, train):
+        output, variables = super().apply(variables, observations, train)
+        output.auxiliary["draw"] = None
+        return output, variables
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
+        (NoValue(), r"value of a batch of 3, returned NoneType; it must be float32 \(3,\)"),
+        (NoDraw(), r"draw of a batch of 3, returned NoneType; it must be a leading axis of 3"),
         (Constant(actions=7), r"prior_logits of a batch of 3, returned float32 \(3, 7\); it must be float32 \(3, 9\)"),
         (Constant(auxiliary=2), r"draw of a batch of 3, returned float32 \(2, 2\); it must be a leading axis of 3"),
         (Constant(adds="more"), r"the variables, returned dict\(more, params\); it must be those of init"),

@@ -19,7 +19,10 @@ LADDER = dataclasses.replace(
 def test_evaluation_with_too_large_a_share_is_refused_with_its_share():
     config = dataclasses.replace(SMALL, evaluate_every=0, ladder_every=1, ladder_games=10, evaluation_share=0.5)
     # 10 games, 2 moves of a side, 3 + 1 + 1 + 100 positions; self-play evaluates 4 * 4 * 4 and learns from 2 * 8.
-    message = r"evaluation_share must be at least 26.25, got 0.5: evaluation would take up to 2,100 .* 80; raise ladder"
+    message = (
+        r"evaluation_share must be at least 26.25, got 0.5: evaluation would take up to 2,100 .* 80; raise "
+        "ladder_every = 1, or lower ladder_games"
+    )
     with pytest.raises(ValueError, match=message):
         PeriodicEvaluation(GAME, config)
     PeriodicEvaluation(GAME, dataclasses.replace(config, evaluation_share=26.25))
@@ -33,7 +36,9 @@ def test_a_game_that_cannot_be_solved_is_refused_with_what_measures_it():
 
 def test_mistakes_count_for_the_share_too():
     # 23 unfinished positions every two iterations, of 80.
-    with pytest.raises(ValueError, match=r"evaluation_share must be at least 0.144, got 0.1"):
+    with pytest.raises(
+        ValueError, match=r"evaluation_share must be at least 0.144, got 0.1: .* raise evaluate_every = 2$"
+    ):
         PeriodicEvaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.1))
     PeriodicEvaluation(GAME, dataclasses.replace(SMALL, evaluation_share=0.144))
 

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from killing import KILLED, assert_equal_runs, checkpoint_bits, hangups_heard, t
 from azjax.core.errors import FileError, RunError
 from azjax.games.registry import make
 from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
+from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.memory import memory_need
 from azjax.runs.metrics import METRICS, TIMING, read_rows
 from azjax.training import init
@@ -299,6 +301,17 @@ def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight
     assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None
     assert checkpoint_bits(folder) == checkpoint_bits(straight)
+
+
+def test_the_checkpoint_of_a_stop_is_never_the_best(tmp_path, monkeypatch):
+    scores = itertools.count(0, -1)  # each better than the one before
+    monkeypatch.setattr(PeriodicEvaluation, "score", lambda *_: next(scores))
+    stop = [lambda update: update.iteration == 3 and signal.raise_signal(signal.SIGTERM)]
+    assert train(GAME, SMALL, tmp_path, callbacks=stop).iteration == 3
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    assert (checkpoints.steps()[-1], checkpoints.best_step()) == (3, 2)
+    train(GAME, SMALL, tmp_path, resume=True)
+    assert checkpoints.best_step() == 6
 
 
 def test_a_hangup_that_is_ignored_stops_nothing(straight, tmp_path):

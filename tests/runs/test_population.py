@@ -60,7 +60,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({}, 2**31, "population must be at most 65,536, got 2,147,483,648"),
         ({}, 0, "population must be a multiple of 1, the combinations of values; got 0"),
         ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
-        ({"learning_rate": [0.0]}, None, "learning_rate must be above 0, got 0.0"),
+        ({"learning_rate": [0.0]}, None, "learning_rate must be above 0 in float32, got 0.0"),
     ],
 )
 def test_wrong_values_or_sizes_of_a_population_are_refused(values, size, reason):
@@ -97,6 +97,12 @@ def test_a_member_on_several_devices_equals_the_run_alone_to_the_bit(tmp_path):
     assert (config.hyper.learning_rate, config.seed) == (1e-2, 1)
     lone = train(GAME, config, tmp_path / "lone")
     assert_equal_runs(tmp_path / "member_03", lone.folder)
+
+
+def test_members_with_and_without_a_number_are_refused(tmp_path):
+    configs = [SMALL.replace(dirichlet_alpha=alpha) for alpha in (None, 0.3)]
+    with pytest.raises(ValueError, match="what is None in the hyper of one member of a population must be None in all"):
+        trained(configs, tmp_path)
 
 
 def test_members_that_cannot_be_split_evenly_over_the_devices_are_refused(monkeypatch):

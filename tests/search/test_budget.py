@@ -47,6 +47,15 @@ def test_a_proven_root_ends_the_search():
     assert within.visits.sum() <= 40
 
 
+def test_a_lead_does_not_end_a_search_that_may_still_prove_it_lost():
+    policy = dataclasses.replace(POLICY, num_simulations=10, solver=True)
+    leading = states("XX_OO____", "X___O____")  # the second is proven late
+    within = search_within(policy, None, KEY, leading, num_simulations=100)
+    whole = alphazero_policy(None, KEY, leading, num_simulations=100, solver=True, **OPTIONS)
+    np.testing.assert_array_equal(within.action, whole.action)
+    np.testing.assert_array_equal(within.visits[1], whole.visits[1])
+
+
 def test_an_ended_game_ends_the_search():
     within = search_within(POLICY, None, KEY, states("XXXOO____"), num_simulations=4000)
     assert not within.visits.any()

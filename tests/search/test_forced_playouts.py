@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import azjax
 from azjax.search import alphazero_policy, evaluators
 from azjax.search.rules.forced_playouts import ForcedPuct
 from azjax.search.rules.puct import Puct
@@ -107,3 +108,19 @@ def test_it_lowers_for_accelerators():
         )
     )
     assert search.trace(jax.random.key(0), states).lower(lowering_platforms=("cuda", "tpu")).as_text()
+
+
+def test_a_proven_loss_is_not_forced():
+    game = azjax.make("chomp", columns=4, rows=3)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 1))
+    result = alphazero_policy(
+        None,
+        jax.random.key(0),
+        states,
+        game=game,
+        evaluator=evaluators.uniform(game),
+        num_simulations=64,
+        solver=True,
+        forced_playouts=FORCED,
+    )
+    assert result.visits[0, 8] == 1  # the poison

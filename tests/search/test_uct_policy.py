@@ -122,3 +122,12 @@ def test_rows_of_a_batch_roll_out_differently():
 def test_a_search_without_simulations_is_refused(num_simulations):
     with pytest.raises(ValueError, match=f"num_simulations.*{num_simulations}"):
         search_by_rollouts([], num_simulations)
+
+
+def test_where_the_visited_action_is_proven_lost_another_legal_one_is_played():
+    game = azjax.make("chomp", columns=2, rows=2)
+    states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game.from_text("__/## 1"))  # legal: the poison and 3
+    result = uct_policy(None, jax.random.key(0), states, game=game, num_simulations=1, solver=True)
+    assert result.visits[0].tolist() == [0, 0, 1, 0]
+    assert result.policy[0].tolist() == [0, 0, 0, 1]
+    assert int(result.action[0]) == 3

@@ -139,7 +139,11 @@ KIND = 'kind = "mistakes"'
         (RANGE, "{low = 2, high = 1}", "low must be less than high, and both finite; got 2.0 and 1.0"),
         (RANGE, "{low = 0, high = 1, log = true}", "low must be above 0 with log = true, got 0.0"),
         (RANGE, '{low = "a", high = 1}', "[search] learning_rate: learning_rate must be a number, got 'a'"),
-        (RANGE, "{low = -1, high = 1}", "[search] learning_rate = -1.0: learning_rate must be a number of at least 0"),
+        (
+            RANGE,
+            "{low = -1, high = 1}",
+            "[search] learning_rate = -1.0: learning_rate must be a finite number of at least 0",
+        ),
         (RANGE, "{choices = [1]}", "choices must be two or more different values, got [1.0]"),
         (RANGE, "{choices = [[1], 2]}", "[search] learning_rate: learning_rate must be a number, got [1]"),
         (RANGE, RANGE + "\nnetwork = {low = 1, high = 2}", "[search] network: it is a text and needs choices"),

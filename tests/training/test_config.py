@@ -20,14 +20,16 @@ from azjax.training import Config, Hyper, preset
         ({"replay_size": 8, "batch_size": 9}, "replay_size must be at least batch_size = 9, got 8"),
         ({"network": "cnn"}, "unknown network 'cnn'; available: axial, board, equivariant_mlp, mlp"),
         ({"width": 0}, "network width must be at least 1, got 0"),
-        ({"hyper": Hyper(learning_rate=0.0)}, "learning_rate must be above 0, got 0"),
-        ({"hyper": Hyper(learning_rate=float("nan"))}, "learning_rate must be a number of at least 0, got nan"),
-        ({"hyper": Hyper(c_puct=-1.0)}, "c_puct must be a number of at least 0, got -1.0"),
+        ({"hyper": Hyper(learning_rate=0.0)}, "learning_rate must be above 0 in float32, got 0"),
+        ({"hyper": Hyper(learning_rate=float("nan"))}, "learning_rate must be a finite number of at least 0, got nan"),
+        ({"hyper": Hyper(c_puct=-1.0)}, "c_puct must be a finite number of at least 0, got -1.0"),
         ({"hyper": Hyper(dirichlet_fraction=1.5)}, r"dirichlet_fraction must be 0\.\.1, got 1.5"),
-        ({"hyper": Hyper(dirichlet_alpha=0.0)}, "dirichlet_alpha must be above 0, got 0"),
-        ({"hyper": Hyper(ema_decay=1.0)}, "ema_decay must be below 1, got 1.0"),
+        ({"hyper": Hyper(dirichlet_alpha=0.0)}, "dirichlet_alpha must be above 0 in float32, got 0"),
+        ({"hyper": Hyper(learning_rate=1e-50)}, "learning_rate must be above 0 in float32, got 1e-50"),
+        ({"hyper": Hyper(ema_decay=0.99999999)}, "ema_decay must be below 1 in float32, got 0.99999999"),
+        ({"hyper": Hyper(ema_decay=1.0)}, "ema_decay must be below 1 in float32, got 1.0"),
         ({"hyper": Hyper(root_value_fraction=1.5)}, r"root_value_fraction must be 0\.\.1, got 1.5"),
-        ({"hyper": Hyper(max_gradient_norm=0.0)}, "max_gradient_norm must be above 0, got 0"),
+        ({"hyper": Hyper(max_gradient_norm=0.0)}, "max_gradient_norm must be above 0 in float32, got 0"),
         ({"optimizer": "sgd"}, "unknown optimizer 'sgd'; available: adam, muon"),
         ({"policy": "muzero"}, "unknown policy 'muzero'; available: alphazero, gumbel"),
         ({"selection": "puctt"}, r"unknown rule of selection 'puctt' \(did you mean puct\?\); available: puct, regul"),
@@ -44,8 +46,14 @@ from azjax.training import Config, Hyper, preset
             {"first_simulations": 2, "fast_simulations": 4},
             "first_simulations = 2 and fast_simulations = 4 do not go together; one of them must be 0",
         ),
-        ({"hyper": Hyper(schedule_iterations=-1.0)}, "schedule_iterations must be a number of at least 0, got -1.0"),
-        ({"hyper": Hyper(final_temperature=math.inf)}, "final_temperature must be a number of at least 0, got inf"),
+        (
+            {"hyper": Hyper(schedule_iterations=-1.0)},
+            "schedule_iterations must be a finite number of at least 0, got -1.0",
+        ),
+        (
+            {"hyper": Hyper(final_temperature=math.inf)},
+            "final_temperature must be a finite number of at least 0, got inf",
+        ),
         (
             {"hyper": Hyper(temperature=math.inf, final_temperature=1.0)},
             "temperature must be finite with a final_temperature, got inf",
@@ -90,6 +98,8 @@ def test_fields_of_its_own_and_of_hyper_are_replaced_together():
     changed = Config().replace(width=8, c_puct=2.0)
     assert (changed.width, changed.hyper.c_puct) == (8, 2.0)
     assert changed.replace(width=Config().width, c_puct=Config().hyper.c_puct) == Config()
+    other = Config().replace(hyper=Hyper(l2=0.1), c_puct=2.0)
+    assert (other.hyper.l2, other.hyper.c_puct) == (0.1, 2.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
         Config().replace(wings=2)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):

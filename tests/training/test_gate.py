@@ -52,6 +52,20 @@ def test_rounds_end_with_a_win_a_fall_or_the_last_one(scores, rounds, weight, tr
     assert metrics["loss"] == 5 + tried
 
 
+@pytest.mark.parametrize("score", [0.1, 0.9])
+def test_skipped_updates_count_also_where_the_old_network_stays(score):
+    config = dataclasses.replace(SMALL, gate_games=2, gate_rounds=1)
+
+    def skip(learner, key):
+        skipped = SkippedUpdates(learner.skipped.in_a_row + 4, learner.skipped.key)
+        return dataclasses.replace(learner, skipped=skipped), {}
+
+    learner = _learner(5)
+    for _ in range(3):
+        learner, _ = through_gate(skip, lambda *_: jnp.float32(score), learner, jax.random.key(0), config, Hyper())
+    assert int(learner.skipped.in_a_row) == 12
+
+
 class _Leftmost:
     """A network that plays the first legal action, or the last if its sign is negative."""
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float32, Int32, Key
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.rules.puct import Puct, PuctTerms
-from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection
+from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection
 
 
 class ForcedTerms(NamedTuple):
@@ -51,7 +51,8 @@ class ForcedPuct(Selection):
     ) -> Float32[Array, "R"]:
         exploration, root_visits = node_terms
         score = self.puct.score(key, depth, exploration, PuctTerms(edge_terms.q, edge_terms.weight))
-        return jnp.where(edge_terms.enough < root_visits, jnp.inf, score)
+        is_forced = (edge_terms.enough < root_visits) & (edge_terms.q > LOST)
+        return jnp.where(is_forced, jnp.inf, score)
 
     def target(
         self, prior: Float32[Array, "B K"], visits: Int32[Array, "B K"], q: Float32[Array, "B K"]

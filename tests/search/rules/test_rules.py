@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+import azjax
 from azjax.core.errors import InputError
 from azjax.search import AlphaZero, SearchHyper, evaluators
 from azjax.search.rules import rule_of
@@ -170,3 +171,34 @@ def sampled(rule, node_terms, terms, draws=40_000):
 
     chosen = jax.vmap(best)(jax.random.split(jax.random.key(5), draws))
     return np.bincount(np.asarray(chosen), minlength=len(terms.q)) / draws
+
+
+def test_an_action_that_is_proven_lost_is_no_target():
+    game = azjax.make("chomp", columns=3, rows=2)
+    states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game.from_text("#__/### 1"))  # 3 is the poison
+    policy = AlphaZero(game, evaluators.uniform(game), 40, solver=True, rule=rule_of("regularized_policy"))
+    result = policy(None, jax.random.key(0), states)
+    assert np.flatnonzero(game.legal_action_mask(jax.tree.map(lambda leaf: leaf[0], states))).tolist() == [0, 3, 4, 5]
+    assert result.q_values[0, 3] == -1
+    assert result.policy[0, 3] == 0
+    np.testing.assert_allclose(result.policy.sum(), 1, rtol=1e-6)
+
+
+def test_leaves_evaluated_at_once_leave_every_edge_the_soft_value_of_its_child():
+    game, temperature = azjax.make("tictactoe"), 0.1
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), TREES))
+    policy = AlphaZero(game, evaluators.random(game), 64, leaves_per_step=8, rule=rule_of("relative_entropy"))
+    tree = policy(None, jax.random.key(1), states).tree
+    nodes, untried, terms = jax.device_get((tree.nodes, tree.grids().prior, tree.grids().edges.terms))
+    q, prior = (terms[..., tree.edges.terms_type._fields.index(name)] for name in ("q", "prior"))
+    checked = 0
+    for row, node in zip(*np.nonzero((nodes.visits > 1) & (nodes.discount != 0)), strict=True):
+        if row == 0:
+            continue
+        tried = q[row, node] > -np.inf
+        weight = np.sum(prior[row, node][tried] * np.exp(q[row, node][tried] / temperature))
+        weight += np.sum(np.maximum(untried[row, node], 0)) * np.exp(nodes.evaluation[row, node] / temperature)
+        edge = q[nodes.parent[row, node], node, nodes.slot[row, node]]
+        np.testing.assert_allclose(edge, nodes.reward[row, node] - temperature * np.log(weight), atol=1e-4)
+        checked += 1
+    assert checked > 20 * TREES
