@@ -11,11 +11,12 @@ from jaxtyping import Array, Float, Float32, PRNGKeyArray, PyTree
 
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
+from azjax.training.auxiliary_losses import auxiliary_terms
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
 from azjax.training.learner import Learner, update
-from azjax.training.loss import Metrics
-from azjax.training.replay import Steps, count_ready
+from azjax.training.loss import ALPHAZERO_LOSS, Metrics
+from azjax.training.replay import Steps, weigh_ready
 from azjax.training.schedules import mean_simulations
 from azjax.training.self_play import Games, self_play
 
@@ -45,7 +46,7 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
     """Times the parts of an iteration one by one, without compilation; medians of five rounds.
 
     The network is timed on as many calls and positions as self-play needs. The rest of the time of self-play counts as
-    tree and rules.
+    tree and rules. Reanalysis, the gate's matches and evaluation are not timed.
 
     Args:
       game: the game that is learned.
@@ -63,10 +64,10 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
 
     @jax.jit
     def learn(state: TrainState) -> PyTree:
-        ready = count_ready(state.replay)
+        weight, terms = weigh_ready(state.replay), (*ALPHAZERO_LOSS, *auxiliary_terms(config))
 
         def step(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, Metrics]:
-            return update(learner, config, hyper, game, network, state.replay, ready, key)
+            return update(learner, config, hyper, game, network, state.replay, weight, key, terms=terms)
 
         return jax.lax.scan(step, state.learner, jax.random.split(key, config.updates_per_iteration))
 

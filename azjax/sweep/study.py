@@ -85,8 +85,10 @@ class Budget:
           InputError: no iteration fits into a rung, or a gate makes the examples of an iteration uncertain.
         """
         if self.simulations:
-            plies, stages = config.num_games * config.steps_per_iteration, len(simulation_counts(config))
-            costs = [plies * mean_simulations(config, stage * config.doubling_iterations) for stage in range(stages)]
+            starts = [stage * config.doubling_iterations for stage in range(len(simulation_counts(config)))]
+            again = config.reanalyzed_steps * config.num_simulations
+            by_game = [config.steps_per_iteration * mean_simulations(config, start) + again for start in starts]
+            costs = [config.num_games * count for count in by_game]
         else:
             if config.gate_games:
                 raise InputError("a budget in examples needs gate_games = 0, since a gate repeats updates")

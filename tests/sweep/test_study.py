@@ -69,6 +69,8 @@ def test_a_budget_in_simulations_is_the_number_of_iterations_that_fit():
     doubling = config.replace(first_simulations=1, doubling_iterations=2)
     # Two iterations of 16, two of 32, and then of 64.
     assert [budget.iterations(doubling, rung) for rung in (1, 2, 3)] == [3, 5, 6]
+    reanalyzing = config.replace(reanalyzed_steps=1)
+    assert budget.iterations(reanalyzing, 3) == 3  # of 64 + 16
 
 
 def test_a_budget_in_examples_counts_the_positions_of_the_batches():
