@@ -6,6 +6,7 @@ This file imports no JAX, so that help and a misspelt command answer at once.
 import difflib
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -43,13 +44,13 @@ usage: azjax COMMAND ...
   --no-compilation-cache       compile everything anew (see docs/getting_started.md)
 
 GAME is a game such as tictactoe, connect_four, brandub or santorini, or one of pgx, such as pgx:hex; `azjax train`
-alone lists all. PLAYER is a run folder, a packaged agent (they have the names of their games), optimal:FILE with a file
+alone lists all. PLAYER is a run folder, a packaged agent (`azjax agents` lists them), optimal:FILE with a file
 that `azjax solve` wrote, or with --game GAME one of random, optimal, or a search without a network such as uct:1000 or
 uniform:64. In matches it may be a program (gtp:COMMAND, opentafl:COMMAND or line:COMMAND) or a bot of OpenSpiel
 (openspiel:mcts:1000 or openspiel:minimax:6).
 
-Exit codes: 0 done, 1 error, 2 bad input; 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP (a closed terminal). A
-training run that is stopped saves first. 141: the program that reads the output has ended.
+Exit codes: 0 done, 1 error, 2 bad input; 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP (a closed terminal);
+141: the program that reads the output has ended. A training run that is stopped saves first.
 """
 
 _COMMANDS = {
@@ -76,6 +77,9 @@ _IMPORT, _NO_CACHE = "--import", "--no-compilation-cache"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command; `azjax.errors` says how it ends after an error."""
     is_process = arguments is None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     with errors_in_one_line():
         command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
         if command in ("-h", "--help"):

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -365,3 +366,10 @@ def test_the_installed_command_ends_with_the_code_of_its_failure():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == f"azjax: unknown game 'chess'; {CHOICES}\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_end_in_no_traceback(closed):
+    command = f"{shlex.quote(sys.executable)} -c 'from azjax.cli import main; main()' gtp connect2 {closed}"
+    done = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 import azjax
 from azjax import networks
@@ -46,7 +47,7 @@ def elsewhere(tmp_path, monkeypatch):
     Path("draw_network.py").write_text((DOCS / "examples" / "draw_network.py").read_text())
 
     def forget():
-        for module in ("nim", "draw_network"):
+        for module in ("nim", "draw_network", "broken"):
             sys.modules.pop(module, None)
         for each, entries in zip(registries, before, strict=True):
             each._entries = dict(entries)
@@ -163,3 +164,35 @@ def test_a_run_whose_network_class_is_gone_is_refused(tmp_path):
     path.write_text(path.read_text().replace('"Mlp"', '"Perceptron"'))
     with pytest.raises(RunError, match=r"azjax\.networks\.mlp has no network Perceptron"):
         azjax.runs.load_run(tmp_path / "run")
+
+
+BROKEN = """
+import dataclasses
+import azjax
+from azjax.games import Game
+from azjax.games.mnk import Mnk
+
+@dataclasses.dataclass(frozen=True)
+class Half(Game):
+    name = "half"
+
+class Thawed(Mnk):
+    __hash__ = None
+
+azjax.register("half")(Half)
+azjax.register("thawed")(lambda: Thawed(3, 3, 3))
+azjax.register("row")(lambda n: None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("game", "line"),
+    [
+        ("half", "half: Can't instantiate abstract class Half with abstract methods"),
+        ("thawed", "thawed: a game must be hashable; make Thawed a frozen dataclass"),
+        ("row", "row: its option n needs a type and a default, as `n: int = 3`"),
+    ],
+)
+def test_a_game_that_is_not_whole_is_refused_in_one_line(elsewhere, capsys, game, line):
+    Path("broken.py").write_text(BROKEN)
+    assert line in refused(capsys, ["check", game, "--import", "broken.py"])

@@ -88,6 +88,11 @@ def parse_with_game(
       arguments: the flags.
     """
     parameters = inspect.signature(factory(name)).parameters.values()
+    for parameter in parameters:
+        if inspect.Parameter.empty in (parameter.annotation, parameter.default):
+            raise InputError(
+                f"{name}: its option {parameter.name} needs a type and a default, as `{parameter.name}: int = 3`"
+            )
     fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
     game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
     game_options.__doc__ = f"Options of {name}."

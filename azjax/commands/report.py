@@ -103,7 +103,10 @@ def _report_losses(file: Path, options: LossesOptions) -> None:
     records = load_games(file)
     if not records:
         raise InputError(f"{file} has no games")
+    names = dict.fromkeys(name for record in records for name in record.players)
     player = options.player or records[0].players[0]
+    if player not in names:
+        raise InputError(f"{player} played no game of {file}; players: {', '.join(names)}")
     judge_name = options.judge or _longer_search(player)
     judge = dataclasses.replace(load_player(judge_name, records[0].game), name=judge_name)
     with progress_bar("positions") as progress:

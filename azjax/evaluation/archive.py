@@ -6,6 +6,7 @@ arrays.
 
 import hashlib
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,9 @@ def _read(path: str | Path, kind: str | None, most_bytes: MostBytes | None) -> t
     what = f"{kind} file" if kind else "azjax archive"
     try:
         # Opened here, since NumPy does not close a file that it cannot read.
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise InputError("it is no .npz file")
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
             _check_size(sizes.pop(_MANIFEST, 0), _MOST_BYTES_OF_MANIFEST)

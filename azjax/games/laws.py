@@ -158,7 +158,12 @@ def _check_step_types(before: Any, after: Any) -> None:
         same = (leaf.shape, leaf.dtype) == (new[name].shape, new[name].dtype)
         hold(same, "step", law, found=f"leaf {name} changed from {_type(leaf)} to {_type(new[name])}")
         law_of_types = "step is traced once when its own result is fed back"
-        hold(not new[name].weak_type, "step", law_of_types, found=f"leaf {name} has a weak type after it")
+        hold(
+            not new[name].weak_type,
+            "step",
+            law_of_types,
+            found=f"leaf {name} has a weak type after it: give it one, as by `.astype(jnp.float32)`",
+        )
     structures = (jax.tree.structure(before), jax.tree.structure(after))
     hold(len({*structures}) == 1, "step", "step keeps the static fields of the state", found="they changed")
 

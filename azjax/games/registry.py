@@ -71,14 +71,23 @@ def make(name: str, **options: Any) -> AnyGame:
     """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`, `make("pgx:go_9x9")`.
 
     Raises:
-      InputError: unknown name or option, or an option out of its range; the message lists what is allowed.
+      InputError: unknown name or option, or an option out of its range; the message lists what is allowed. Also a game
+        without a method that it needs, or that is not hashable.
     """
     build = factory(name)
     known = list(inspect.signature(build).parameters)
     for option in options:
         if option not in known:
             raise InputError(f"{name} has no option {option!r}; its options: {', '.join(known) or 'none'}")
-    return build(**options)
+    try:
+        game = build(**options)
+    except TypeError as error:
+        if "abstract" not in str(error):
+            raise
+        raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
+    if type(game).__hash__ is None:
+        raise InputError(f"{name}: a game must be hashable; make {type(game).__name__} a frozen dataclass")
+    return game
 
 
 def options_of(game: AnyGame) -> dict[str, Any]:

@@ -266,13 +266,14 @@ class AnalysisEngine:
         infos = []
         for order, child in enumerate(children):
             line = [child, *principal_nodes(nodes, child.number)]
+            is_proven = child.bounds is not None and child.bounds[0] == child.bounds[1]
             info = {
                 "move": move_text(nodes, self._game, child),
                 "order": order,
                 "visits": child.visits,
-                **_value(child.value),
+                **_value(child.bounds[0] if child.bounds is not None and is_proven else child.value),
                 "prior": round(child.prior, 6),
-                "isProven": child.bounds is not None and child.bounds[0] == child.bounds[1],
+                "isProven": is_proven,
                 "pv": [move_text(nodes, self._game, node) for node in line],
             }
             infos.append(info | ({"pvVisits": [node.visits for node in line]} if search.query.with_visits else {}))

@@ -77,7 +77,8 @@ def train(
 ) -> TrainResult:
     """Trains an agent and keeps everything in a run folder.
 
-    Ctrl-C, SIGTERM or SIGHUP finishes the current iteration, saves, and returns. A second signal acts as usual.
+    Ctrl-C, SIGTERM or SIGHUP finishes the current iteration, saves, and returns. A second signal acts as usual. So does
+    an output that nobody reads any more, as SIGPIPE.
 
     The parallel games, their replay and the batch of an optimizer step are split over the devices. With several
     processes (`azjax.parallel.peers.joined`) every process makes the same call with the same shared folder. A signal
@@ -275,8 +276,12 @@ class _Loop:
                     }
                     select = functools.partial(self.compiled_run.select, state, index)
                     update = Update(run.folder, done, config.iterations, row, times | rates, select)
-                    for callback in self.callbacks:
-                        callback(update)
+                    try:
+                        for callback in self.callbacks:
+                            callback(update)
+                    except BrokenPipeError:  # whoever reads the output has ended, as `head -1` does
+                        discard_output([1])
+                        stops.append(signal.SIGPIPE)
                 if all(row["skipped_in_a_row"] > config.max_skipped_updates for row in rows):
                     self._give_up(done, state, rows)
                 # Read once: a signal that comes later is served after the next iteration.

@@ -162,6 +162,7 @@ def test_the_command_writes_the_page_beside_the_games(tmp_path, capsys):
     ("options", "reason"),
     [
         ([], "ex is no trained agent: name a judge that searches, such as --judge uct:10000"),
+        (["--player", "foo"], "foo played no game of games.jsonl; players: ex, oh"),
         (["--output", "games.jsonl"], "games.jsonl has the games: name another file for the page by --output"),
         (["--output", "no/page.html"], "no/page.html cannot be written: there is no folder"),
         (["--positions", "0"], "positions must be at least 1, got 0"),

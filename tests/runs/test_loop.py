@@ -314,6 +314,19 @@ def test_the_checkpoint_of_a_stop_is_never_the_best(tmp_path, monkeypatch):
     assert checkpoints.best_step() == 6
 
 
+def test_a_run_whose_output_nobody_reads_any_more_saves_and_stops(tmp_path, monkeypatch):
+    discarded = []
+    monkeypatch.setattr(loop, "discard_output", discarded.append)
+
+    def print_to_nobody(update):
+        if update.iteration == 3:
+            raise BrokenPipeError
+
+    result = train(GAME, SMALL, tmp_path, callbacks=[print_to_nobody])
+    assert (result.stopped_by, result.iteration, discarded) == (signal.SIGPIPE, 3, [[1]])
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] == 3
+
+
 def test_a_hangup_that_is_ignored_stops_nothing(straight, tmp_path):
     """As in a run that was begun with nohup."""
     folder, before = tmp_path / "run", signal.signal(signal.SIGHUP, signal.SIG_IGN)
