@@ -1,6 +1,7 @@
 """Players from specs that a user types: a run folder, a packaged agent, or a name such as `random` or `uct:1000`."""
 
 import dataclasses
+import difflib
 import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -151,12 +152,14 @@ def load_player(
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
-    if game is None:
-        raise InputError(
-            f"{spec!r} is no trained agent; a player by name needs a game too: add --game GAME. Players: {_FORMS}"
-        )
     if not is_player_name(spec):
-        raise InputError(f"unknown player {spec!r}; players: {_FORMS}")
+        if "/" in spec:
+            raise InputError(f"there is no run folder {spec}")
+        close = difflib.get_close_matches(spec.partition(":")[0], stored_agents(), 1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"unknown player {spec!r}{hint}; players: {_FORMS}")
+    if game is None:
+        raise InputError(f"a player by name needs a game too: add --game GAME to {spec}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)
 
 

@@ -160,7 +160,8 @@ def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tm
         ("uniform:x", "SIMULATIONS must be a whole number of at least 1, got 'x'"),
         ("uniform:-1", "SIMULATIONS must be a whole number of at least 1, got '-1'"),
         ("optimal:no/such/file", "there is no azjax archive no/such/file"),
-        ("no/such/folder", "unknown player 'no/such/folder'"),
+        ("no/such/folder", "there is no run folder no/such/folder"),
+        ("conect2:easy", r"unknown player 'conect2:easy' \(did you mean connect2\?\); players: a run folder"),
     ],
 )
 def test_an_unknown_player_is_refused(spec, message):
