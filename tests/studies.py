@@ -9,9 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-# As for a script in one of these folders.
-sys.path.append(str(EXPERIMENTS))
-sys.path.append(str(ROOT / "docs"))
+sys.path.append(str(EXPERIMENTS))  # as for a script in this folder
 
 
 def load_study(name: str) -> ModuleType:
