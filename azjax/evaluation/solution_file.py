@@ -24,7 +24,9 @@ def check_can_save(game: AnyGame, path: str | Path) -> None:
       InputError: the game does not number its positions, or no file can be written at the path.
     """
     if not is_numbered(game):
-        raise InputError(f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it anew")
+        raise InputError(
+            f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it anew"
+        )
     check_can_write(path)
 
 
