@@ -153,9 +153,10 @@ def load_player(
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
     if not is_player_name(spec):
-        if "/" in spec:
-            raise InputError(f"there is no run folder {spec}")
-        close = difflib.get_close_matches(spec.partition(":")[0], stored_agents(), 1)
+        agent = spec.partition(":")[0]
+        if "/" in agent:
+            raise InputError(f"there is no run folder {agent}")
+        close = difflib.get_close_matches(agent, stored_agents(), 1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise InputError(f"unknown player {spec!r}{hint}; players: {_FORMS}")
     if game is None:
