@@ -38,7 +38,7 @@ if os.environ.get("AZJAX_CHECK_TYPES"):
     # quarter longer, so that `make test-slow` alone asks for it.
     install_import_hook("azjax", "typecheck.check")
 
-from azjax.games.registry import GAMES  # after the hook, which changes modules while they are imported
+from azjax.games.registry import GAMES, available  # after the hook, which changes modules while they are imported
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.devices()  # JAX runs from here on, so that no test changes how many there are
@@ -71,6 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
 @pytest.fixture(autouse=True, scope="module")
 def names_of_the_package() -> Iterator[None]:
     """Forgets the games that a module registers, as studies do: what other modules see must not depend on the order."""
+    available()  # the games of the package are registered when they are first asked for
     registered = dict(GAMES._entries)
     yield
     GAMES._entries = registered
