@@ -3,10 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+TABLES := $(BIN)/cog --verbosity=1 -I docs -P -p 'import tables_of_results, tables_of_speed'
+PAGES := README.md docs/*.md
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help train test test-slow lint docs tutorials benchmark lock clean
+.PHONY: help train test test-slow lint docs tables tutorials benchmark lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -30,7 +32,11 @@ lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/mypy
 
 docs: $(INSTALLED)  ## the site, into site/
+	$(TABLES) --check --diff $(PAGES)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tables: $(INSTALLED)  ## write the tables of experiments/results into the pages
+	$(TABLES) -r $(PAGES)
 
 tutorials: $(INSTALLED)  ## run the notebooks and keep what they show in docs/tutorials
 	$(BIN)/jupyter nbconvert --log-level WARN --execute --to markdown --output-dir docs/tutorials notebooks/*.ipynb

@@ -1,7 +1,6 @@
-"""MkDocs hooks: tables of the committed results, cards of the agents, formulas, and the agent that plays on the site.
+"""MkDocs hooks: formulas, and the agent that plays on the site.
 
-A line `{{ name }}` of a page is replaced by the table of that name in `TABLES`. Formulas become MathML, which browsers
-show without a script.
+Formulas become MathML, which browsers show without a script.
 """
 
 import contextlib
@@ -12,18 +11,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import tables_of_results
-import tables_of_speed
 from latex2mathml.converter import convert
 
 from azjax.commands.play import play_command
-
-TABLES = tables_of_speed.TABLES | tables_of_results.TABLES
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fills in the tables. MkDocs calls it for each page."""
-    return re.sub(r"^\{\{ (\w+) \}\}$", lambda match: TABLES[match[1]](), markdown, flags=re.M)
 
 
 def on_post_build(config: Any, **_: Any) -> None:

@@ -1,4 +1,7 @@
-"""What the tables of the docs share: the committed results, and Markdown."""
+"""What the tables of the docs share: the committed results, and Markdown.
+
+`make tables` writes them into the pages, where a comment names the function of each (https://cog.readthedocs.io).
+"""
 
 import json
 import re

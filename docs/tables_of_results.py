@@ -2,7 +2,6 @@
 
 import re
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 
 from tables import result_of, rows_of, table
@@ -391,30 +390,3 @@ def cards() -> str:
     """The cards of the packaged agents, one after the other."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(PACKAGED.glob("*.md")))
     return "\n\n".join(re.sub(r"^#", "###", text, flags=re.M) for text in texts)
-
-
-TABLES: dict[str, Callable[[], str]] = {
-    each.__name__: each
-    for each in (
-        solved,
-        brandub_endings,
-        brandub_longest_wins,
-        brandub_endings_agent,
-        best_of_sweep,
-        holding_back,
-        what_learns,
-        what_learns_connect_four,
-        exhibition,
-        networks,
-        targets,
-        value_targets,
-        scaling,
-        small_boards,
-        proofs,
-        first_minutes,
-        survival,
-        notebooks,
-        ratings,
-        cards,
-    )
-}

@@ -1,6 +1,5 @@
 """The tables of what `azjax benchmark` and the studies of speed measured."""
 
-from collections.abc import Callable
 from typing import Any
 
 from tables import result_of, rows_of, table
@@ -197,20 +196,3 @@ def gpu_games() -> str:
             for row in result_of("gpu")["parts"]["games"]
         ),
     )
-
-
-TABLES: dict[str, Callable[[], str]] = {
-    each.__name__: each
-    for each in (
-        search,
-        operations,
-        growth,
-        leaves,
-        games,
-        self_play,
-        network_speed,
-        populations,
-        gpu_search,
-        gpu_games,
-    )
-}

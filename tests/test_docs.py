@@ -182,12 +182,20 @@ def test_the_weights_give_the_same_values_in_jax_numpy_and_onnxruntime(capsys, t
     assert capsys.readouterr().out.count("values after each first move:") == 3
 
 
-def test_every_place_for_a_table_is_filled():
-    hooks = load_hooks()
-    asked = re.findall(r"^\{\{ (\w+) \}\}$", "\n".join(path.read_text() for path in DOCS.glob("*.md")), re.M)
-    assert sorted(asked) == sorted(hooks.TABLES)
-    filled = hooks.on_page_markdown(page("benchmarks"))
-    assert "{{" not in filled
+def test_every_table_is_in_a_page():
+    pages = "\n".join(path.read_text() for path in [ROOT / "README.md", *DOCS.glob("*.md")])
+    asked = re.findall(r"^<!-- \[\[\[cog print\((\w+\.\w+)\(\)\) \]\]\] -->\n[^\n]", pages, re.M)
+    modules = ("tables_of_results", "tables_of_speed")
+    made = [
+        f"{name}.{each}"
+        for name in modules
+        for each in re.findall(r"^def (\w+)\(\)", (DOCS / f"{name}.py").read_text(), re.M)
+    ]
+    assert set(asked) == set(made)
+
+
+def test_tables_show_what_was_measured():
+    filled = page("benchmarks")
     for row in result_of("search")["rows"]:
         assert f"| {row['ratio']:,.1f} |" in filled
     for row in result_of("self_play_speed")["rows"]:
@@ -201,10 +209,10 @@ def test_every_place_for_a_table_is_filled():
     assert all(f"| {row['evaluations_per_second']:,} |" in filled for row in networks["rows"])
     single, half = (f"{networks['matrix_gflops'][precision]:.0f}" for precision in ("float32", "bfloat16"))
     assert f"{single} GFLOP/s in float32 and {half} in bfloat16" in filled
-    playing = hooks.on_page_markdown(page("playing"))
+    playing = page("playing")
     for row in result_of("exhibition")["rows"]:
         assert f"| {row['agent']} | {row['bytes'] / 1e6:.1f} MB | {row['milliseconds']:.2f} ms |" in playing
-    cards = hooks.on_page_markdown(page("agents"))
+    cards = page("agents")
     assert all(f"### {name}" in cards for name in packaged())
 
 

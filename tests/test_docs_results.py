@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from studies import load_hooks, page, result_of
+from studies import page, result_of
 
 
 def test_what_it_says_of_tactics_is_what_the_committed_file_says():
@@ -34,12 +34,11 @@ def test_what_it_says_of_tactics_is_what_the_committed_file_says():
 
 def test_several_leaves_of_a_step_are_faster_and_as_strong_as_the_page_says():
     result = result_of("leaves_per_step")
-    filled = load_hooks().on_page_markdown(page("search"))
     speeds = {(row["agent"], row["leaves_per_step"]): row["simulations_per_second"] for row in result["speed"]}
     for row in result["strength"]:
         rate = speeds[row["agent"], row["leaves_per_step"]]
         assert re.search(
-            rf"\| {row['agent']} \| {row['leaves_per_step']} \| {rate:,} \| .*{row['score']:.2f} \(", filled
+            rf"\| {row['agent']} \| {row['leaves_per_step']} \| {rate:,} \| .*{row['score']:.2f} \(", page("search")
         )
         # The number of leaves that players take costs no strength that can be measured.
         if 100 * row["leaves_per_step"] == row["num_simulations"]:
@@ -49,9 +48,8 @@ def test_several_leaves_of_a_step_are_faster_and_as_strong_as_the_page_says():
 
 def test_the_solved_boards_are_those_of_the_committed_file():
     rows, text = result_of("solved")["rows"], " ".join(page("solved").split())
-    filled = load_hooks().on_page_markdown(page("solved"))
-    assert "| Connect Four 5x5 | 69,763,700 * | draw * | 1, 2, 3, 4, 5 |" in filled
-    assert "| Hex 4x4 | 9,386,235 | first player wins * | d1, c2, b3, a4 |" in filled
+    assert "| Connect Four 5x5 | 69,763,700 * | draw * | 1, 2, 3, 4, 5 |" in text
+    assert "| Hex 4x4 | 9,386,235 | first player wins * | d1, c2, b3, a4 |" in text
     for name, row in rows.items():
         assert row["won"] + row["drawn"] + row["lost"] + row["terminal"] == row["reachable"]
         assert name.startswith("chomp") or row["second_method"]["positions"] == 100
@@ -64,10 +62,9 @@ def test_the_solved_boards_are_those_of_the_committed_file():
 
 def test_the_solved_endings_are_those_of_the_committed_file():
     results, text = result_of("brandub_endings"), " ".join(page("solved").split())
-    filled = load_hooks().on_page_markdown(page("solved"))
     for part in results["endings"]:
         assert part["won"] + part["drawn"] + part["lost"] == part["positions"]
-        assert f"| {part['positions']:,} | {part['won']:,} | {part['drawn']:,} | {part['lost']:,} |" in filled
+        assert f"| {part['positions']:,} | {part['won']:,} | {part['drawn']:,} | {part['lost']:,} |" in text
     # 44 squares and the castle for the king, and 44 for the attacker.
     assert results["endings"][0]["positions"] == 44 * 43 + 44
     longest = {(part["name"], part["player"]): part["longest_win"] for part in results["endings"]}
@@ -296,7 +293,7 @@ def test_the_worth_of_training_is_what_the_committed_file_says():
 def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed_files_say():
     rows = {(row["network"], row["optimizer"]): row["mistakes"] for row in result_of("networks")["rows"]}
     found, text = result_of("santorini_3x3"), " ".join(page("what_holds_learning_back").split())
-    assert f"{rows['mlp', 'adam']:.2%}" in load_hooks().TABLES["networks"]()
+    assert f"{rows['mlp', 'adam']:.2%}" in page("what_holds_learning_back")
     assert rows["equivariant_mlp 512", "adam"] < 0.7 * rows["mlp", "adam"]
     assert rows["mlp", "muon"] > rows["mlp", "adam"]
     share, last = found["all_positions"]["share"], found["rows"][-1]
@@ -321,7 +318,7 @@ def test_how_right_targets_are_is_what_the_committed_file_says():
     mean, own = share("wrong signs, mean of the simulations"), share("wrong signs, network")
     assert f"the wrong sign on {mean} of the positions, more than the {own} of the network" in text
     assert f"is wrong on {share('wrong signs, value')}." in text
-    assert all(f"{other['mistakes, policy']:.1%}" in load_hooks().TABLES["targets"]() for other in found["rows"])
+    assert all(f"{other['mistakes, policy']:.1%}" in page("what_holds_learning_back") for other in found["rows"])
 
 
 def test_what_value_targets_are_worth_is_what_the_committed_file_says():

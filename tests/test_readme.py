@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import tables_of_speed  # of docs/
-from studies import load_hooks, result_of
+from studies import result_of
 
 from azjax.packaged import packaged, strength_of
 
@@ -75,7 +75,3 @@ def test_their_strengths_are_those_of_the_cards_and_of_the_committed_files():
     found = result_of("santorini_3x3")["all_positions"]
     told = f"{found['share']:.2%} mistakes on all {found['positions']:,} positions, without search"
     assert strengths["santorini_3x3"] == told
-
-
-def test_what_the_notebooks_reached_is_beside_what_the_studies_reach():
-    assert load_hooks().TABLES["notebooks"]() in README
