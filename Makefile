@@ -16,15 +16,17 @@ help:  ## this list
 train: $(INSTALLED)  ## train tic-tac-toe, going on from the last run if there is one
 	$(BIN)/azjax train tictactoe --resume
 
-test: lint docs  ## lint, types, the site, the default tests and the notebooks
+test: $(INSTALLED)  ## lint, types, the site, the default tests and two of the notebooks
+	$(MAKE) --jobs 2 --no-print-directory lint docs
 	$(BIN)/pytest -n 2
-	$(BIN)/pytest -n 2 --nbmake notebooks
+	$(BIN)/pytest -n 2 --nbmake notebooks/tictactoe.ipynb notebooks/connect2.ipynb
 
 # With the types and shapes of all calls checked, those of the default tests too. Those in tests/slow run programs for
 # minutes, which are compiled in full; see tests/conftest.py.
-test-slow: $(INSTALLED)  ## the tests that take minutes
+test-slow: $(INSTALLED)  ## the tests that take minutes, and all notebooks
 	AZJAX_CHECK_TYPES=1 $(BIN)/pytest -m "slow or not slow" -n 2 --ignore tests/slow
 	AZJAX_CHECK_TYPES=1 XLA_FLAGS= $(BIN)/pytest -m slow -n 2 tests/slow
+	$(BIN)/pytest -n 2 --nbmake notebooks
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN)/ruff check
@@ -59,6 +61,6 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "azjax needs Python 3.11 or newer and '$(PYTHON)' is not; try: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@

@@ -6,6 +6,7 @@ import sys
 
 import jax
 import numpy as np
+import pytest
 
 from azjax.evaluation import random_player
 from azjax.evaluation.seats import PART, choose_in_parts
@@ -36,6 +37,7 @@ def moves_on(devices):
     return moves
 
 
+@pytest.mark.slow
 def test_the_moves_are_the_same_on_any_number_of_devices():
     one, two = moves_on(1), moves_on(2)
     assert len(one) == COUNT

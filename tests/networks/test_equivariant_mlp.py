@@ -49,7 +49,7 @@ def _without_zeros(variables):
     return jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(next(keys), leaf.shape), variables)
 
 
-@pytest.mark.slow_except("connect2", "santorini 5x5")
+@pytest.mark.slow_except("connect2")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("tictactoe", "brandub") else []) for name in GAMES]
 )

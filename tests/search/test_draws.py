@@ -33,7 +33,7 @@ def test_the_draws_of_a_state_do_not_depend_on_the_rest_of_the_batch(name):
     jax.tree.map(np.testing.assert_array_equal, whole, jax.tree.map(lambda *rows: np.concatenate(rows), *parts))
 
 
-@pytest.mark.slow_except("gumbel")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 def test_one_key_is_split_for_the_states(name):
     one = _search(name, jax.random.key(1), 8)
