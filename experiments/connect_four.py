@@ -158,8 +158,11 @@ def main(
 def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, dict[str, float]]:
     """Shares of mistakes on each of Pons' sets, AlphaZero.jl's first."""
     positions = load_sets(game, folder)
-    own = {name: by_set(move_probabilities(player, positions), positions) for name, player in agents.items()}
-    return {"AlphaZero.jl": dict(SETS.values()), **own}
+    shares = {"AlphaZero.jl": dict(SETS.values())}
+    for name, player in agents.items():
+        lost = (move_probabilities(player, positions) * ~positions.keeps).sum(axis=1)
+        shares[name] = {kind: round(float(lost[positions.kinds == kind].mean()), 4) for kind, _ in SETS.values()}
+    return shares
 
 
 def load_sets(game: Game, folder: Path) -> Positions:
@@ -179,12 +182,6 @@ def load_sets(game: Game, folder: Path) -> Positions:
         solved.parent.mkdir(parents=True, exist_ok=True)
         solved.write_text(json.dumps(lines))
     return load_positions(game, json.loads(solved.read_text()))
-
-
-def by_set(probabilities: np.ndarray, positions: Positions) -> dict[str, float]:
-    """The share of mistakes on each of Pons' sets."""
-    lost = (probabilities * ~positions.keeps).sum(axis=1)
-    return {kind: round(float(lost[positions.kinds == kind].mean()), 4) for kind, _ in SETS.values()}
 
 
 def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
@@ -225,12 +222,12 @@ def players(game: Game, config: Config, variables: Variables, num_simulations: i
     return {"network": network_player(game, network, variables), f"network + {num_simulations}": search}
 
 
-def move_probabilities(player: Player, positions: Positions, batch: int = BATCH) -> np.ndarray:
-    """float [n, 7]: the probability of each move of the player, who moves in so many positions at a time."""
+def move_probabilities(player: Player, positions: Positions) -> np.ndarray:
+    """float [n, 7]: the probability of each move of the player."""
     n = len(positions.moves)
     batches = []
-    for start in track(range(0, n, batch), player.name):
-        rows = np.arange(start, start + batch) % n  # full batches: one compilation
+    for start in range(0, n, BATCH):
+        rows = np.arange(start, start + BATCH) % n  # full batches: one compilation
         states = jax.tree.map(lambda leaf: leaf[rows], positions.states)
         batches.append(np.asarray(choose(player, jax.random.key(start), states).probabilities))
     return np.concatenate(batches)[:n]

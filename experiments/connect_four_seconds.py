@@ -1,8 +1,8 @@
 """How few mistakes does the Connect Four agent make, the longer it thinks about a move?
 
 The packaged agent searches with a solver, several leaves a step, and more and more simulations. For each number of them
-the study counts mistakes on the positions of `connect_four_positions.py` and, with --sets, on Pascal Pons' six test
-sets (see `connect_four.py`), and times the search of one position.
+the study counts mistakes on the positions of `connect_four_positions.py` and, with --sets, on the hardest of Pascal
+Pons' test sets (see `connect_four.py`), and times the search of one position.
 
     pip install 'azjax[interop]'
     python experiments/connect_four_seconds.py [--sets FOLDER]
@@ -12,6 +12,7 @@ measured anew, one after the other.
 Writes experiments/results/connect_four_seconds.json and docs/connect_four_seconds.png.
 """
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -20,19 +21,23 @@ from typing import Any
 import jax
 import numpy as np
 import tyro
-from connect_four import POSITIONS, Positions, by_set, load_positions, load_sets, mistakes, move_probabilities
+from connect_four import POSITIONS, Positions, load_positions, load_sets, mistakes
 from rich.console import Console
-from study import COLORS, DOCS, GRAY, RESULTS, save_figure, style, wide_figure, write_results
+from rich.progress import track
+from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
 
 import azjax
-from azjax.evaluation import Player, search_player
-from azjax.evaluation.players import act
 from azjax.games.game import Game
-from azjax.packaged import load_agent
+from azjax.packaged import Agent, load_agent
+from azjax.search import search_within
+from azjax.search.alphazero import AlphaZero
+from azjax.search.hyper import SearchHyper
 
 MOST_LEAVES, SIMULATIONS_PER_LEAF = 16, 100
+CHUNK = 1_600  # simulations, after which a search ends if all of its positions are proven
 BATCH = 64  # trees of 25,600 nodes side by side
 TIMED = 24  # positions
+HARDEST = "begin, hard"
 
 
 def main(
@@ -52,48 +57,71 @@ def main(
     console = Console()
     game = azjax.make("connect_four")
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
-    of_pons = load_sets(game, sets) if sets else None
+    hardest = of_kind(load_sets(game, sets), HARDEST) if sets else None
     settings = {"most_leaves_per_step": MOST_LEAVES, "timed_positions": TIMED}
     rows = json.loads(output.read_text())["rows"] if output.exists() else []
     for simulations in num_simulations:
         if any(row["num_simulations"] == simulations for row in rows):
             continue
-        rows.append(count(game, simulations, positions, of_pons))
+        rows.append(count(game, simulations, positions, hardest))
         console.print({name: cell for name, cell in rows[-1].items() if name != "by_ply"})
         write_results(output, "connect_four_seconds.py", settings, rows=rows)
     for row in rows:
-        row["seconds_per_move"] = round(seconds_per_move(make_player(game, row["num_simulations"]), positions), 4)
+        row["seconds_per_move"] = round(seconds_per_move(game, row["num_simulations"], positions), 4)
         console.print(f"{row['num_simulations']:,} simulations: {row['seconds_per_move']} seconds")
     write_results(output, "connect_four_seconds.py", settings, rows=rows)
     draw(rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
-def count(game: Game, num_simulations: int, positions: Positions, of_pons: Positions | None) -> dict[str, Any]:
+def of_kind(positions: Positions, kind: str) -> Positions:
+    """Those of one kind."""
+    rows = np.flatnonzero(positions.kinds == kind)
+    arrays = {
+        field.name: getattr(positions, field.name)[rows]
+        for field in dataclasses.fields(Positions)
+        if field.name not in ("moves", "states")
+    }
+    states = jax.tree.map(lambda leaf: leaf[rows], positions.states)
+    return Positions(moves=[positions.moves[row] for row in rows], states=states, **arrays)
+
+
+def count(game: Game, num_simulations: int, positions: Positions, hardest: Positions | None) -> dict[str, Any]:
     """The row of one number of simulations, without its time."""
-    player = make_player(game, num_simulations)
     row = {
         "num_simulations": num_simulations,
         "leaves_per_step": leaves_per_step(num_simulations),
-        **mistakes(move_probabilities(player, positions, BATCH), positions),
+        **mistakes(moves(game, num_simulations, positions), positions),
     }
-    if of_pons is not None:
-        row["sets"] = by_set(move_probabilities(player, of_pons, BATCH), of_pons)
+    if hardest is not None:
+        lost = (moves(game, num_simulations, hardest) * ~hardest.keeps).sum(axis=1)
+        row[HARDEST] = round(float(lost.mean()), 4)
     return row
 
 
-def make_player(game: Game, num_simulations: int) -> Player:
-    """The packaged agent with so many simulations."""
+def moves(game: Game, num_simulations: int, positions: Positions) -> np.ndarray:
+    """float [n, 7]: 1 for the agent's move in each position, and 0 for the others."""
     agent = load_agent("connect_four")
-    return search_player(
-        game,
-        agent.evaluator,
-        agent.variables,
-        num_simulations=num_simulations,
-        c_puct=agent.hyper.c_puct,
-        solver=True,
-        leaves_per_step=leaves_per_step(num_simulations),
-    )
+    policy = make_policy(game, agent, num_simulations, min(num_simulations, CHUNK))
+    n, actions = len(positions.moves), []
+    for start in track(range(0, n, BATCH), f"{num_simulations:,} simulations"):
+        rows = np.arange(start, start + BATCH) % n  # full batches: one compilation
+        states = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions.states)
+        result = search_within(
+            policy,
+            agent.variables,
+            jax.random.key(start),
+            states,
+            hyper=SearchHyper(c_puct=agent.hyper.c_puct),
+            num_simulations=num_simulations,
+        )
+        actions.append(np.asarray(result.action))
+    return np.eye(game.num_actions)[np.concatenate(actions)[:n]]
+
+
+def make_policy(game: Game, agent: Agent, num_simulations: int, chunk: int) -> AlphaZero:
+    """The search of the packaged agent, `chunk` of so many simulations at a time."""
+    return AlphaZero(game, agent.evaluator, chunk, leaves_per_step(num_simulations), solver=True)
 
 
 def leaves_per_step(num_simulations: int) -> int:
@@ -101,35 +129,33 @@ def leaves_per_step(num_simulations: int) -> int:
     return min(MOST_LEAVES, num_simulations // SIMULATIONS_PER_LEAF)
 
 
-def seconds_per_move(player: Player, positions: Positions) -> float:
-    """The median over positions, one at a time, spread over all plies."""
+def seconds_per_move(game: Game, num_simulations: int, positions: Positions) -> float:
+    """The median over positions, one at a time, spread over all plies, of a search that nothing ends early."""
+    agent = load_agent("connect_four")
+    policy = make_policy(game, agent, num_simulations, num_simulations)
+    search = jax.jit(lambda states: policy(agent.variables, jax.random.key(0), states).action)
     seconds = []
     # The first one compiles.
     for row in np.linspace(0, len(positions.moves) - 1, TIMED + 1).astype(int):
         state = jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], positions.states)
         began = time.perf_counter()
-        jax.block_until_ready(act(player, jax.random.key(0), state)[0])
+        search(state).block_until_ready()
         seconds.append(time.perf_counter() - began)
     return float(np.median(seconds[1:]))
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draws mistakes against the seconds of a move."""
-    figure, panels = wide_figure(2)
-    parts = [("the judged positions", "all"), ("to ply 12, at most 2 right moves", "narrow")]
-    pons = ("begin, hard", "begin, medium", "middle, medium")
+    figure, (panel,) = wide_figure(1, width=6)
     seconds = [row["seconds_per_move"] for row in rows]
-    for (name, key), color in zip(parts, COLORS, strict=False):
-        panels[0].plot(seconds, [row[key] for row in rows], color=color, marker="o", markersize=3, label=name)
-    for kind, color in zip(pons, COLORS, strict=False):
-        shares = [row.get("sets", {}).get(kind, np.nan) for row in rows]
-        panels[1].plot(seconds, shares, color=color, marker="o", markersize=3, label=kind)
-    for panel, title in zip(panels, ("mistakes on the judged positions", "on Pons' sets"), strict=True):
-        panel.axvline(1, color=GRAY, linestyle=":")
-        panel.set_xscale("log")
-        panel.set_ylim(bottom=0)
-        style(panel, title, "seconds a move", shares=True)
-        panel.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
+    names = {"all": "the judged positions", "narrow": "to ply 12, at most 2 right moves", HARDEST: "Pons' hardest set"}
+    for (key, name), color in zip(names.items(), COLORS, strict=False):
+        shares = [row.get(key, np.nan) for row in rows]
+        panel.plot(seconds, shares, color=color, marker="o", markersize=3, label=name)
+    panel.set_xscale("log")
+    panel.set_ylim(bottom=0)
+    style(panel, "moves that give away a win or a draw", "seconds a move", shares=True)
+    panel.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
     save_figure(figure, path)
 
 

@@ -87,6 +87,14 @@ def loaded_class(source: str, qualified_name: str) -> Any:
         return None
 
 
+def place_of(error: BaseException) -> str:
+    """Where it was raised, outside of JAX, such as ` (my_game.py, line 12)`; empty if that is unknown."""
+    jax = importlib.util.find_spec("jax")
+    inside = str(Path(jax.origin).parent) if jax is not None and jax.origin is not None else "/"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(inside)]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
 def _loaded(source: str) -> ModuleType | None:
     if not source.endswith(".py"):
         return sys.modules.get(source)
@@ -123,6 +131,4 @@ def _import_file(name: str, path: Path) -> None:
 
 def _in_one_line(error: Exception) -> str:
     """The error, and the place in which it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}" + ("" if isinstance(error, SyntaxError) else place)
+    return f"{type(error).__name__}: {error}" + ("" if isinstance(error, SyntaxError) else place_of(error))

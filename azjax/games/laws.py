@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, PRNGKeyArray
 
 from azjax.core.errors import InputError, LawError
+from azjax.core.source import place_of
 from azjax.games.endings import Endings, EndingsGame
 from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import (
@@ -49,12 +50,14 @@ def hold_each(holds: Any, method: str, law: str, states: State) -> None:
 
 @contextlib.contextmanager
 def in_method(name: str) -> Iterator[None]:
-    """Names the method of the game in which an error is raised."""
+    """Names the method of the game in which an error is raised, and the line."""
     try:
         yield
     except Exception as error:
         message = str(error).strip().partition("\n")[0]
-        raise LawError(f"{name}: raised {type(error).__name__}{message and f': {message}'}") from error
+        if isinstance(error, jax.errors.TracerBoolConversionError):
+            message += " Choose with jnp.where instead of with if, and, or, not."
+        raise LawError(f"{name}: raised {type(error).__name__}{message and f': {message}'}{place_of(error)}") from error
 
 
 def state_at(states: _T, index: SupportsIndex) -> _T:

@@ -17,7 +17,7 @@ def study(monkeypatch, tmp_path):
     study = load_study("connect_four_seconds")
     positions = tmp_path / "positions.json"
     positions.write_text(json.dumps(LINES))
-    for name, value in {"POSITIONS": positions, "BATCH": 2, "TIMED": 2}.items():
+    for name, value in {"POSITIONS": positions, "BATCH": 2, "CHUNK": 50, "TIMED": 2}.items():
         monkeypatch.setattr(study, name, value)
     return study
 
@@ -35,7 +35,7 @@ def test_mistakes_are_counted_once_and_times_are_measured_anew(study, monkeypatc
     assert row["seconds_per_move"] > 0
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
-    monkeypatch.setattr(study, "seconds_per_move", lambda player, positions: 7)
+    monkeypatch.setattr(study, "seconds_per_move", lambda *_: 7)
     monkeypatch.setattr(study, "count", lambda *_: pytest.fail("counted again"))
     study.main((100,), output=output, plot=plot)
     assert json.loads(output.read_text())["rows"] == [{**row, "seconds_per_move": 7}]

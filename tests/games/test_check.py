@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,11 @@ from azjax.commands.check import CheckOptions, check_command
 from azjax.core.errors import LawError
 from azjax.games import ActionGroup, BoardGame, DrawableGame, LaidOutGame, check_game
 from azjax.games.mnk import Mnk
+
+
+def line_of(code):
+    """The number of the first line with this code."""
+    return next(number for number, line in enumerate(Path(__file__).read_text().splitlines(), 1) if code in line)
 
 
 class BoardBecomesLonger(Mnk):
@@ -67,9 +73,13 @@ class BothWin(Mnk):
         ),
         (
             StepBranchesOnAnArray,
-            "step: raised TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
+            "step: raised TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[]. "
+            f"Choose with jnp.where instead of with if, and, or, not. (test_check.py, line {line_of('if action > 3')})",
         ),
-        (TextFails, r"to_text: raised KeyError: 'no letter\nfor the stone'"),
+        (
+            TextFails,
+            rf"to_text: raised KeyError: 'no letter\nfor the stone' (test_check.py, line {line_of('raise KeyError')})",
+        ),
     ],
 )
 def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
