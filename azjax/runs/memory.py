@@ -56,6 +56,7 @@ class MemoryNeed:
     def explain(self, config: Config) -> str:
         """The size of each part, and the field to lower for the largest."""
         searches = f"num_games = {config.num_games}, num_simulations = {config.num_simulations}"
+        restarts = ", restart_candidates" if config.restart_candidates else ""
         parts = [
             (self.replay, f"replay %s (replay_size = {config.replay_size})", "replay_size"),
             (self.trees, f"search trees %s ({searches})", "num_games or num_simulations"),
@@ -63,7 +64,7 @@ class MemoryNeed:
             (
                 self.temporary,
                 f"temporary arrays %s (batch_size = {config.batch_size})",
-                "num_games, batch_size or width",
+                f"num_games, batch_size{restarts} or width",
             ),
         ]
         sizes = ", ".join(name % show_bytes(size) for size, name, _ in parts if size)

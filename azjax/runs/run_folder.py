@@ -261,11 +261,14 @@ def with_defaults(config: dict[str, Any]) -> dict[str, Any]:
 def only_trainer(folder: Path) -> Iterator[None]:
     """Makes the folder and holds its lock. The system releases the lock when the process ends, however it ends.
 
+    A folder that it made and in which nothing was written is removed again.
+
     Raises:
       RunError: another process trains there.
       FileError: the folder cannot be made or written.
     """
-    verb = "written" if folder.exists() else "made"
+    existed = folder.exists()
+    verb = "written" if existed else "made"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Opened without truncating: the file names the process that holds it.
@@ -285,7 +288,13 @@ def only_trainer(folder: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             file.truncate(0)
             os.write(file.fileno(), f"number {os.getpid()} on {platform.node()}\n".encode())
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                if not existed and os.listdir(folder) == [LOCK]:
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
 
 
 def write_config(folder: Path, description: RunDescription) -> None:

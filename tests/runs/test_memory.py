@@ -61,6 +61,13 @@ def test_one_byte_too_little_is_refused_naming_what_to_lower():
     )
 
 
+@pytest.mark.parametrize(("restarts", "fields"), [(0, "batch_size or"), (64, "batch_size, restart_candidates or")])
+def test_what_makes_temporary_arrays_is_named(restarts, fields):
+    need = dataclasses.replace(NEED, temporary=10**12)
+    config = dataclasses.replace(SMALL, restart_candidates=restarts)
+    assert need.explain(config).endswith(f"; lower num_games, {fields} width")
+
+
 def _machine(root, groups, **files):
     """A machine with 8 GB free, the lines of /proc/self/cgroup, and files below /sys/fs/cgroup."""
     (root / "proc/self").mkdir(parents=True)

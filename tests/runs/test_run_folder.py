@@ -17,7 +17,7 @@ from azjax.games.mnk import Mnk
 from azjax.games.registry import make
 from azjax.runs import Checkpoints, load_run, load_state, load_variables, train
 from azjax.runs.run_folder import describe_run, rules_fingerprint
-from azjax.training.loss import ALPHAZERO_LOSS
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 GAME = make("connect2")
 OLD_CONFIG = Path(__file__).parent / "config_0.1.0.json"
@@ -170,3 +170,19 @@ def test_a_checkpoint_with_weights_that_are_not_finite_is_refused_for_play(tmp_p
     with pytest.raises(RunError, match=message):
         load_variables(folder)
     assert load_variables(folder, step)[0] == step
+
+
+def _fail(*_):
+    raise ZeroDivisionError
+
+
+def test_a_run_that_never_began_leaves_what_was_there_before(tmp_path):
+    """As when code of a user's fails while it is traced."""
+    terms = (*ALPHAZERO_LOSS, LossTerm("broken", _fail))
+    made, kept = tmp_path / "made", tmp_path / "kept"
+    kept.mkdir()
+    for folder in (made, kept):
+        with pytest.raises(ZeroDivisionError):
+            train(make("connect2"), SMALL, folder, loss_terms=terms)
+    assert not made.exists()
+    assert [path.name for path in kept.iterdir()] == ["lock"]
