@@ -158,6 +158,25 @@ def what_learns_connect_four() -> str:
     )
 
 
+def connect_four_seconds() -> str:
+    """The table of the mistakes of Connect Four's agent by the seconds of a move."""
+    heads = ("simulations", "leaves a step", "seconds a move", "all positions", "to ply 12, at most 2 right moves")
+    return table(
+        (*heads, "begin, hard"),
+        (
+            [
+                f"{row['num_simulations']:,}",
+                str(row["leaves_per_step"]),
+                f"{row['seconds_per_move']:.3f}",
+                f"{row['all']:.2%}",
+                f"{row['narrow']:.1%}",
+                f"{row['begin, hard']:.1%}",
+            ]
+            for row in rows_of("connect_four_seconds")
+        ),
+    )
+
+
 def exhibition() -> str:
     """The table of agents on the page without a server."""
     heads = ("agent", "files", "a simulation", "in Python", "ratio")

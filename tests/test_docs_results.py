@@ -394,3 +394,10 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
     for whose in by_ply:  # least at the start, where the value is wrong most
         entropy = by_ply[whose]["policy_entropy"]
         assert np.mean(entropy[:10]) == min(np.mean(entropy[begin : begin + 10]) for begin in range(0, 40, 10))
+
+
+def test_a_second_of_connect_four_is_as_strong_as_the_page_says():
+    last = result_of("connect_four_seconds")["rows"][-1]
+    assert 0.5 < last["seconds_per_move"] < 1
+    (told,) = re.findall(r"with a second for each move one move in (\d+)\.", " ".join(page("agents").split()))
+    assert 1 / last["all"] == pytest.approx(int(told), rel=0.02)
