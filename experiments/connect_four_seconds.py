@@ -58,7 +58,7 @@ def main(
     game = azjax.make("connect_four")
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
     hardest = of_kind(load_sets(game, sets), HARDEST) if sets else None
-    settings = {"most_leaves_per_step": MOST_LEAVES, "timed_positions": TIMED}
+    settings = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF, "timed": TIMED}
     rows = json.loads(output.read_text())["rows"] if output.exists() else []
     for simulations in num_simulations:
         if any(row["num_simulations"] == simulations for row in rows):

@@ -65,10 +65,12 @@ def test_what_the_check_says_of_a_wrong_example_is_printed(example):
         def step(self, state, action):
             return self - 1
 
+    line = code("adding_a_game").partition("def step(")[0].count("\n") + 2  # the first one of `step`
     for wrong in (StonesBecomeNumbers(), Nim()):
         with pytest.raises(AssertionError) as found:
             azjax.games.check_game(wrong)
-        assert f"\n{found.value}\n" in page("adding_a_game")
+        told = re.sub(r"\(test_docs\.py, line \d+\)$", f"(nim.py, line {line})", str(found.value))
+        assert f"\n{told}\n" in page("adding_a_game")
 
 
 def test_the_example_game_with_a_notation_keeps_every_law(example):
