@@ -7,7 +7,7 @@ Pons' test sets (see `connect_four.py`), and times the search of one position.
     pip install 'azjax[interop]'
     python experiments/connect_four_seconds.py [--sets FOLDER]
 
-It takes an hour and a half on 2 CPU cores. Mistakes that the file of results has are not counted again; the times are
+It takes about an hour on 2 CPU cores. Mistakes that the file of results has are not counted again; the times are
 always measured anew, one after the other. Writes experiments/results/connect_four_seconds.json and
 docs/connect_four_seconds.png.
 """

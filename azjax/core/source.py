@@ -90,9 +90,11 @@ def loaded_class(source: str, qualified_name: str) -> Any:
 def place_of(error: BaseException) -> str:
     """Where it was raised, outside of JAX, such as ` (my_game.py, line 12)`; empty if that is unknown."""
     jax = importlib.util.find_spec("jax")
-    inside = str(Path(jax.origin).parent) if jax is not None and jax.origin is not None else "/"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(inside)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    assert jax is not None
+    assert jax.origin is not None
+    inside, frames = Path(jax.origin).parent, traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(inside)]
+    return f" ({Path(outside[-1].filename).name}, line {outside[-1].lineno})" if outside else ""
 
 
 def _loaded(source: str) -> ModuleType | None:
