@@ -5,6 +5,7 @@ Axis letters: `G` games played side by side.
 
 import abc
 import functools
+import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -17,7 +18,7 @@ from jaxtyping import Array, Int, Int32, Key, PRNGKeyArray, PyTree
 from azjax.evaluation.players import Player, Policy, act, observe, start_memory
 from azjax.games.game import State
 
-_SMALLEST_BUCKET = 16
+_SMALLEST_BUCKET = 16  # of games that are played side by side
 
 PART = 32
 """Positions that a player without a network searches side by side on one device."""
@@ -36,7 +37,7 @@ class Seats(abc.ABC):
     """The seats of one player, in one batch of games after another.
 
     Attributes:
-      seconds: of each move, of players that move one at a time and by the clock.
+      seconds: of each move that was made for one position alone; compilation is no part of them.
     """
 
     def __init__(self) -> None:
@@ -68,29 +69,36 @@ class PolicySeats(Seats):
 
     def __init__(self, player: Player) -> None:
         super().__init__()
-        self._player = player
+        self._player, self._is_compiled = player, False
         self._memory: PyTree = None
 
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         self._memory = start_memory(self._player, states)
+        if len(seats) == 1 and not self._is_compiled:
+            act(self._player, jax.random.key(0), jax.tree.map(jnp.asarray, states), self._memory)
+            self._is_compiled = True
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """Pads the rows to a power of two, so that few sizes are compiled.
 
-        Many rows of a player without a network are split over the devices: its search runs on one core of each. The
-        parts are the same on any number of devices, and so are the moves.
+        The time of a move is noted where one game is played at a time. Many rows of a player without a network are
+        split over the devices: its search runs on one core of each. The parts are the same on any number of devices,
+        and so are the moves.
         """
         if len(rows) > PART and self._player.params is None and self._memory is None:
             moves: list[int] = choose_in_parts(self._player, key, _take(states, rows)).tolist()
             return moves
-        bucket = max(_SMALLEST_BUCKET, 1 << (len(rows) - 1).bit_length())
+        began, num_games = time.perf_counter(), len(states.terminated)
+        bucket = max(min(_SMALLEST_BUCKET, _power_of_two(num_games)), _power_of_two(len(rows)))
         padded = np.resize(rows, bucket)
         batch = jax.tree.map(jnp.asarray, _take(states, padded))
         actions, _, memory = act(self._player, key, batch, _read_rows(self._memory, padded))
         # The memory of padding rows is written beyond the last game, and so dropped.
-        index = np.where(np.arange(bucket) < len(rows), padded, len(states.terminated))
+        index = np.where(np.arange(bucket) < len(rows), padded, num_games)
         self._memory = _write_rows(self._memory, index, memory)
         chosen: list[int] = np.asarray(actions)[: len(rows)].tolist()
+        if num_games == 1:
+            self.seconds.append(time.perf_counter() - began)
         return chosen
 
     def observe(self, actions: Int32[np.ndarray, "G"]) -> None:
@@ -124,6 +132,11 @@ def _act_on_each_device(policy: Policy, params: PyTree, keys: Key[Array, "D"], s
     on_each = jax.shard_map(on_one, mesh=mesh, in_specs=(whole, split, split), out_specs=split, check_vma=False)
     actions: Array = on_each(params, keys, states)
     return actions
+
+
+def _power_of_two(count: int) -> int:
+    """The smallest that is not below a count of 1 or more."""
+    return 1 << (count - 1).bit_length()
 
 
 def _take(states: State, rows: Rows) -> State:

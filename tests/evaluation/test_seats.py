@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.evaluation import random_player
+from azjax.evaluation import play_match, random_player
 from azjax.evaluation.seats import PART, choose_in_parts
 from azjax.games.registry import make
 
@@ -51,3 +51,13 @@ def test_each_part_draws_with_its_own_key():
     assert moves.shape == (COUNT,)
     assert set(moves.tolist()) == set(range(9))
     assert not np.array_equal(moves[:PART], moves[PART : 2 * PART])
+
+
+@pytest.mark.parametrize(("batch_size", "timed"), [(1, True), (4, False)])
+def test_moves_are_timed_where_one_game_is_played_at_a_time(batch_size, timed):
+    player = random_player(GAME)
+    match = play_match(GAME, player, player, 4, jax.random.key(0), batch_size=batch_size)
+    # The first player moves first in games 0 and 2.
+    moves = [sum((plies + (game + side + 1) % 2) // 2 for game, plies in enumerate(match.plies)) for side in (0, 1)]
+    assert [len(seconds) for seconds in match.move_seconds] == (moves if timed else [0, 0])
+    assert all(seconds > 0 for side in match.move_seconds for seconds in side)
