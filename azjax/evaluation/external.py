@@ -10,13 +10,12 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS, EngineProtocol
-from azjax.evaluation.host_games import host_step, start_text
+from azjax.evaluation.host_games import host_step, rows_of, start_text
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
@@ -99,7 +98,7 @@ class ExternalSeats(Seats):
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         """Begins new games, at most `processes`; the opening is sent together with the moves after it."""
         for row, seat in enumerate(seats.tolist()):
-            state = jax.tree.map(lambda leaf, row=row: leaf[row], starts)
+            state = rows_of(starts, row)
             self._games[row] = _Game(state, self._games[row].talk, seat, start_text(self._game, state))
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:

@@ -23,7 +23,7 @@ from azjax.core import display
 from azjax.core.errors import InputError
 from azjax.core.files import write_atomically
 from azjax.core.json_text import parse_json
-from azjax.evaluation.host_games import host_step, position_from_text, replay, start_text
+from azjax.evaluation.host_games import host_step, position_from_text, replay, rows_of, start_text
 from azjax.evaluation.matches import MatchResult
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text
@@ -141,9 +141,9 @@ def _replay(record: GameRecord) -> tuple[list[State], list[int]]:
 def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
     """The games of a match. One that neither the rules nor a forfeit ended is unfinished."""
     count = len(match.starts.terminated)
-    texts = [start_text(game, jax.tree.map(lambda leaf, row=row: leaf[row], match.starts)) for row in range(count)]
+    texts = [start_text(game, rows_of(match.starts, row)) for row in range(count)]
     pairs = np.arange(len(match.actions)) // 2 % count
-    states = jax.tree.map(lambda leaf: leaf[pairs], match.starts)
+    states = rows_of(match.starts, pairs)
     moves: list[list[str]] = [[] for _ in match.actions]
     over = np.zeros(len(moves), bool)
     for ply in range(max(match.plies, default=0)):
@@ -151,7 +151,7 @@ def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
         for number, own_actions in enumerate(match.actions):
             if ply < len(own_actions):
                 actions[number] = own_actions[ply]
-                state = jax.tree.map(lambda leaf, row=number: leaf[row], states)
+                state = rows_of(states, number)
                 moves[number].append(action_to_text(game, state, int(actions[number])))
         states = host_step(game, states, actions)
         over |= states.terminated & (ply == np.array(match.plies) - 1)

@@ -26,6 +26,12 @@ def host_step(game: Game[S], states: S, actions: Int[Numbers, "*G"]) -> S:
     return following
 
 
+def rows_of(states: S, rows: int | slice | Int[Numbers, "n"]) -> S:
+    """The states of these rows, or the one of a single row, of states with leaves [G, ...]."""
+    found: S = jax.tree.map(lambda leaf: leaf[rows], states)
+    return found
+
+
 def starts_of(game: Game[S], count: int, key: PRNGKeyArray) -> S:
     """`count` starts of the game, every leaf [count, ...]."""
     starts: S = jax.tree.map(np.asarray, _starts(game, jax.random.split(key, count)))

@@ -15,11 +15,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Int, PRNGKeyArray
+from jaxtyping import Bool, PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation.external import ExternalPlayer, ExternalSeats
-from azjax.evaluation.host_games import host_step, random_openings, starts_of
+from azjax.evaluation.host_games import host_step, random_openings, rows_of, starts_of
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, choose
 from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
@@ -213,7 +213,7 @@ def play_match(
         raise InputError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
     else:
         starts = jax.tree.map(np.asarray, start_states)
-    begun = _take(starts, np.arange(num_games // 2) % len(starts.terminated))
+    begun = rows_of(starts, np.arange(num_games // 2) % len(starts.terminated))
     is_fair = None if judge is None else functools.partial(_is_balanced, judge, balance)
     states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun, is_fair)
     players = (first, second)
@@ -231,9 +231,9 @@ def play_match(
         for number, begin in enumerate(range(0, num_games, batch_size)):
             games = np.arange(begin, min(begin + batch_size, num_games))
             pair, seat = games // 2, games % 2
-            now = _take(states, pair)
+            now = rows_of(states, pair)
             for side, seat_of_side in zip(sides, (seat, 1 - seat), strict=True):
-                side.begin(seat_of_side, _take(begun, pair), now)
+                side.begin(seat_of_side, rows_of(begun, pair), now)
             played: list[list[int]] = openings[pair].tolist()
             batch_rewards, batch_forfeits = _play_batch(
                 game, sides, seat, now, jax.random.fold_in(play_key, number), played
@@ -332,11 +332,6 @@ def _seats_of(player: Contestant, game: AnyGame) -> Seats:
 def _record(rewards: Iterable[float]) -> Record:
     signs = collections.Counter(np.sign(reward) for reward in rewards)
     return Record(signs[1], signs[0], signs[-1])
-
-
-def _take(states: State, index: Int[np.ndarray, "n"]) -> State:
-    taken: State = jax.tree.map(lambda leaf: leaf[index], states)
-    return taken
 
 
 def _play_batch(

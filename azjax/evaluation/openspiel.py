@@ -4,11 +4,10 @@ import dataclasses
 import importlib
 from collections.abc import Sequence
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
-from azjax.evaluation.host_games import start_text
+from azjax.evaluation.host_games import rows_of, start_text
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import legal_actions
@@ -94,13 +93,13 @@ class OpenSpielSeats(Seats):
           InputError: a start that is not the game's own.
         """
         for row in range(len(seats)):
-            text = start_text(self._game, jax.tree.map(lambda leaf, row=row: leaf[row], starts))
+            text = start_text(self._game, rows_of(starts, row))
             if text is not None:
                 raise InputError(f"{self._player.name} cannot begin at the position {text!r}")
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """The bot's moves."""
-        return [self._move(jax.tree.map(lambda leaf, row=row: leaf[row], states), played[row]) for row in rows]
+        return [self._move(rows_of(states, row), played[row]) for row in rows]
 
     def _move(self, here: State, played: Sequence[int]) -> int:
         legal = legal_actions(self._game, here)

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 from jaxtyping import Array, Int, Int32, Key, PRNGKeyArray, PyTree
 
+from azjax.evaluation.host_games import rows_of
 from azjax.evaluation.players import Player, Policy, act, observe, start_memory
 from azjax.games.game import State
 
@@ -86,12 +87,12 @@ class PolicySeats(Seats):
         and so are the moves.
         """
         if len(rows) > PART and self._player.params is None and self._memory is None:
-            moves: list[int] = choose_in_parts(self._player, key, _take(states, rows)).tolist()
+            moves: list[int] = choose_in_parts(self._player, key, rows_of(states, rows)).tolist()
             return moves
         began, num_games = time.perf_counter(), len(states.terminated)
         bucket = max(min(_SMALLEST_BUCKET, _power_of_two(num_games)), _power_of_two(len(rows)))
         padded = np.resize(rows, bucket)
-        batch = jax.tree.map(jnp.asarray, _take(states, padded))
+        batch = jax.tree.map(jnp.asarray, rows_of(states, padded))
         actions, _, memory = act(self._player, key, batch, _read_rows(self._memory, padded))
         # The memory of padding rows is written beyond the last game, and so dropped.
         index = np.where(np.arange(bucket) < len(rows), padded, num_games)
@@ -117,7 +118,7 @@ def choose_in_parts(player: Player, key: PRNGKeyArray, states: State) -> Int32[n
     for first in range(0, num_parts, devices):
         part = np.minimum(first + np.arange(devices), num_parts - 1)
         rows = np.minimum(first * PART + np.arange(devices * PART), count - 1)
-        moves.append(np.asarray(_act_on_each_device(player.policy, player.params, keys[part], _take(states, rows))))
+        moves.append(np.asarray(_act_on_each_device(player.policy, player.params, keys[part], rows_of(states, rows))))
     return np.concatenate(moves)[:count]
 
 
@@ -137,11 +138,6 @@ def _act_on_each_device(policy: Policy, params: PyTree, keys: Key[Array, "D"], s
 def _power_of_two(count: int) -> int:
     """The smallest that is not below a count of 1 or more."""
     return 1 << (count - 1).bit_length()
-
-
-def _take(states: State, rows: Rows) -> State:
-    taken: State = jax.tree.map(lambda leaf: leaf[rows], states)
-    return taken
 
 
 @jax.jit

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
+from azjax.evaluation.host_games import rows_of
 from azjax.evaluation.players import Player, TimedPolicy
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import State
@@ -64,5 +65,5 @@ class TimedSeats(Seats):
     def _search(self, key: PRNGKeyArray, states: State, row: int, seconds: float) -> int:
         player = self._player.player
         assert isinstance(player.policy, TimedPolicy)
-        one = jax.tree.map(lambda leaf: leaf[row : row + 1], states)
+        one = rows_of(states, slice(row, row + 1))
         return int(np.asarray(player.policy.search_within(player.params, key, one, seconds).action)[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from azjax.core.errors import FileError
 from azjax.evaluation import DeviceMatch, records_of, save_games
-from azjax.evaluation.host_games import position_from_text
+from azjax.evaluation.host_games import position_from_text, rows_of
 from azjax.games.game import AnyGame
 from azjax.games.protocols import TextGame
 
@@ -26,7 +26,7 @@ def save_ladder_games(folder: Path, game: AnyGame, iteration: int, match: Device
     result = match.result(f"iteration {iteration}", "the strongest before")
     # As a reader of the text plays them: from positions without a history.
     count = len(result.starts.terminated)
-    starts = [jax.tree.map(lambda leaf, row=row: leaf[row], result.starts) for row in range(count)]
+    starts = [rows_of(result.starts, row) for row in range(count)]
     told = [position_from_text(game, game.to_text(start)) for start in starts]
     result = dataclasses.replace(result, starts=jax.tree.map(lambda *leaves: np.stack(leaves), *told))
     path = folder / LADDER_GAMES / f"{iteration}.jsonl"
