@@ -13,10 +13,7 @@ late as possible.
 import dataclasses
 import functools
 import itertools
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +33,7 @@ from azjax.evaluation.solution import (
     Summary,
     check_rows,
     check_solvable,
+    in_parallel,
     no_progress,
     repeats,
     too_many,
@@ -50,7 +48,6 @@ _FINISHED, _UNREACHED = 254, 255  # in the table of plies by number
 _WORD = 32
 _SMALL = 16  # batches of at most this part of a full one are padded less
 _SAMPLE = 1024
-_T = TypeVar("_T")
 
 
 class _Moves(NamedTuple):
@@ -308,7 +305,7 @@ def _explore(game: AnyGame, start: State, max_states: int | None, progress: Prog
             plies[children[valid & ends]] = _FINISHED
             plies[children[valid & ~ends]] = ply + 1
 
-        for _ in _in_parallel(game, mark, layer):
+        for _ in in_parallel(mark, layer, _piece(game)):
             pass
         found = int(np.count_nonzero(plies != _UNREACHED))
         progress(f"finding positions, ply {ply + 1}", found, None)
@@ -329,24 +326,19 @@ def _backward_induction(solution: NumberedSolution, progress: Progress) -> None:
             scores[rows] = np.asarray(_best_score(later, moves))[: len(rows)]
             return len(rows)
 
-        for size in _in_parallel(game, score, solution.unfinished(ply)):
+        for size in in_parallel(score, solution.unfinished(ply), _piece(game)):
             done += size
             progress(f"finding values, ply {ply}", done, solution.num_unfinished)
 
 
-def _in_parallel(game: AnyGame, work: Callable[[np.ndarray], _T], items: np.ndarray) -> Iterator[_T]:
-    """Yields the results of `work` on pieces of an array, one piece per core at a time."""
-    size = max(1, BLOCK_CHILDREN // game.max_legal_actions)
-    executor = ThreadPoolExecutor(os.cpu_count())
-    try:
-        yield from executor.map(work, (items[start : start + size] for start in range(0, len(items), size)))
-    finally:
-        executor.shutdown(cancel_futures=True)
+def _piece(game: AnyGame) -> int:
+    """Positions that are looked at in one call, at most."""
+    return max(1, BLOCK_CHILDREN // game.max_legal_actions)
 
 
 def _padded(game: AnyGame, numbers: UInt32[np.ndarray, "n"]) -> UInt32[np.ndarray, "B"]:
     """The numbers with the last one repeated, up to one of two lengths, so that two compilations serve."""
-    full = max(1, BLOCK_CHILDREN // game.max_legal_actions)
+    full = _piece(game)
     size = full if len(numbers) > full // _SMALL else max(1, full // _SMALL)
     return np.pad(numbers, (0, size - len(numbers)), mode="edge")
 

@@ -10,9 +10,7 @@ Axis letters: `B` batch, `K` slots of the compact table of legal actions, `N` po
 
 import dataclasses
 import functools
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +22,7 @@ from jaxtyping import Array, Bool, Int8, Int32, Integer, UInt32
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.evaluation.archive import Manifest, load_archive, save_archive
-from azjax.evaluation.solution import BLOCK_CHILDREN, BestActions, Progress, no_progress
+from azjax.evaluation.solution import BLOCK_CHILDREN, BestActions, Progress, in_parallel, no_progress
 from azjax.games.endings import Endings, EndingsGame, EndingsPart
 from azjax.games.game import AnyGame, State, reward_of_mover
 
@@ -147,7 +145,7 @@ class EndingSolution:
         for part in self.endings.parts if sample is None else self.endings.parts[-2:]:
             step = 1 if sample is None else max(1, 2 * (part.stop - part.first) // sample)
             numbers = np.arange(part.first, part.stop, step, dtype=np.uint32)
-            for piece, found in _in_parallel(part, functools.partial(_look, self._on_device, part), numbers):
+            for piece, found in _in_pieces(part, functools.partial(_look, self._on_device, part), numbers):
                 if not np.array_equal(found, scores[piece]):
                     return False
         return True
@@ -216,7 +214,7 @@ def _solve_group(
         for part in parts:
             numbers = _numbers_of(part, marks, first)
             changed.append([])
-            for piece, found in _in_parallel(part, functools.partial(_look, table, part), numbers):
+            for piece, found in _in_pieces(part, functools.partial(_look, table, part), numbers):
                 before = scores[piece]
                 is_news = (found != before) & ~((before == _NONE) & (found == 0))
                 changed[-1].append(piece[is_news])
@@ -229,12 +227,12 @@ def _solve_group(
         table = EndingTable(endings, jnp.array(scores))
         for other, pieces in zip(parts[::-1], changed, strict=True):
             before = functools.partial(_before, table, other.pieces)
-            for _, found in _in_parallel(other, before, np.concatenate([np.zeros(0, np.uint32), *pieces])):
+            for _, found in _in_pieces(other, before, np.concatenate([np.zeros(0, np.uint32), *pieces])):
                 inside = found[(found >= first) & (found < stop)]
                 marks[inside - first] = True
         for part in parts:
             images = functools.partial(_images, endings)
-            for _, found in _in_parallel(part, images, _numbers_of(part, marks, first)):
+            for _, found in _in_pieces(part, images, _numbers_of(part, marks, first)):
                 marks[found[found < stop] - first] = True
     raise InputError(f"{parts[0].name}: wins take more than {_MOST_PLIES} plies, which the table cannot hold")
 
@@ -244,19 +242,17 @@ def _numbers_of(part: EndingsPart, marks: Bool[np.ndarray, "n"], first: int) -> 
     return (np.flatnonzero(marks[part.first - first : part.stop - first]) + part.first).astype(np.uint32)
 
 
-def _in_parallel(part: EndingsPart, work: Any, numbers: UInt32[np.ndarray, "n"]) -> Iterator[Any]:
-    """Yields pieces of the numbers with the results of `work` on them, one piece per core at a time."""
+def _in_pieces(
+    part: EndingsPart, work: Callable[[np.ndarray], Array], numbers: UInt32[np.ndarray, "n"]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pieces of the numbers with the results of `work` on them; see `in_parallel`."""
     size = max(1, BLOCK_CHILDREN // (16 * part.pieces))
 
     def padded(piece: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         width = size if len(piece) > size // _SMALL else max(1, size // _SMALL)
         return piece, np.asarray(work(np.pad(piece, (0, width - len(piece)), mode="edge")))[: len(piece)]
 
-    executor = ThreadPoolExecutor(os.cpu_count())
-    try:
-        yield from executor.map(padded, (numbers[at : at + size] for at in range(0, len(numbers), size)))
-    finally:
-        executor.shutdown(cancel_futures=True)
+    return in_parallel(padded, numbers, size)
 
 
 def _look(table: EndingTable, part: EndingsPart, numbers: UInt32[np.ndarray, "B"]) -> Int8[Array, "B"]:

@@ -5,8 +5,10 @@ block.
 """
 
 import abc
+import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int, Int32
@@ -20,12 +22,29 @@ from azjax.games.protocols import earlier_positions
 UNREACHABLE = -1  # row of a position that the solution does not hold
 BLOCK_CHILDREN = 1 << 20  # slots of a block, at most; they bound the memory of a walk over all positions
 
+_T = TypeVar("_T")
+
 Progress = Callable[[str, int, int | None], None]
 """Called with the task, the number of positions done, and their total (None while it is unknown)."""
 
 
 def no_progress(task: str, done: int, total: int | None) -> None:
     """Reports nothing."""
+
+
+def in_parallel(work: Callable[[np.ndarray], _T], items: np.ndarray, size: int) -> Iterator[_T]:
+    """Yields the results of `work` on pieces of an array, in their order, one piece per core at a time.
+
+    Args:
+      work: on a piece.
+      items: the array.
+      size: of a piece, at most.
+    """
+    executor = ThreadPoolExecutor(os.cpu_count())
+    try:
+        yield from executor.map(work, (items[start : start + size] for start in range(0, len(items), size)))
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 class Block(NamedTuple):
