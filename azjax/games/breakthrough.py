@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int8, Int32, PRNGKeyArray, UInt32
 
+from azjax.core.digits import digits_of_number, number_of_digits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.games.game import Game, rewards_of_winner
@@ -187,17 +188,12 @@ class Breakthrough(
         numbers: int = 2 * 3**self.num_squares
         return numbers if numbers <= MAX_POSITION_NUMBERS else 0
 
-    @property
-    def _powers(self) -> UInt32[np.ndarray, "squares"]:
-        return (3 ** np.arange(self.num_squares, dtype=np.uint64)).astype(np.uint32)
-
     def position_number(self, state: BreakthroughState) -> UInt32[Array, ""]:
-        digits = jnp.where(state.board == _OTHER, 2, state.board).reshape(-1).astype(jnp.uint32)
-        number: Array = jnp.sum(digits * self._powers, dtype=jnp.uint32)
-        return 2 * number + state.current_player.astype(jnp.uint32)
+        digits = jnp.where(state.board == _OTHER, 2, state.board).reshape(-1)
+        return 2 * number_of_digits(digits, 3) + state.current_player.astype(jnp.uint32)
 
     def from_position_number(self, number: UInt32[Array, ""]) -> BreakthroughState:
-        digits = (number >> 1) // self._powers % 3
+        digits = digits_of_number(number >> 1, 3, self.num_squares)
         board = jnp.where(digits == 2, _OTHER, digits.astype(jnp.int8)).reshape(self.rows, self.columns)
         state = self._running(board.astype(jnp.int8), (number & 1).astype(jnp.int32))
         over = ~jnp.any(board == _OWN) | ~jnp.any(board == _OTHER)

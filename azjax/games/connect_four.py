@@ -17,6 +17,7 @@ from jaxtyping import Array, ArrayLike, Bool, Int, Int32, UInt32
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, both, only_if, shift, single, union, without
 from azjax.core.bits import nth_bit, scale_bits
+from azjax.core.digits import digits_of_number, number_of_digits
 from azjax.core.errors import InputError
 from azjax.games.mnk import Mnk
 from azjax.games.placement import StonesState
@@ -95,21 +96,16 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
     def _base(self) -> int:
         return (1 << self.rows + 1) - 1
 
-    @property
-    def _powers_of_base(self) -> UInt32[np.ndarray, "columns"]:
-        return np.array([self._base**column for column in range(self.columns)], np.uint32)
-
     def position_number(self, state: StonesState) -> UInt32[Array, ""]:
         first, second = (self._unpack(self._words(stones)) for stones in state.stones)
         from_below = (self.rows, self.columns)
         bits = first.reshape(from_below)[::-1].astype(jnp.uint32) << np.arange(self.rows, dtype=np.uint32)[:, None]
         heights = jnp.sum((first | second).reshape(from_below), axis=0, dtype=jnp.uint32)
         digits = jnp.sum(bits, axis=0, dtype=jnp.uint32) + (jnp.uint32(1) << heights) - 1
-        number: Array = jnp.sum(digits * self._powers_of_base, dtype=jnp.uint32)
-        return number
+        return number_of_digits(digits, self._base)
 
     def from_position_number(self, number: UInt32[Array, ""]) -> StonesState:
-        columns = (number // self._powers_of_base % np.uint32(self._base) + 1)[None]
+        columns = (digits_of_number(number, self._base, self.columns) + 1)[None]
         heights = np.uint32(31) - jax.lax.clz(columns)
         level = np.arange(self.rows, dtype=np.uint32)[::-1, None]
         occupied, bits = level < heights, columns >> level & 1 == 1

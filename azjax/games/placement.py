@@ -18,6 +18,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray,
 from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, single, union, without
 from azjax.core.bits import scale_bits
+from azjax.core.digits import digits_of_number, number_of_digits
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.xla import materialize
 from azjax.games.game import Game, rewards_of_winner
@@ -142,18 +143,12 @@ class StonesGame(Game[Stones], TextGame[Stones], CellGame[Stones]):
     # Numbers: a digit in base 3 for each cell, 0 empty, 1 a stone of player 0, 2 of player 1, the first cell lowest.
 
     def _ternary(self, state: Stones) -> UInt32[Array, ""]:
-        first, second = (self._unpack(self._words(stones)).astype(jnp.uint32) for stones in state.stones)
-        number: Array = jnp.sum((first + 2 * second) * self._powers, dtype=jnp.uint32)
-        return number
+        return number_of_digits(self.cells(state), 3)
 
     def _from_ternary(self, number: UInt32[Array, ""]) -> tuple[Bits, Bits]:
         """The stones of both players."""
-        digits = number // self._powers % 3
+        digits = digits_of_number(number, 3, self.num_cells)
         return self._pack(digits == 1), self._pack(digits == 2)
-
-    @property
-    def _powers(self) -> UInt32[np.ndarray, "cells"]:
-        return (3 ** np.arange(self.num_cells, dtype=np.uint64)).astype(np.uint32)
 
     # Text.
 
