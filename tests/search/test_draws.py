@@ -1,12 +1,15 @@
-"""The random draws of a search depend on the key of each state alone."""
+"""The random draws of a search: their distribution, and that they depend on the key of each state alone."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from results import without_tree
 
 from azjax.games.registry import make
 from azjax.search import alphazero_policy, evaluators, gumbel_policy
+from azjax.search.draws import log_gamma_draws
 
 GAME = make("tictactoe")
 POLICIES = {
@@ -76,3 +79,13 @@ def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
     assert len(np.unique(whole.visits, axis=0)) == 4
     alone = [found(slice(row, row + 1), {name: values[row] for name, values in options.items()}) for row in range(4)]
     jax.tree.map(np.testing.assert_array_equal, whole, jax.tree.map(lambda *rows: np.concatenate(rows), *alone))
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.3, 1.0, 5.0])
+def test_the_draws_of_the_noise_are_gamma_variates(alpha):
+    keys = jax.random.split(jax.random.key(int(100 * alpha)), 1000)
+    draws = log_gamma_draws(keys, jnp.full((1000, 100), alpha, jnp.float32)).reshape(-1)
+    assert np.isfinite(draws).all()
+    # In logarithms too, since most of the draws at a small alpha underflow.
+    assert scipy.stats.kstest(np.asarray(draws, float), scipy.stats.loggamma(alpha).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(np.exp(np.asarray(draws, float)), scipy.stats.gamma(alpha).cdf).pvalue > 0.01
