@@ -6,6 +6,9 @@ from pathlib import Path
 
 from tables import result_of, rows_of, table
 
+import azjax
+from azjax.training.presets import games_with_presets
+
 PACKAGED = Path(__file__).parents[1] / "azjax" / "packaged"
 _MOST_MOVES = 8  # in a cell
 
@@ -27,6 +30,24 @@ def solved() -> str:
         board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
         longest = str(row.get("longest_win", ""))
         lines.append([board[0].upper() + board[1:], *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+    return table(heads, lines)
+
+
+def presets() -> str:
+    """The table of the presets."""
+    heads = ("`azjax train`", "network", "policy", "simulations", "games", "plies", "optimizer steps", "iterations")
+    lines = []
+    for arguments, game in games_with_presets().items():
+        config = azjax.preset(game)
+        first = f"{config.first_simulations} to " if config.first_simulations else ""
+        network = f"`{config.network}`, {config.depth} x {config.width}"
+        steps = f"{config.updates_per_iteration} of {config.batch_size:,}"
+        lines.append(
+            [
+                *(f"`{arguments}`", network, f"`{config.policy}`", f"{first}{config.num_simulations}"),
+                *(f"{config.num_games:,}", str(config.steps_per_iteration), steps, f"{config.iterations:,}"),
+            ]
+        )
     return table(heads, lines)
 
 
@@ -67,7 +88,7 @@ def brandub_endings_agent() -> str:
         "defenders to win",
         "signs of the value right",
     )
-    names = {"own_games": "of its own games", "even_draws": "drawn evenly"}
+    names = {"own_games": "of its own games", "even_draws": "sampled uniformly"}
     lines = []
     for name, players in result_of("brandub_endings")["agent"].items():
         for player, row in players.items():
@@ -114,27 +135,6 @@ def holding_back() -> str:
                 *(f"{row[player][kind]:.1%}" for player in ("network", "search") for kind in ("mistakes", "narrow")),
             ]
             for row in rows_of("holding_back")
-        ),
-    )
-
-
-def what_learns() -> str:
-    """The table of the variants of Santorini 3x3."""
-    heads = ("", "minutes", "iterations", "wins kept", "long wins", "signs", "wins, search", "long wins", "signs")
-    shares = [
-        f"{kind}, {player}" for player in ("alone", "search") for kind in ("wins_kept", "long_wins_kept", "signs_right")
-    ]
-    return table(
-        heads,
-        (
-            [
-                row["variant"],
-                f"{row['minutes']:g}",
-                f"{row['iterations']:,}",
-                *(f"{row[share]:.1%}" for share in shares),
-            ]
-            for row in rows_of("what_learns")
-            if row["game"] == "santorini_3x3"
         ),
     )
 

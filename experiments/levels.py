@@ -80,9 +80,10 @@ def points_of_levels(name: str, games: int) -> list[Row]:
 def summary(rows: list[Row]) -> str:
     """What the page tells."""
     against_full = {row["level"]: f"{row['points']:.0%}" for row in rows if row["against"] == LEVELS[-1]}
-    first, *rest, last = (f"{level} {against_full[level]}" for level in LEVELS[:-1])
-    full = f"full strength ({NUM_SIMULATIONS} simulations)"
-    return f"Of the points against {full}, {', '.join([first, *rest])} and {last}."
+    first, *rest = LEVELS[:-1]
+    *others, last = (f"{level} {against_full[level]}" for level in rest)
+    scores = ", ".join([f"{first} scores {against_full[first]} of the points", *others])
+    return f"Against full strength ({NUM_SIMULATIONS} simulations) {scores} and {last}."
 
 
 def with_levels(card: str, rows: list[Row]) -> str:

@@ -188,7 +188,7 @@ def in_matches(name: str, game: Game) -> list[str]:
     for row in results["rows"]:
         if row["iteration"] == last:
             if (row["player"], row["rival"]) == ("network + 100 simulations", "uct:1000"):
-                summary = f"{row['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations."
+                summary = f"With 100 simulations it scores {row['score']:.1%} against UCT with 1,000 rollouts."
             low, high = row["interval"]
             figures = [f"{row['score']:.1%}", f"{low:.1%} to {high:.1%}"]
             figures += [f"{row['first_score']:.1%}", f"{row['second_score']:.1%}"]

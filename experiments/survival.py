@@ -1,4 +1,4 @@
-"""What azjax survives: the tests that repeat faults, more often than the slow suite does.
+"""Fault tolerance: the tests that repeat faults, more often than the slow suite does.
 
 Each row is a fault, what must happen, and the tests that hold it. They run one after the other in processes of their
 own, and a row is written as soon as it has ended.

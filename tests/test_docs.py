@@ -219,6 +219,16 @@ def test_tables_show_what_was_measured():
 
 
 @pytest.mark.slow
+def test_every_metric_of_an_iteration_is_explained():
+    game = azjax.make("connect2")
+    config = azjax.preset(game).replace(gate_games=2)
+    state = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
+    _, metrics = jax.eval_shape(make_iteration(game, config), state, config.hyper)
+    section = page("learning.md").partition("## The metrics of a run")[2]
+    assert {"loss", "games", "gate_score"} <= metrics.keys()
+    assert [name for name in metrics if f"`{name}`" not in section] == []
+
+
 def test_the_site_has_an_agent_to_play(tmp_path):
     load_hooks().on_post_build({"site_dir": str(tmp_path)})
     assert 'src="exhibition/index.html"' in page("exhibition")

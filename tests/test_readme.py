@@ -67,7 +67,9 @@ def test_their_strengths_are_those_of_the_cards_and_of_the_committed_files():
             if (row["iteration"], row["player"], row["rival"])
             == (rows[-1]["iteration"], "network + 100 simulations", "uct:1000")
         ]
-        assert strengths[name] == f"{hundred['score']:.1%} against UCT with 1,000 rollouts, with 100 simulations"
+        assert (
+            strengths[name] == f"with 100 simulations it scores {hundred['score']:.1%} against UCT with 1,000 rollouts"
+        )
     alone, with_search = result_of("connect_four")["rows"][-2:]
     solved = result_of("connect_four")["positions"]["all"]
     told = f"{with_search['all']:.1%} mistakes with 400 simulations, {alone['all']:.1%} without"
