@@ -52,6 +52,11 @@ class Recipe:
     study: str | None = None
 
 
+def in_words(seconds: float) -> str:
+    """A duration."""
+    return f"{seconds:.2g} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
 def main(
     names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None, cores: int | None = None
 ) -> None:
@@ -96,7 +101,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Game": str(game),
         "Network": str(config.make_network(game)),
         "Training": f"self-play alone: {config.policy}, {simulations_in_words(config)} simulations a move",
-        "Hours": f"{run.seconds(step) / 3600:.2g}",
+        "Time": in_words(run.seconds(step)),
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
         "Limits": "weights in bfloat16; no solver value, outside game or heuristic entered training",

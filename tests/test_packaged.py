@@ -106,7 +106,7 @@ def test_every_packaged_agent_plays_its_game_at_all_levels_and_has_a_card(name):
         legal = jax.vmap(game.legal_action_mask)(states)
         assert not (np.asarray(choice.probabilities)[~np.asarray(legal)] > 0).any()
     card = (packaged.archive.FOLDER / f"{name}.md").read_text()
-    for row in ("Command", "Commit", "Hours", "Hardware", "Games", "Strength"):
+    for row in ("Command", "Commit", "Time", "Hardware", "Games", "Strength"):
         assert f"| {row} |" in card or f"## {row}" in card
 
 
