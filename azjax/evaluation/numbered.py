@@ -96,7 +96,21 @@ class Scores:
     @classmethod
     def of(cls, reached: UInt32[np.ndarray, "W"], scores: Int8[np.ndarray, "R"]) -> "Scores":
         counts = np.bitwise_count(reached)
-        return cls(reached, np.cumsum(counts, dtype=np.uint32) - counts, scores)
+        before = np.cumsum(counts, dtype=np.uint32)
+        before -= counts
+        return cls(reached, before, scores)
+
+    def numbers(self, rows: Int[np.ndarray, "B"]) -> UInt32[np.ndarray, "B"]:
+        """The numbers of these rows, on the host: `find` backward."""
+        # With rows of another type all of `before` would be converted.
+        at = np.searchsorted(self.before, rows.astype(np.uint32), side="right") - 1
+        words, nth = np.asarray(self.reached)[at], rows.astype(np.uint32) - np.asarray(self.before)[at]
+        bits = np.zeros(len(rows), np.uint32)
+        for width in (np.uint32(16), np.uint32(8), np.uint32(4), np.uint32(2), np.uint32(1)):
+            lower = np.bitwise_count(words & ((np.uint32(1) << width) - np.uint32(1)))
+            higher = nth >= lower
+            nth, words, bits = nth - lower * higher, words >> width * higher, bits + width * higher
+        return at.astype(np.uint32) * np.uint32(_WORD) + bits
 
     def find(self, numbers: UInt32[Array, "..."]) -> Int32[Array, "..."]:
         """The row of each number, `UNREACHABLE` where there is none."""
@@ -170,12 +184,6 @@ class NumberedSolution(Solution):
         return np.sign(self.table.scores)
 
     @functools.cached_property
-    def numbers(self) -> UInt32[np.ndarray, "R"]:
-        """The position numbers, ascending."""
-        reached = np.asarray(self.table.reached).view(np.uint8)
-        return np.flatnonzero(np.unpackbits(reached, bitorder="little")).astype(np.uint32)
-
-    @functools.cached_property
     def _on_device(self) -> Scores:
         scores: Scores = jax.tree.map(jnp.asarray, self.table)
         return scores
@@ -202,7 +210,7 @@ class NumberedSolution(Solution):
 
     def _score(self, rows: Int[np.ndarray, "B"]) -> tuple[State, _ScoredMoves]:
         """The states of these rows and their `_ScoredMoves`; NumPy leaves."""
-        states = _unpack(self.game, _padded(self.game, self.numbers[rows]))
+        states = _unpack(self.game, _padded(self.game, self.table.numbers(rows)))
         scored = _score(self._on_device, _jitted_moves(self.game, states))
         cut: tuple[State, _ScoredMoves] = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(rows)], (states, scored))
         return cut
@@ -322,7 +330,7 @@ def _backward_induction(solution: NumberedSolution, progress: Progress) -> None:
         later = jax.tree.map(jnp.array, solution.table)
 
         def score(rows: np.ndarray, later: Scores = later) -> int:
-            moves = _jitted_moves(game, _unpack(game, _padded(game, solution.numbers[rows])))
+            moves = _jitted_moves(game, _unpack(game, _padded(game, solution.table.numbers(rows))))
             scores[rows] = np.asarray(_best_score(later, moves))[: len(rows)]
             return len(rows)
 

@@ -8,6 +8,7 @@ import pytest
 import azjax.games
 from azjax.evaluation import choose, numbered, optimal_player, random_player, solution
 from azjax.evaluation.exact import exact_report, mistakes, versus
+from azjax.evaluation.numbered import Scores
 from azjax.evaluation.player_tables import optimal_table, random_table
 from azjax.evaluation.solver import solve
 from azjax.games.repetition import new_history
@@ -99,12 +100,24 @@ def number(text):
     return int(text[:4], 5) * 16 + squares[0] * 4 + squares[1]
 
 
+def test_rows_have_the_numbers_whose_bits_are_set_and_are_found_by_them():
+    source = np.random.default_rng(0)
+    words = source.integers(0, 1 << 32, 1000, dtype=np.uint32) & source.integers(0, 1 << 32, 1000, dtype=np.uint32)
+    words[source.random(1000) < 0.3] = 0
+    words[:3], words[-2:] = (0, 1, 2**32 - 1), (1 << 31, 0)
+    expected = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    table, rows = Scores.of(words, np.zeros(len(expected), np.int8)), np.arange(len(expected))
+    np.testing.assert_array_equal(table.numbers(rows), expected)
+    np.testing.assert_array_equal(table.find(jnp.asarray(expected, jnp.uint32)), rows)
+
+
 def test_every_santorini_position_on_2x2_has_the_golden_value_and_distance(golden, solution_of):
     solved, lines = solution_of(SANTORINI), golden("solved/santorini_2_1")
     assert len(lines) == solved.num_states == 2047
     assert sum(line["end"] is not None for line in lines) == solved.terminal == 736
     running = [line for line in lines if line["end"] is None]
-    rows = np.searchsorted(solved.numbers, [number(line["state"]) for line in running])
+    numbers = solved.table.numbers(np.arange(solved.num_rows))
+    rows = np.searchsorted(numbers, [number(line["state"]) for line in running])
     np.testing.assert_array_equal(np.sort(rows), np.arange(solved.num_rows))
     np.testing.assert_array_equal(solved.values[rows], [line["value"] for line in running])
     np.testing.assert_array_equal(solved.distances(rows), [line["plies"] for line in running])
