@@ -272,7 +272,7 @@ def load_opponent(
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
     if search.get("reuse_tree") or search.get("policy") == "gumbel":
-        raise InputError(f"{spec}: a search for a time begins anew, by alphazero or uct; got {search}")
+        raise InputError(f"{spec}: a search for a time goes without a reused tree and Gumbel's policy")
     player = load_player(spec, game, **{**search, "policy": search.get("policy") or "alphazero"})
     return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
@@ -309,7 +309,14 @@ def _trained(
             search.params,
             hyper=search.hyper,
             reuse_tree=reuse_tree,
-            name=name_with_options(name, solver=solver, reuse_tree=reuse_tree, tables=tables),
+            name=name_with_options(
+                name,
+                policy=policy,
+                solver=solver,
+                reuse_tree=reuse_tree,
+                leaves_per_step=leaves_per_step,
+                tables=tables,
+            ),
         )
     return network_player(agent.game, agent.network, agent.variables, temperature=TEMPERATURES[level])
 

@@ -109,7 +109,7 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
     [
         (["train", "tictactoe", "--wings", "2"], "Unrecognized options: --wings, 2"),
         (["train", "tictactoe", "--num-simulations", "0"], "num_simulations must be at least 1, got 0"),
-        (["train", "tictactoe", "--vary", "l2=fast"], "vary must be FIELD=NUMBER,NUMBER..., got 'l2=fast'"),
+        (["train", "tictactoe", "--vary", "l2=fast"], "vary must be l2=NUMBER,NUMBER..., got 'l2=fast'"),
         (["train", "tictactoe", "--vary", "l2=0", "l2=1e-4"], "vary: each field once, got l2, l2"),
         (
             ["train", "tictactoe", "--population", "4", "--coordinator", "h:1", "--process", "0", "--processes", "1"],

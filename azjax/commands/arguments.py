@@ -9,13 +9,14 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player
+from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player, split_level
 from azjax.core.errors import InputError
 from azjax.evaluation import Player
 from azjax.games.game import AnyGame
 from azjax.games.registry import all_names, factory, make
 
 Options = TypeVar("Options")
+_AgentOptions = TypeVar("_AgentOptions", bound="AgentOptions")
 
 HELP = ("-h", "--help")
 _MOST_GAMES = 2**30
@@ -44,6 +45,8 @@ class AgentOptions:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        if self.num_simulations < 1:
+            raise InputError(f"num_simulations must be at least 1, got {self.num_simulations}")
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels."""
@@ -93,6 +96,8 @@ def parse_with_game(
             raise InputError(
                 f"{name}: its option {parameter.name} needs a type and a default, as `{parameter.name}: int = 3`"
             )
+        if type(parameter.default).__hash__ is None:
+            raise InputError(f"{name}: the default of its option {parameter.name} must be a number, a text or a tuple")
     fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
     game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
     game_options.__doc__ = f"Options of {name}."
@@ -102,6 +107,9 @@ def parse_with_game(
     )[0]
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
+    for parameter in parameters:
+        if parameter.name in _option_names(default):
+            raise InputError(f"{name}: its option {parameter.name} is one of azjax {command} too: give it another name")
     both = dataclasses.make_dataclass(
         "Options",
         [(command, Annotated[type(default), tyro.conf.arg(name="")], default), ("game", game_options, game_options())],
@@ -110,6 +118,13 @@ def parse_with_game(
     both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed: Any = parse(f"{prog} {name}", both(), arguments)
     return cast(Options, getattr(parsed, command)), make(name, **vars(parsed.game))
+
+
+def _option_names(options: Any) -> set[str]:
+    """The names of the options of a command, those of nested dataclasses too."""
+    values = [(field.name, getattr(options, field.name)) for field in dataclasses.fields(options)]
+    nested = [_option_names(value) if dataclasses.is_dataclass(value) else {name} for name, value in values]
+    return set().union(*nested)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,8 +164,12 @@ def parse_with_players(
     if games and not any(flag.partition("=")[0] == "--game" for flag in flags):
         game = games[0][1]
         for spec, other in games[1:]:
+            if other.name != game.name:
+                raise InputError(
+                    f"{games[0][0]} plays {game.name} and {spec} plays {other.name}: choose players of one game"
+                )
             if other != game:
-                raise InputError(f"{spec} was trained on {other} and cannot play {game}: name one by --game")
+                raise InputError(f"{spec} was trained on {other} and not on {game}: name one by --game and its options")
         _refuse_rules(game, flags, defaults)
         return parse(prog, defaults, flags), game, specs
     named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
@@ -169,6 +188,18 @@ def _refuse_rules(game: AnyGame, flags: list[str], defaults: object) -> None:
         option = flag.partition("=")[0]
         if option.startswith("--") and option.removeprefix("--").replace("-", "_") in names:
             raise InputError(f"{option} is an option of {game.name}: add --game {game.name}")
+
+
+def with_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOptions]:
+    """The agent of PLAYER:SIMULATIONS, and the options with these simulations; other players and their options.
+
+    Raises:
+      InputError: a number out of range.
+    """
+    agent, level = split_level(spec)
+    if not (level.isascii() and level.isdigit()):
+        return spec, options
+    return agent, dataclasses.replace(options, num_simulations=int(level))
 
 
 def check_games(games: int) -> None:

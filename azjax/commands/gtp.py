@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from azjax.agents import LEVELS, is_trained, load_search_spec, split_level
-from azjax.commands.arguments import AgentOptions, parse_with_players
+from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
 from azjax.core.errors import InputError
 from azjax.evaluation.standard_players import several_leaves
 from azjax.games.game import AnyGame
@@ -49,6 +49,9 @@ def gtp_command(arguments: list[str]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     if options.protocol == "json":
+        spec, options = with_simulations(spec, options)
+        if split_level(spec)[1]:
+            raise InputError(f"{spec}: json goes without a level that does not search")
         _analyze(spec, game, options)
         return
     (player,) = options.players(spec, game, LEVELS[-1:]).values()

@@ -72,6 +72,10 @@ class MatchOptions:
     def __post_init__(self) -> None:
         check_games(self.games)
         check_seed(self.seed)
+        if self.seconds is not None and not self.seconds > 0:
+            raise InputError(f"seconds must be above 0, got {self.seconds}")
+        if self.processes < 1:
+            raise InputError(f"processes must be at least 1, got {self.processes}")
         if self.policy is not None:
             check_kind(self.policy)
         if self.pool is not None and self.sprt is not None:
@@ -125,7 +129,7 @@ def match_command(arguments: list[str]) -> None:
     if matches:
         console.print(match_table(game, matches))
     else:
-        say(f"nothing to play: {options.pool} has {options.games:,} games of each two players")
+        say(f"nothing to play: {options.pool} has at least {options.games:,} games of each two players")
     if options.judge is not None:
         say(
             f"openings: {options.opening_plies} random plies, {options.balance:g} or less for a side by {options.judge}"

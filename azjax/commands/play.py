@@ -8,7 +8,7 @@ from typing import Literal
 from rich.progress import track
 
 from azjax.agents import LEVELS, is_trained, load_player, load_search_spec, split_level
-from azjax.commands.arguments import AgentOptions, parse_with_players
+from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import iterate_games
@@ -65,6 +65,11 @@ class PlayOptions(AgentOptions):
 def play_command(arguments: list[str]) -> None:
     """Plays games in the terminal, or serves the page."""
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
+    spec, options = with_simulations(spec, options)
+    agent, level = split_level(spec)
+    if level and (options.level or options.web or options.export is not None):
+        where = "--level" if options.level else "the page"
+        raise InputError(f"{spec}: the level is chosen by {where}; name {agent} or {agent}:SIMULATIONS")
     if options.level is not None and not is_trained(spec):
         raise InputError(f"level is for trained agents; {spec} has but one")
     if options.web:

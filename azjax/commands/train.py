@@ -188,4 +188,5 @@ def _values(text: str) -> tuple[str, list[float | int]]:
     try:
         return name, [int(value) if name == "seed" else float(value) for value in values.split(",")]
     except ValueError:
-        raise InputError(f"vary must be FIELD=NUMBER,NUMBER..., got {text!r}") from None
+        number = "WHOLE_NUMBER" if name == "seed" else "NUMBER"
+        raise InputError(f"vary must be {name or 'FIELD'}={number},{number}..., got {text!r}") from None

@@ -126,7 +126,7 @@ class OpenTafl(EngineProtocol):
 
     @classmethod
     def other_rules(cls, game: AnyGame) -> str:
-        if isinstance(game, RepetitionGame) and game.repetitions == 3:
+        if not isinstance(game, RepetitionGame) or game.repetitions == 3:
             return ""
         return "OpenTafl draws at the third occurrence of a position, as --repetitions 3 does"
 

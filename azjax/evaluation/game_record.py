@@ -13,8 +13,10 @@ at random; a file may lack this.
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -83,7 +85,10 @@ class GameRecord:
             opening_plies = content.get(_OPENING, 0)
             if number != _FORMAT:
                 raise InputError(f"format {number!r}, not {_FORMAT}")
-            first, second = players
+            if not (isinstance(players, list) and len(players) == 2 and all(isinstance(name, str) for name in players)):
+                raise InputError("players must be two names")
+            if rewards is not None and not _is_pair_of_numbers(rewards):
+                raise InputError(f"rewards must be two finite numbers or null, got {rewards!r}")
             reward_pair = None if rewards is None else (float(rewards[0]), float(rewards[1]))
             if not (isinstance(moves, list) and all(isinstance(move, str) for move in moves)):
                 raise InputError("moves must be texts")
@@ -100,7 +105,7 @@ class GameRecord:
         # Names and options are compared first: making another game may take long.
         if game is not None and not (name == game.name and options.items() <= options_of(game).items()):
             raise InputError(f"that is a game of {name[:100]} by the options {str(options)[:100]}, not of {game}")
-        names = str(first), str(second)
+        names = players[0], players[1]
         try:
             made = make(name, **options)
         except TypeError as error:
@@ -135,7 +140,14 @@ def _replay(record: GameRecord) -> tuple[list[State], list[int]]:
         raise InputError(f"rewards must be {rewards.tolist()}, as the game ended, got {record.rewards}")
     if not over and (record.rewards is None) != (record.end is None):
         raise InputError("a game that the rules did not end has both rewards and an end, or neither")
+    if not over and record.rewards is not None and record.rewards[0] != -record.rewards[1]:
+        raise InputError(f"what one player wins the other loses, got rewards {record.rewards}")
     return states, actions
+
+
+def _is_pair_of_numbers(value: Any) -> bool:
+    numbers = value if isinstance(value, list) else []
+    return len(numbers) == 2 and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
 
 
 def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:

@@ -62,10 +62,13 @@ class Pool:
         self._records += records
 
     def pairings(self) -> list[tuple[str, str, Record]]:
-        """The results of the games that the rules ended, in the form that `rate` takes: a forfeit is not a win."""
+        """The results of the games that the rules ended, in the form that `rate` takes.
+
+        A forfeit is not a win, and a game against oneself tells nothing.
+        """
         pairings = []
         for record in self._records:
-            if record.rewards is not None and record.end is None:
+            if record.rewards is not None and record.end is None and len({*record.players}) == 2:
                 sign = np.sign(record.rewards[0])
                 pairings.append((*record.players, Record(int(sign > 0), int(sign == 0), int(sign < 0))))
         return pairings

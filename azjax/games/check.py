@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.host_laws import check_on_host
 from azjax.games.laws import LAWS, check_facts, check_types, hold, in_method, state_at
@@ -60,9 +61,12 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
       what was tested, and what the page will lack.
 
     Raises:
+      InputError: a class in place of a game.
       LawError: a law is broken, or a method of the game raised an error, which is then the cause. The message names the
         method, the law, and the leaf or the position. A `LawError` is an `AssertionError`.
     """
+    if isinstance(game, type):
+        raise InputError(f"check_game needs a game, such as {game.__name__}(), and got the class {game.__name__}")
     with _progress(Console() if console is None else console) as progress:
         with _stage(progress, "methods", "methods") as advance:
             check_facts(game)

@@ -105,6 +105,9 @@ def check_facts(game: AnyGame) -> None:
     with in_method("init"):
         start, again = (game.init(jax.random.key(0)) for _ in range(2))
     hold(isinstance(start, State), "init", "a state has current_player, terminated and rewards", at=start)
+    for leaf in jax.tree.leaves(start):
+        found = f"init gave {leaf!r}"
+        hold(isinstance(leaf, jax.Array | np.ndarray), "init", "every leaf of a state is an array", found=found)
     hold(start.rewards.shape == (2,), "init", "rewards has a number for each player", at=start)
     hold(int(start.current_player) == 0, "init", "player 0 moves first", at=start)
     hold(not bool(start.terminated), "init", "the start is not the end", at=start)

@@ -67,12 +67,21 @@ def factory(name: str) -> Callable[..., AnyGame]:
     raise GAMES.unknown(name, all_names())
 
 
+def is_registered(name: str) -> bool:
+    """Whether `factory` finds the name."""
+    try:
+        factory(name)
+    except InputError:
+        return False
+    return True
+
+
 def make(name: str, **options: Any) -> AnyGame:
     """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`, `make("pgx:go_9x9")`.
 
     Raises:
       InputError: unknown name or option, or an option out of its range; the message lists what is allowed. Also a game
-        without a method that it needs, or that is not hashable.
+        without a method that it needs, or that is not hashable, or whose name is not registered.
     """
     build = factory(name)
     known = list(inspect.signature(build).parameters)
@@ -87,6 +96,8 @@ def make(name: str, **options: Any) -> AnyGame:
         raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
     if type(game).__hash__ is None:
         raise InputError(f"{name}: a game must be hashable; make {type(game).__name__} a frozen dataclass")
+    if not is_registered(game.name):
+        raise InputError(f"{name}: the name of its game is {game.name!r}, which is not registered: make it {name!r}")
     return game
 
 

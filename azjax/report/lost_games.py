@@ -143,16 +143,19 @@ def judge_lost_games(
     if not own:
         names = dict.fromkeys(name for record in records for name in record.players)
         raise InputError(f"unknown player {player!r}; players of these games: {', '.join(names)}")
+    # A player that played itself has both seats of a game.
     over = [
-        (number, record, rewards[record.players.index(player)])
+        (number, record, seat, rewards[seat])
         for number, record in own
         if (rewards := record.rewards) is not None and record.end is None
+        for seat in (0, 1)
+        if record.players[seat] == player
     ]
-    lost = [(number, record) for number, record, reward in over if reward < 0]
+    lost = [(number, record, seat) for number, record, seat, reward in over if reward < 0]
     if not lost:
         raise InputError(f"{player} lost none of its {len(over)} games")
     game, sides = records[0].game, player_names(records[0].game)
-    replayed = [(number, record, *record.replay()) for number, record in lost]
+    replayed = [(number, record, seat, *record.replay()) for number, record, seat in lost]
     count = min(num_games, len(lost))
     to_judge = [replayed[index * len(lost) // count] for index in range(count)]
     values, probabilities = _judge(
@@ -161,8 +164,8 @@ def judge_lost_games(
     if np.isnan(values).any():
         raise InputError(f"{judge.name} gives no values, so it cannot judge")
     judged, begin = [], 0
-    for number, record, played, actions in to_judge:
-        seat, rows = record.players.index(player), slice(begin, begin + len(actions))
+    for number, record, seat, played, actions in to_judge:
+        rows = slice(begin, begin + len(actions))
         sign = np.array([1 if state.current_player == seat else -1 for state in played[:-1]])
         gained = np.cumsum([float(state.rewards[seat]) for state in played])
         to_come = np.append(sign * values[rows], 0.0)
@@ -183,11 +186,9 @@ def judge_lost_games(
         game=game,
         player=player,
         judge=judge.name,
-        results=(_results(over, player, 0), _results(over, player, 1)),
-        forfeits=len(own) - len(over),
-        endings=Counter(
-            (sides[record.players.index(player)], _ending(game, played[-1])) for _, record, played, _ in replayed
-        ),
+        results=(_results(over, 0), _results(over, 1)),
+        forfeits=len(own) - len({number for number, *_ in over}),
+        endings=Counter((sides[seat], _ending(game, played[-1])) for _, _, seat, played, _ in replayed),
         judged=judged,
     )
 
@@ -208,8 +209,8 @@ def _judge(
     return np.concatenate(values)[: len(states)], np.concatenate(probabilities)[: len(states)]
 
 
-def _results(over: Sequence[tuple[int, GameRecord, float]], player: str, seat: int) -> Record:
-    signs = [np.sign(reward) for _, record, reward in over if record.players[seat] == player]
+def _results(over: Sequence[tuple[int, GameRecord, int, float]], seat: int) -> Record:
+    signs = [np.sign(reward) for _, _, own_seat, reward in over if own_seat == seat]
     return Record(signs.count(1), signs.count(0), signs.count(-1))
 
 

@@ -227,13 +227,21 @@ def _restore_or_begin(
             for run, (step, state) in zip(runs, newest, strict=True)
         ]
         return start, compiled_run.stack(states)
+    begun = [run.folder for run in runs if run.checkpoints.steps()]
     for run in runs:
-        # Rows after the first checkpoint is due prove that there was one.
-        due = not run.checkpoints.steps() and run.config.checkpoint_every
-        if due and any(row["iteration"] > due for row in read_rows(run.folder / METRICS)):
-            raise RunError(
-                f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
-            )
+        if run.folder not in begun:
+            rows, due = read_rows(run.folder / METRICS), run.config.checkpoint_every
+            # Rows after the first checkpoint is due prove that there was one.
+            if due and any(row["iteration"] > due for row in rows):
+                raise RunError(
+                    f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
+                )
+            # One that has rows was stopped between its first save and that of another.
+            if begun and not rows:
+                raise RunError(
+                    f"{run.folder} has no checkpoint and {begun[0]} has: a population goes on with the members that it "
+                    "began with; train others in another folder"
+                )
         for step in run.checkpoints.unfinished_steps():
             warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; beginning anew", stacklevel=3)
     return 0, compiled_run.begin(seeds, hyper)

@@ -64,7 +64,9 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
     seeds = list(values.get("seed", []))
     combinations = len(points) * max(1, len(seeds))
     size = combinations if size is None else size
-    if size < 1 or size % combinations or (seeds and size > combinations):
+    if size < 1:
+        raise InputError(f"population must be at least 1, got {size}")
+    if size % combinations or (seeds and size > combinations):
         allowed = f"{combinations}" if seeds else f"a multiple of {combinations}"
         raise InputError(f"population must be {allowed}, the combinations of values; got {size}")
     if size > _MOST_MEMBERS:

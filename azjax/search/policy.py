@@ -79,8 +79,13 @@ class SearchPolicy(abc.ABC):
             its state is replaced by a new one.
 
         Raises:
-          InputError: `tree` does not fit.
+          InputError: one state in place of a batch, or `tree` does not fit.
         """
+        if len(shape := jnp.shape(states.terminated)) != 1:
+            raise InputError(
+                f"a search needs a batch of states, every leaf [B, ...], and `terminated` has the shape {list(shape)}; "
+                "jax.tree.map(lambda leaf: leaf[None], state) is a batch of one"
+            )
         hyper = SearchHyper() if hyper is None else hyper
         result: SearchResult = _search(self, params, key, states, hyper, explore, tree)
         return result

@@ -207,6 +207,9 @@ class Config:
         for name in {*_MINIMUM, "width", "depth"} - {"seed"}:
             if getattr(self, name) > _LARGEST:
                 raise InputError(f"{name} must be at most {_LARGEST:,}, got {getattr(self, name):,}")
+        for name in ("gate_games", "ladder_games"):
+            if getattr(self, name) % 2:
+                raise InputError(f"{name} must be even, so that both move first equally; got {getattr(self, name)}")
         if self.seed >= 2**32:
             raise InputError(f"seed must be below 2^32, got {self.seed}")
         if self.replay_size < self.batch_size:

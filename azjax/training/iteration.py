@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Int32, Integer, Key, PRNGKeyArray
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
@@ -19,7 +20,7 @@ from azjax.training.gate import make_match, through_gate
 from azjax.training.hyper import Hyper
 from azjax.training.ladder import Ladder
 from azjax.training.learner import Learner, update
-from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, join_metrics
 from azjax.training.reanalysis import reanalyze
 from azjax.training.replay import Replay, Steps, insert, new_replay, weigh_ready
 from azjax.training.restarts import draw_restarts
@@ -124,9 +125,15 @@ def make_iteration(
         optimizer step is split.
       network: what is trained; that of the configuration if None.
       loss_terms: what the loss adds up, beside the configuration's auxiliary losses.
+
+    Raises:
+      InputError: no terms, or two of one name or with a metric of one name.
     """
     net = network or config.make_network(game)
     terms = (*loss_terms, *auxiliary_terms(config))
+    names = [term.name for term in terms]
+    if not loss_terms or len({*names}) < len(names):
+        raise InputError(f"a loss has one term or more, each with a name of its own; got {', '.join(names) or 'none'}")
     match = make_match(game, net, config)
     config.replay_rows(game)  # refuses a replay that is too small
 
@@ -158,11 +165,11 @@ def make_iteration(
 
         # Until the first game ends there is nothing to learn from.
         learner, metrics = jax.lax.cond(num_ready > 0, learn_all, learn_nothing, learner)
-        metrics |= {
+        own = {
             "skipped_in_a_row": learner.skipped.in_a_row.astype(jnp.float32),
             "replay_positions": num_ready.astype(jnp.float32),
         }
-        return learner, replay, metrics
+        return learner, replay, join_metrics(metrics, own)
 
     def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         play_key, learn_key, next_key = jax.random.split(state.key, 3)
@@ -175,7 +182,7 @@ def make_iteration(
         )
         learn = learn_from if mesh is not None else over_members(learn_from)
         learner, replay, metrics = learn(state.learner, replay, steps, learn_key, hyper)
-        metrics |= _results(steps, state.games.plies, games.plies)
+        metrics = join_metrics(metrics, _results(steps, state.games.plies, games.plies))
         return TrainState(learner, replay, games, next_key, state.iteration + 1, state.ladder), metrics
 
     return iteration

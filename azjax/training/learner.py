@@ -14,7 +14,7 @@ from azjax.games.game import AnyGame
 from azjax.networks import Network, Variables
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
-from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, loss
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, join_metrics, loss
 from azjax.training.replay import Replay, sample, weigh_ready
 
 
@@ -130,7 +130,8 @@ def update(
     skipped = SkippedUpdates(learner.skipped.in_a_row + 1, jax.random.key_data(key))
     before = Learner(learner.variables, learner.ema, learner.optimizer_state, skipped)
     learner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
-    return learner, {"loss": total, **metrics, "gradient_norm": norm, "skipped_updates": 1.0 - finite}
+    own = {"loss": total, "gradient_norm": norm, "skipped_updates": 1.0 - finite}
+    return learner, join_metrics(own, metrics)
 
 
 def skipped_batch(learner: Learner, config: Config, replay: Replay) -> dict[str, Array]:

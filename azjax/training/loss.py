@@ -190,7 +190,22 @@ def loss(
     losses, metrics = zip(*(term(output, targets, params, hyper) for term in terms), strict=True)
     total: Float32[Array, ""] = functools.reduce(operator.add, losses)
     rest = {name: collection for name, collection in new.items() if name != "params"}
-    return total, (rest, functools.reduce(operator.or_, metrics))
+    return total, (rest, join_metrics(*metrics))
+
+
+def join_metrics(*parts: Metrics) -> Metrics:
+    """All of these metrics.
+
+    Raises:
+      InputError: a name twice, such as a metric of a loss term that the run has too.
+    """
+    joined: Metrics = {}
+    for part in parts:
+        for name in part:
+            if name in joined:
+                raise InputError(f"the metric {name!r} is there already: a loss term must name its own another way")
+        joined |= part
+    return joined
 
 
 def random_symmetry(

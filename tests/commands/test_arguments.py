@@ -1,10 +1,15 @@
 """The words after a command."""
 
+import inspect
+
 import pytest
 
-from azjax.commands.arguments import _refuse_rules
+from azjax import preset
+from azjax.commands.arguments import _refuse_rules, parse_with_game, with_simulations
 from azjax.commands.match import MatchOptions
+from azjax.commands.play import PlayOptions
 from azjax.core.errors import InputError
+from azjax.games import registry
 from azjax.games.registry import make
 
 
@@ -14,3 +19,34 @@ def test_an_option_of_the_rules_needs_the_game_and_a_value_of_its_name_does_not(
         with pytest.raises(InputError, match=f"{option.partition('=')[0]} is an option of brandub: add --game brandub"):
             _refuse_rules(game, [option], MatchOptions())
     _refuse_rules(game, ["--records", "history", "--games", "2", "--seed=1"], MatchOptions())
+
+
+def test_the_simulations_of_a_player_become_those_of_the_options():
+    options = PlayOptions()
+    assert with_simulations("tictactoe:200", options) == ("tictactoe", PlayOptions(num_simulations=200))
+    for spec in ("tictactoe", "tictactoe:easy", "uct:200"):
+        assert with_simulations(spec, options) == (spec, options)
+    with pytest.raises(InputError, match="num_simulations must be at least 1, got 0"):
+        with_simulations("tictactoe:0", options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 3}, "wide: its option width is one of azjax train too: give it another name"),
+        ({"learning_rate": 3}, "wide: its option learning_rate is one of azjax train too: give it another name"),
+        ({"heaps": [3]}, "wide: the default of its option heaps must be a number, a text or a tuple"),
+    ],
+)
+def test_an_option_of_a_game_with_a_bad_name_or_default_is_refused(options, message, monkeypatch):
+    def wide(**options):
+        return make("tictactoe")
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value))
+        for name, value in options.items()
+    ]
+    wide.__signature__ = inspect.Signature(parameters)
+    monkeypatch.setattr(registry.GAMES, "_entries", {**registry.GAMES._entries, "wide": wide})
+    with pytest.raises(InputError, match=message):
+        parse_with_game("train", "wide", preset, [])

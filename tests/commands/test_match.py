@@ -63,8 +63,8 @@ def test_players_of_different_games_are_refused(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["match", "connect2", "tictactoe"])
     assert stop.value.code == 2
-    assert "tictactoe was trained on" in (text := " ".join(capsys.readouterr().err.split()))
-    assert text.endswith("name one by --game")
+    text = " ".join(capsys.readouterr().err.split())
+    assert text.endswith("connect2 plays connect2 and tictactoe plays tictactoe: choose players of one game")
 
 
 def test_many_forfeits_are_warned_of(capsys):
@@ -92,7 +92,12 @@ def test_a_sequential_test_ends_a_match(capsys):
     ("arguments", "message"),
     [
         (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
-        (["tictactoe", "connect2"], "connect2 was trained on"),
+        (
+            ["tictactoe", "connect2"],
+            "tictactoe plays tictactoe and connect2 plays connect2: choose players of one game",
+        ),
+        (["tictactoe:easy", "random", "--seconds", "-1"], "seconds must be above 0, got -1.0"),
+        (["tictactoe:easy", "random", "--processes", "0"], "processes must be at least 1, got 0"),
         (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
         (
             ["tictactoe", "tictactoe:fast"],

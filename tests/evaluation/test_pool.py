@@ -65,7 +65,8 @@ def test_results_are_counted_for_the_player_that_moved_first_and_forfeits_are_no
     game = load_games(path)[0]
     won = dataclasses.replace(game, players=("a", "b"), moves=("b1", "a1", "c1"), rewards=(1.0, -1.0))
     forfeited = dataclasses.replace(game, players=("a", "b"), moves=("b1",), rewards=(1.0, -1.0), end="late move")
-    save_games(path, [won, dataclasses.replace(won, players=("b", "a")), forfeited])
+    of_itself = dataclasses.replace(won, players=("a", "a"))  # tells nothing
+    save_games(path, [won, dataclasses.replace(won, players=("b", "a")), forfeited, of_itself])
     pool = Pool(path, GAME)
     assert pool.pairings() == [("a", "b", Record(1, 0, 0)), ("b", "a", Record(1, 0, 0))]
     assert pool.games_between("a", "b") == 3

@@ -12,7 +12,7 @@ from rich.console import Console
 from rules_alone import RulesAlone
 
 from azjax.commands.check import CheckOptions, check_command
-from azjax.core.errors import LawError
+from azjax.core.errors import InputError, LawError
 from azjax.games import ActionGroup, BoardGame, DrawableGame, LaidOutGame, check_game
 from azjax.games.mnk import Mnk
 
@@ -48,6 +48,11 @@ class TextFails(Mnk):
         raise KeyError("no letter\nfor the stone")
 
 
+class StartsWithNumbers(Mnk):
+    def init(self, key):
+        return dataclasses.replace(super().init(key), rewards=[0.0, 0.0])
+
+
 class BothWin(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
@@ -71,6 +76,7 @@ class BothWin(Mnk):
             MaskIsOfIntegers,
             "legal_action_mask: it returned int32 [9] instead of bool [9]; broken law: legal_action_mask is bool [A]",
         ),
+        (StartsWithNumbers, "init: init gave 0.0; broken law: every leaf of a state is an array"),
         (
             StepBranchesOnAnArray,
             "step: raised TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[]. "
@@ -87,6 +93,11 @@ def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
         check_game(broken(3, 3, 3), num_games=4)
     assert str(found.value) == message
     assert (found.value.__cause__ is not None) == ("raised" in message)
+
+
+def test_a_class_in_place_of_a_game_is_refused():
+    with pytest.raises(InputError, match=r"check_game needs a game, such as Mnk\(\), and got the class Mnk"):
+        check_game(Mnk)
 
 
 def test_a_broken_law_is_told_with_its_method_and_a_position():

@@ -190,3 +190,15 @@ def test_a_file_without_games_is_refused(tmp_path, capsys, text, reason):
 @pytest.mark.parametrize("name", ["tictactoe", "tictactoe:25", "tictactoe, 1 s", "tictactoe:25 + gumbel + solver"])
 def test_the_judge_of_an_agent_is_the_agent_itself(name):
     assert _longer_search(name) == "tictactoe:1600"
+
+
+def test_a_player_that_played_itself_lost_with_one_seat(judge):
+    """In the first game it lost as O, in the second as X."""
+    records = [
+        record_of(*OPENING, "c3", "a3", "a2", "c1", reward=1.0, players=("oh", "oh")),
+        record_of(*AS_FIRST, reward=-1.0, players=("oh", "oh")),
+    ]
+    report = judge_lost_games(records, "oh", judge, num_games=10)
+    assert [(lost.number, lost.seat) for lost in report.judged] == [(1, 1), (2, 0)]
+    assert report.results == (Record(1, 0, 1), Record(1, 0, 1))
+    assert report.forfeits == 0

@@ -13,6 +13,7 @@ import pytest
 from killing import assert_equal_runs
 from small_run import SMALL, with_changes
 
+from azjax.core.errors import RunError
 from azjax.core.pytree import replace_fields
 from azjax.games.registry import make
 from azjax.parallel.sharding import devices_for_members, make_member_mesh
@@ -58,7 +59,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({"seed": [0, 0]}, None, r"vary: seed must have one or more different values, got \[0, 0\]"),
         ({"l2": [0.0, 1e-4]}, 3, "population must be a multiple of 2, the combinations of values; got 3"),
         ({}, 2**31, "population must be at most 65,536, got 2,147,483,648"),
-        ({}, 0, "population must be a multiple of 1, the combinations of values; got 0"),
+        ({}, 0, "population must be at least 1, got 0"),
         ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0 in float32, got 0.0"),
     ],
@@ -182,3 +183,12 @@ def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatc
         assert_equal_states(stacked, together)
     else:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), stacked.variables, together.variables)
+
+
+def test_a_population_goes_on_with_the_members_that_it_began_with(tmp_path):
+    trained(members_of(SMALL, {}, 2), tmp_path)
+    before = rows(tmp_path / "member_0")
+    with pytest.raises(RunError, match=r"member_2 has no checkpoint and .*member_0 has: a population goes on with"):
+        trained(members_of(SMALL, {}, 3), tmp_path, resume=True)
+    assert rows(tmp_path / "member_0") == before
+    assert Checkpoints(tmp_path / "member_0" / "checkpoints").steps()

@@ -218,3 +218,9 @@ def test_calls_of_equal_shapes_are_traced_once():
         if call == 0:
             traces = len(traced)
     assert len(traced) == traces > 0
+
+
+def test_one_state_in_place_of_a_batch_is_refused():
+    state = TICTACTOE.init(jax.random.key(0))
+    with pytest.raises(ValueError, match=r"a search needs a batch of states.* `terminated` has the shape \[\]"):
+        search(None, state, game=TICTACTOE, evaluator=evaluators.uniform(TICTACTOE), num_simulations=2)

@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_run import SMALL
 
 from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
+from azjax.training import init, make_iteration
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, loss, random_symmetry, value_target
@@ -153,3 +155,26 @@ def test_a_term_whose_auxiliary_output_is_missing_is_refused(auxiliary, given):
     message = f"the loss term 'draw' needs the auxiliary output 'draw'; the network gives: {given}"
     with pytest.raises(InputError, match=message):
         _loss(network, {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, DRAW))
+
+
+def test_a_metric_that_is_there_already_is_refused():
+    term = LossTerm("again", lambda output, targets, params, hyper: (0.0, {"value_loss": 0.0}))
+    with pytest.raises(InputError, match="the metric 'value_loss' is there already"):
+        _loss(_Fixed(jnp.zeros(9), 0.5), {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, term))
+
+
+@pytest.mark.parametrize("name", ["loss", "games"])
+def test_a_metric_of_the_run_is_not_that_of_a_term(name):
+    term = LossTerm("own", lambda output, targets, params, hyper: (0.0, {name: jnp.float32(0)}))
+    iteration = make_iteration(GAME, SMALL, loss_terms=(*ALPHAZERO_LOSS, term))
+    state = jax.eval_shape(lambda: init(GAME, SMALL, 0, SMALL.hyper))
+    with pytest.raises(InputError, match=f"the metric '{name}' is there already"):
+        jax.eval_shape(iteration, state, SMALL.hyper)
+
+
+@pytest.mark.parametrize(
+    ("terms", "got"), [((), "none"), (ALPHAZERO_LOSS + ALPHAZERO_LOSS[:1], "value, policy, l2, value")]
+)
+def test_no_terms_and_two_of_one_name_are_refused(terms, got):
+    with pytest.raises(InputError, match=f"a loss has one term or more, each with a name of its own; got {got}"):
+        make_iteration(GAME, SMALL, loss_terms=terms)
