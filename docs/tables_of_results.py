@@ -27,9 +27,20 @@ def solved() -> str:
             counts[index] += " *" * (fact in known)
         unfinished = row["reachable"] - row["terminal"]
         shares = [f"{row[outcome] / unfinished:.1%}" for outcome in ("won", "drawn", "lost")]
-        board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
         longest = str(row.get("longest_win", ""))
-        lines.append([board[0].upper() + board[1:], *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+        lines.append([_board(name), *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+    return table(heads, lines)
+
+
+def table_files() -> str:
+    """The table of the files of solved boards."""
+    heads = ("board", "unfinished positions", "file", "bits each", "bits, mapped", "unpacked in", "read in", "memory")
+    lines = []
+    for name, row in result_of("table_files")["rows"].items():
+        bits, mapped = (row[size] * 8e6 / row["unfinished"] for size in ("megabytes", "mapped_megabytes"))
+        seconds = (f"{row[key]:.1f} s" for key in ("unpacking_seconds", "reading_seconds"))
+        sizes = f"{row['megabytes']:.0f} MB", f"{bits:.1f}", f"{mapped:.1f}"
+        lines.append([_board(name), f"{row['unfinished']:,}", *sizes, *seconds, f"{row['memory_megabytes']:,} MB"])
     return table(heads, lines)
 
 
@@ -49,6 +60,12 @@ def presets() -> str:
             ]
         )
     return table(heads, lines)
+
+
+def _board(name: str) -> str:
+    """The board of a row of results, for people."""
+    board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
+    return board[0].upper() + board[1:]
 
 
 def brandub_endings() -> str:

@@ -63,7 +63,7 @@ def measured(path: Path) -> dict[str, Any]:
     unpacking = time.perf_counter() - began
     began = time.perf_counter()
     solution = load_solution(path)
-    reading = time.perf_counter() - began
+    reading, memory = time.perf_counter() - began, resident_megabytes() - before
     num_numbers = numbering(solution.game).num_position_numbers
     return {
         "unfinished": solution.num_unfinished,
@@ -71,7 +71,7 @@ def measured(path: Path) -> dict[str, Any]:
         "mapped_megabytes": round(mapped_bits(solution, num_numbers) / 8e6, 1),
         "unpacking_seconds": round(unpacking, 2),
         "reading_seconds": round(reading, 2),
-        "memory_megabytes": resident_megabytes() - before,
+        "memory_megabytes": memory,
         "probe_microseconds": {str(size): probe_microseconds(solution, size) for size in (1, BATCH)},
     }
 

@@ -60,6 +60,15 @@ def test_the_solved_boards_are_those_of_the_committed_file():
     assert f"Here Blue needs {longest['hex_4x4']} plies" in text
 
 
+def test_the_files_of_solved_boards_are_small_and_quick_as_the_page_says():
+    rows = result_of("table_files")["rows"].values()
+    assert all(row["megabytes"] * 4 < row["mapped_megabytes"] for row in rows)
+    assert all(row["unpacking_seconds"] * 3 < row["reading_seconds"] for row in rows)
+    many, one = ([row["probe_microseconds"][size] for row in rows] for size in ("4096", "1"))
+    told = f"takes {min(many)} to {max(many)} microseconds in batches of 4,096 positions, and {min(one):.0f} to"
+    assert f"{told} {max(one):.0f} for one position alone" in " ".join(page("solved").split())
+
+
 def test_the_solved_endings_are_those_of_the_committed_file():
     results, text = result_of("brandub_endings"), " ".join(page("solved").split())
     for part in results["endings"]:

@@ -5,10 +5,7 @@ import json
 import pytest
 from studies import load_study
 
-from azjax.evaluation import (
-    save_endings,
-    solve_endings,
-)
+from azjax.evaluation import save_endings, save_solution, solve, solve_endings
 from azjax.games.registry import make
 
 
@@ -79,3 +76,17 @@ def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, mo
     assert len(solved["best_move"]) == 2
     assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)
     assert 50 <= given_up["positions"] < 500
+
+
+def test_the_file_of_a_solved_board_is_measured(tmp_path, monkeypatch):
+    study, output = load_study("table_files"), tmp_path / "results.json"
+    monkeypatch.setattr(study, "BOARDS", ("hex_3x3",))
+    monkeypatch.setattr(study, "BATCH", 8)
+    save_solution(solve(make("hex", size=3)), tmp_path / "hex_3x3.npz")
+    study.main("hex_3x3", output, tmp_path)
+    row = json.loads(output.read_text())["rows"]["hex_3x3"]
+    # Of 5,514 positions 994 are the end.
+    assert row["unfinished"] == 4520
+    # 3^9 numbers take two bits each; scores and plies three or four.
+    assert row["mapped_megabytes"] == round((row["unfinished"] * 8 + 2 * 3**9) / 8e6, 1)
+    assert set(row["probe_microseconds"]) == {"1", "8"}
