@@ -104,7 +104,7 @@ def train(
       FileError: a file cannot be written.
       InputError: the configuration or the number of devices does not fit the game.
     """
-    folder, console = Path(folder), console or Console(quiet=True)
+    folder, console, loss_terms = Path(folder), console or Console(quiet=True), tuple(loss_terms)
     config = settle_precision(game, config, folder, console)
     return train_runs(
         game,

@@ -111,6 +111,7 @@ def train_population(
     if len({jax.tree.structure(each.hyper) for each in configs}) > 1:
         raise InputError("what is None in the hyper of one member of a population must be None in all of them")
     paths, console = [Path(folder) for folder in folders], console or Console(quiet=True)
+    loss_terms = tuple(loss_terms)
     config = settle_precision(game, config, paths[0], console)
     # A process killed between the saves of two members resumes from the newest step that all members have.
     configs = [

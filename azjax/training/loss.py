@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +86,8 @@ class LossTerm:
         """Calls the function.
 
         Raises:
-          InputError: the network does not give an auxiliary output that the term reads.
+          InputError: the network does not give an auxiliary output that the term reads, or the function returns
+            something else.
         """
         for name in self.auxiliary:
             if name not in output.auxiliary:
@@ -94,7 +95,24 @@ class LossTerm:
                 raise InputError(
                     f"the loss term {self.name!r} needs the auxiliary output {name!r}; the network gives: {given}"
                 )
-        return self.function(output, targets, params, hyper)
+        returned = self.function(output, targets, params, hyper)
+        if not _is_scalar_with_metrics(returned):
+            raise InputError(
+                f"the loss term {self.name!r} must return a scalar and a dict of scalars, as (loss, {{}}); it returned "
+                f"{jax.tree.map(_shape, returned)}"
+            )
+        return returned
+
+
+def _is_scalar_with_metrics(returned: Any) -> bool:
+    if not (isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], dict)):
+        return False
+    return all(isinstance(value, float | int) or _shape(value) == () for value in (returned[0], *returned[1].values()))
+
+
+def _shape(value: Any) -> Any:
+    """The shape of an array, any other value as it is."""
+    return getattr(value, "shape", value)
 
 
 def value_loss(

@@ -178,3 +178,14 @@ def test_a_metric_of_the_run_is_not_that_of_a_term(name):
 def test_no_terms_and_two_of_one_name_are_refused(terms, got):
     with pytest.raises(InputError, match=f"a loss has one term or more, each with a name of its own; got {got}"):
         make_iteration(GAME, SMALL, loss_terms=terms)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [jnp.float32(0), (jnp.zeros(3), {}), (jnp.float32(0), [1.0]), (jnp.float32(0), {"told": "text"})],
+    ids=str,
+)
+def test_a_term_that_returns_something_else_is_refused(returned):
+    term = LossTerm("odd", lambda output, targets, params, hyper: returned)
+    with pytest.raises(InputError, match="the loss term 'odd' must return a scalar and a dict of scalars"):
+        _loss(_Fixed(jnp.zeros(9), 0.5), {}, Hyper(), _examples(), (term,))
