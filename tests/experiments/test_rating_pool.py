@@ -66,6 +66,24 @@ def test_the_page_tells_the_games_against_opentafl(study):
     assert "As attackers `brandub:1600` won 48 of 50 games and drew two." in page
 
 
+def test_the_page_tells_the_games_against_opentafl_with_ten_seconds(study):
+    results = Counter()
+    for game in games_of(study, "brandub_against_opentafl_10s"):
+        (seat,) = (seat for seat, name in enumerate(game["players"]) if name.startswith("brandub:"))
+        assert game["end"] is None
+        results[game["players"][seat], ("attackers", "defenders")[seat], game["rewards"][seat]] += 1
+    assert results == {
+        ("brandub:4000", "attackers", 1.0): 16,
+        ("brandub:4000", "attackers", 0.0): 1,
+        ("brandub:4000", "defenders", 1.0): 17,
+        ("brandub:6400", "attackers", 1.0): 5,
+        ("brandub:6400", "defenders", 1.0): 5,
+    }
+    page = " ".join((study.DOCS / "ratings.md").read_text().split())
+    assert "OpenTafl lost 33 of 34 games against `brandub:4000`, which takes 0.8 seconds, and drew one;" in page
+    assert "as attackers the agent won 16 of 17 and drew one. Ten more games, against `brandub:6400`" in page
+
+
 @pytest.mark.slow
 def test_a_pool_grows_and_is_rated(study, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "GAMES", {"tictactoe": ("tictactoe", {}, ("uct:10", "uct:100"))})
