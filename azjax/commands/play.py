@@ -65,9 +65,12 @@ class PlayOptions(AgentOptions):
 def play_command(arguments: list[str]) -> None:
     """Plays games in the terminal, or serves the page."""
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
+    on_page, typed = options.web or options.export is not None, spec
     spec, options = with_simulations(spec, options)
+    if spec != typed and not on_page:
+        options = dataclasses.replace(options, level=options.level or "hard")
     agent, level = split_level(spec)
-    if level and (options.level or options.web or options.export is not None):
+    if level and (options.level or on_page):
         where = "--level" if options.level else "the page"
         raise InputError(f"{spec}: the level is chosen by {where}; name {agent} or {agent}:SIMULATIONS")
     if options.level is not None and not is_trained(spec):

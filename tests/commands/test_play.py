@@ -40,3 +40,20 @@ def test_the_book_of_a_run_without_a_ladder_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["play", "connect2", "--web", "--book", str(tmp_path)])
     assert f"{tmp_path} holds no games of a ladder: a run with --ladder-every keeps them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [(["tictactoe:5"], "hard"), (["tictactoe:5", "--level", "easy"], "easy"), (["tictactoe"], None)],
+)
+def test_a_number_of_simulations_is_the_level_that_searches(arguments, level, monkeypatch):
+    given = {}
+    monkeypatch.setattr("azjax.commands.play.play_in_terminal", lambda game, players, **options: given.update(options))
+    main(["play", *arguments])
+    assert given["level"] == level
+
+
+@pytest.mark.parametrize(("spec", "simulations"), [("tictactoe:32", 32), ("tictactoe", 64)])
+def test_the_page_searches_with_the_simulations_of_the_player(spec, simulations, shown):
+    main(["play", spec, "--web"])
+    assert shown["num_simulations"] == simulations
