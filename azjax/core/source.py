@@ -44,6 +44,10 @@ def import_code(name: str) -> None:
         imported.append(str(path.resolve()) if is_file else name)
     except InputError as error:
         raise InputError(f"--import {name}: {error}") from error
+    except ModuleNotFoundError as error:
+        if is_file or error.name not in (module, module.partition(".")[0]):
+            raise InputError(f"--import {name}: {_in_one_line(error)}") from error
+        raise InputError(f"--import {name}: there is no such module, and a file must end in .py") from None
     except Exception as error:
         raise InputError(f"--import {name}: {_in_one_line(error)}") from error
 
