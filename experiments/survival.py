@@ -139,7 +139,9 @@ FAULTS = (
     Fault(
         "random requests to the page",
         "400 with a reason; none is answered with a traceback",
-        ("play/test_server.py::test_ten_thousand_random_questions_are_answered_or_refused_in_the_same_memory",),
+        (
+            "play/test_refused_requests.py::test_ten_thousand_random_questions_are_answered_or_refused_in_the_same_memory",
+        ),
     ),
     Fault(
         "double and concurrent clicks on the page of each game",

@@ -15,7 +15,7 @@ GAME = make("connect2")
 
 @pytest.fixture
 def climb(monkeypatch):
-    """The ladder of networks that are numbers: one scores half a point plus the difference, in 99 games."""
+    """The ladder of networks that are numbers: one scores half a point plus the difference, in 98 games."""
 
     def match(game, one, other, **options):
         def play(ours, theirs, key):
@@ -26,7 +26,7 @@ def climb(monkeypatch):
         return play
 
     monkeypatch.setattr(ladder, "make_device_match", match)
-    config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=99, ladder_opponents=("random", "uct:3"))
+    config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=98, ladder_opponents=("random", "uct:3"))
     return make_ladder(GAME, config)
 
 
@@ -50,14 +50,14 @@ def test_a_rung_is_climbed_with_55_points_of_a_hundred(climb):
 
 def test_ratings_are_elo_points_that_add_up(climb):
     on, metrics, _ = climb(Ladder.init(_network(0)), _network(0.25), jax.random.key(0))
-    # (99 * 0.75 + 0.5) / 100 = 0.7475: 400 log10(0.7475 / 0.2525) = 188.54
-    assert float(metrics["ladder_rating"]) == pytest.approx(188.54, abs=0.01)
+    # (98 * 0.75 + 0.5) / 99 = 74 / 99: 400 log10(74 / 25) = 188.52
+    assert float(metrics["ladder_rating"]) == pytest.approx(188.52, abs=0.01)
     on, metrics, _ = climb(on, _network(0.25), jax.random.key(0))
-    assert float(metrics["ladder_rating"]) == pytest.approx(188.54, abs=0.01)  # equal to the one on the rung
-    assert (float(on.rating), int(on.rung)) == (pytest.approx(188.54, abs=0.01), 1)
+    assert float(metrics["ladder_rating"]) == pytest.approx(188.52, abs=0.01)  # equal to the one on the rung
+    assert (float(on.rating), int(on.rung)) == (pytest.approx(188.52, abs=0.01), 1)
     _, metrics, _ = climb(on, _network(0.75), jax.random.key(0))
-    # A clean sweep: (99 + 0.5) / 100, 919.54 points more.
-    assert float(metrics["ladder_rating"]) == pytest.approx(188.54 + 919.54, abs=0.02)
+    # A clean sweep: (98 + 0.5) / 99, 917.79 points more.
+    assert float(metrics["ladder_rating"]) == pytest.approx(188.52 + 917.79, abs=0.02)
 
 
 def test_scores_against_the_fixed_opponents_have_their_names(climb):
