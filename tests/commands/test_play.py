@@ -26,6 +26,7 @@ def shown(monkeypatch):
     return given
 
 
+@pytest.mark.slow
 def test_the_book_of_a_run_holds_the_games_of_its_ladder(tmp_path, shown):
     game = make("connect2")
     train(game, RUN, tmp_path)
