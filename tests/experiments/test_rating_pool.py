@@ -80,7 +80,7 @@ def test_the_page_tells_the_games_against_opentafl_with_ten_seconds(study):
         ("brandub:6400", "defenders", 1.0): 5,
     }
     page = " ".join((study.DOCS / "ratings.md").read_text().split())
-    assert "OpenTafl lost 33 of 34 games against `brandub:4000`, which takes 0.8 seconds, and drew one;" in page
+    assert "OpenTafl lost 33 of 34 games against `brandub:4000`, which takes 0.8 seconds a move (1.5 at most)," in page
     assert "as attackers the agent won 16 of 17 and drew one. Ten more games, against `brandub:6400`" in page
 
 
