@@ -93,7 +93,7 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
         (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "output is for whole solutions"),
         (["solve", "tictactoe", "--tables", "t.npz"], "tables is for --prove POSITION"),
-        (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no azjax archive nowhere.npz"),
+        (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no file nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
     ],
@@ -244,7 +244,7 @@ def test_a_run_is_trained_and_evaluated_and_not_overwritten(capsys, tmp_path):
     folder = tmp_path / "run"
     main(["train", "connect2", "--folder", str(folder), *SMALL])
     text = capsys.readouterr().out
-    assert f"{folder}: 3 iterations done" in text
+    assert f"{folder} is trained to iteration 3" in text
     for row in (
         "positions ",
         "mistakes in its own games",

@@ -142,7 +142,7 @@ def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
     if result.stopped_by is not None:
         _draw(folder)
         _exit_stopped(result.iteration, result.stopped_by)
-    say(f"{folder}: {result.iteration} iterations done")
+    say(f"{folder} is trained to iteration {result.iteration:,}")
     if options.meeting is None:
         print_strength(str(folder), game, EvaluateOptions(games=options.games))
     else:

@@ -2,6 +2,7 @@
 
 import difflib
 import importlib.metadata
+import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
@@ -30,9 +31,12 @@ class Registry(Generic[_T]):
         """Decorator: gives an entry its name.
 
         Raises:
-          InputError: the name is taken by an entry from elsewhere. To define the same entry again, as in a notebook, is
-            allowed.
+          InputError: the name has other characters than letters, digits, `_`, `-` and `.`, or is taken by an entry from
+            elsewhere. To define the same entry again, as in a notebook, is allowed.
         """
+        # Folders and players are named after it: `runs/NAME`, `NAME:400`. A colon at the end is that of a family.
+        if not re.fullmatch(r"[\w-][\w.-]*:?", name):
+            raise InputError(f"a {self._kind} cannot be named {name!r}; allowed: letters, digits, '_', '-' and '.'")
 
         def add(entry: _Added) -> _Added:
             taken = self._entries.get(name)

@@ -112,6 +112,6 @@ def _read(path: str | Path, kind: str | None, most_bytes: MostBytes | None) -> t
                 arrays = {name: archive[name] for name in archive.files if name != _MANIFEST}
         return game, manifest, arrays
     except FileNotFoundError:
-        raise InputError(f"there is no {what} {path}") from None
+        raise InputError(f"there is no file {path}") from None
     except Exception as error:  # a damaged archive can raise any
         raise InputError(f"{path} is no {what}, or is damaged: {error}") from error

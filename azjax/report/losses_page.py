@@ -121,7 +121,7 @@ def _describe(report: LossReport, mistake: Mistake) -> str:
     played, preferred = (
         action_to_text(report.game, lost.states[ply], action) for action in (lost.actions[ply], lost.preferred[ply])
     )
-    fall = " to ".join(f"{value:+.2f}" for value in lost.values[ply : ply + 2])
+    fall = " to ".join(f"{value:+z.2f}" for value in lost.values[ply : ply + 2])
     return f"Game {lost.number}, move {ply + 1}: {played}, from {fall}; {report.judge} prefers {preferred}"
 
 

@@ -53,7 +53,7 @@ def write_report(report: RunReport) -> Path:
         "strength": strength_rows(report),
         "players": [strength.player for strength in report.strength],
         "variation": " ".join(report.variation),
-        "start_value": f"{report.start_value:+.2f}",
+        "start_value": f"{report.start_value:+z.2f}",
         "calibration_games": CALIBRATION_GAMES,
         "calibration": calibration_rows(report),
         "learning": list(learning),
@@ -80,7 +80,7 @@ def facts(report: RunReport) -> dict[str, str]:
     options = ", ".join(f"{name}={value}" for name, value in options_of(report.game).items())
     return {
         "game": report.game.name + (f" ({options})" if options else ""),
-        "training": f"{len(rows):,} iterations in {_duration(seconds)}; this report is of checkpoint {report.step:,}",
+        "training": f"{_duration(seconds)} to iteration {len(rows):,}; this report is of checkpoint {report.step:,}",
         "self-play": f"{games:,.0f} games, {positions:,} positions",
         "search": f"{config.policy}, {simulations_in_words(config)} simulations per move; {rate:,.0f} per second",
         "network": str(config.make_network(report.game)),
@@ -117,7 +117,7 @@ def calibration_rows(report: RunReport) -> list[tuple[str, str, str, str]]:
     calibration = report.calibration
     classes = zip(calibration.predicted, calibration.results, calibration.intervals, calibration.positions, strict=True)
     return [
-        (f"{value:+.2f}", f"{result:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{count:,}")
+        (f"{value:+z.2f}", f"{result:+z.2f}", f"{low:+z.2f} to {high:+z.2f}", f"{count:,}")
         for value, result, (low, high), count in classes
     ]
 

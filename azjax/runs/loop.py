@@ -160,18 +160,19 @@ def train_runs(
     with console.status("solving the game, to count mistakes" if config.evaluate_every else "beginning"):
         evaluation = PeriodicEvaluation(game, config)
     wait_for_all("folders are checked")
-    writers = runs if is_first() else []
+    writers, changes = runs if is_first() else [], dict[Path, str]()
     try:
         with contextlib.ExitStack() as stack:
             for run in writers:
                 stack.enter_context(only_trainer(run.folder))
                 # Another process may have trained there since the first check.
-                changes = check_folder(run.folder, run.description, resume=resume, accept_changes=accept_changes)
-                if changes:
-                    warnings.warn(
-                        f"{run.folder} was made with {changes}; going on with the requested values", stacklevel=2
-                    )
+                changes[run.folder] = check_folder(
+                    run.folder, run.description, resume=resume, accept_changes=accept_changes
+                )
             start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
+            for folder, changed in changes.items():
+                if changed:
+                    warnings.warn(f"{folder} was made with {changed}; going on with the requested values", stacklevel=2)
             if start < config.iterations:
                 with console.status("compiling"):
                     need = need.with_temporary(compiled_run.compiled)

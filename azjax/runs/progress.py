@@ -84,7 +84,7 @@ def status_of(row: Mapping[str, float], games_per_second: float, simulations_per
     if "mistakes" in row:
         words.append(f"{row['mistakes']:.0f} mistakes")
     if "ladder_rating" in row:
-        words.append(f"{row['ladder_rating']:+.0f} Elo")
+        words.append(f"{row['ladder_rating']:+z.0f} Elo")
     # The opponents of a ladder are listed from weak to strong: the last tells the most.
     scores = [name for name in row if name.startswith("score_")]
     words += [f"{row[name]:.0%} against {name.removeprefix('score_')}" for name in scores[-1:]]

@@ -50,6 +50,14 @@ def test_a_name_that_is_taken_is_refused_and_the_same_definition_is_not():
     assert registry.names() == ["one"]
 
 
+@pytest.mark.parametrize("name", ["", "a/b", "two words", "game:400", "..", "new\n"])
+def test_a_name_that_no_folder_and_no_player_could_have_is_refused(name):
+    registry = Registry("game", "azjax.tests")
+    with pytest.raises(InputError, match=r"a game cannot be named '.*'; allowed: letters, digits, '_', '-' and '\.'"):
+        registry.register(name)
+    assert registry.names() == []
+
+
 def test_an_unknown_name_gets_the_close_one_and_all_others():
     registry = Registry("rule of selection", "azjax.tests")
     registry.register("puct")(first)

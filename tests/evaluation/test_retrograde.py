@@ -129,7 +129,7 @@ def test_endings_come_back_from_their_file(endings, tmp_path):
         np.savez_compressed(path, **{**content, "manifest": np.array(json.dumps(manifest | change)), **arrays})
         with pytest.raises(ValueError, match=message):
             load_table(path)
-    with pytest.raises(ValueError, match=r"there is no azjax archive .*nowhere\.npz"):
+    with pytest.raises(ValueError, match=r"there is no file .*nowhere\.npz"):
         load_table(tmp_path / "nowhere.npz")
 
 

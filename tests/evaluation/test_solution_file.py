@@ -53,7 +53,7 @@ def test_a_solution_of_another_game_is_refused(saved):
 
 def test_a_file_that_is_no_solution_is_refused(tmp_path):
     path = tmp_path / "file.npz"
-    with pytest.raises(ValueError, match=r"there is no solution file .*/file\.npz"):
+    with pytest.raises(ValueError, match=r"there is no file .*/file\.npz"):
         load_solution(path)
     for content in (b"", b"not an archive", b"PK\x03\x04 cut off"):
         path.write_bytes(content)

@@ -66,7 +66,7 @@ def test_the_page_is_well_formed_and_has_no_external_references(page):
 def test_the_page_shows_settings_and_strength(report, page):
     labels = facts(report)
     assert labels["game"].startswith("connect2")
-    assert labels["training"].startswith(f"{SMALL.iterations} iterations in ")
+    assert f" to iteration {SMALL.iterations}; this report is of checkpoint " in labels["training"]
     for fact in labels.values():
         assert fact.replace("'", "&#39;") in page
     assert report.changed_settings["iterations"] == (SMALL.iterations, 100)
