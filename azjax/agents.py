@@ -123,8 +123,8 @@ def load_player(
         `azjax.evaluation.tables`.
 
     Raises:
-      InputError: an unknown spec or level, no game, another game than the agent's, or a search option that the player
-        does not have.
+      InputError: an unknown spec or level, no game, another game than the agent's, or an option of a search that the
+        player of this spec does not have.
       RunError: a folder that is no run's, or one without a sound checkpoint.
     """
     if policy is not None:
@@ -135,7 +135,10 @@ def load_player(
             raise InputError(f"{option} is for trained agents; {spec} is none")
     spec, suffix = split_level(spec)
     if suffix in LEVELS:
-        level = suffix
+        level, given = suffix, given | {"solver": solver, "reuse_tree": reuse_tree}
+        for option, is_given in given.items():
+            if is_given and level != LEVELS[-1]:
+                raise InputError(f"{option} is for players that search; {spec}:{level} does not")
     elif suffix:
         if not (suffix.isascii() and suffix.isdigit()):
             raise InputError(f"{spec}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
@@ -249,7 +252,7 @@ def load_opponent(
       seconds: for each move: of a program, 10 by default, and of a trained agent at level `hard` without a number of
         simulations, which then searches for so long.
       processes: of a program, for games side by side.
-      **search: options of `load_player` for the search of a trained agent; other players ignore them.
+      **search: options of `load_player` for the search of a trained agent; players without one ignore them.
 
     Raises:
       InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
@@ -265,10 +268,10 @@ def load_opponent(
         if not (number.isascii() and number.isdigit()):
             raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
         return OpenSpielPlayer(spec, algorithm, int(number))
-    if not is_trained(split_level(spec)[0]):
+    agent, level = split_level(spec)
+    if not is_trained(agent) or level in LEVELS[:-1]:
         return dataclasses.replace(load_player(spec, game), name=spec)
-    level = split_level(spec)[1]
-    name = spec if level in LEVELS[:-1] else name_with_options(spec, **search)
+    name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
     if search.get("reuse_tree") or search.get("policy") == "gumbel":

@@ -140,7 +140,7 @@ def match_command(arguments: list[str]) -> None:
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
                 "were forfeited, so that the score says little about strength"
             )
-    if options.records is not None:  # before all that may fail
+    if options.records is not None and matches:  # before all that may fail
         save_games(options.records, [record for match in matches for record in records_of(game, match)])
         say(f"games saved to {options.records}")
     pairings = pool.pairings() if pool else pairings_of(matches)
@@ -161,6 +161,10 @@ def _check_files(options: MatchOptions) -> None:
             raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
         if path is not None and path.is_dir():
             raise InputError(f"{path} cannot be written: it is a folder")
+    if options.records and options.pool and options.records.resolve() == options.pool.resolve():
+        raise InputError(
+            f"--pool {options.pool} keeps its games itself: name another file by --records, or leave it out"
+        )
     if options.plot is not None:
         if options.plot.suffix not in _PICTURES:
             raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {options.plot}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from azjax.commands.arguments import AgentOptions, parse_with_players, with_simu
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import iterate_games
-from azjax.evaluation.standard_players import player_facts, several_leaves
+from azjax.evaluation.standard_players import player_facts, search_in_words, several_leaves
 from azjax.games.game import AnyGame
 from azjax.packaged import levels_of
 from azjax.play.book import Book
@@ -55,10 +56,11 @@ class PlayOptions(AgentOptions):
             raise InputError("--book is for the page: add --web")
         if self.web and self.export is not None:
             raise InputError("--web and --export are two ways to show the page: choose one")
-        if (self.web or self.export is not None) and (self.level or self.start or self.reuse_tree):
+        on_page = self.web or self.export is not None
+        if on_page and (self.level or self.start or self.reuse_tree or self.policy):
             raise InputError(
-                "a page goes without --level, --start and --reuse-tree: level and start are chosen on it, "
-                "and its searches start from an empty tree"
+                "a page goes without --level, --start, --reuse-tree and --policy: level and start are chosen on it, "
+                "and its searches are AlphaZero's, from an empty tree"
             )
 
 
@@ -101,6 +103,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
     facts = player_facts(players[LEVELS[-1]])
     if is_trained(spec):
         del players[LEVELS[-1]]  # the page runs its own searches
+        facts["search"] = search_in_words(search.policy, options.num_simulations)
     serve(
         game,
         spec,
@@ -119,14 +122,16 @@ def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -
     if not is_trained(spec):
         raise InputError(f"--export is for trained agents; {spec} is none")
     search = load_search_spec(spec, game, options.tables)
-    facts = player_facts(load_player(spec, game, num_simulations=options.num_simulations))
+    facts = player_facts(load_player(spec, game))
+    facts["search"] = search_in_words(search.policy, options.num_simulations)
     pool = SearchPool(search.policy, search.params, search.hyper)
     session = PlaySession(game, spec, pool, {}, None, options.num_simulations, _shown(spec, facts))
     with console.status("writing the page") as status:
         for part in export_page(session, search, folder):
             status.update(f"writing {part}")
+    quoted = shlex.quote(str(folder))
     console.print(
-        f"written to {folder}; any web server shows it, such as: python -m http.server --directory {folder}",
+        f"written to {folder}; any web server shows it, such as: python -m http.server --directory {quoted}",
         soft_wrap=True,
     )
 

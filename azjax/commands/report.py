@@ -1,6 +1,7 @@
 """`azjax report RUN` and `azjax report GAMES.jsonl`."""
 
 import dataclasses
+import os
 import re
 from pathlib import Path
 
@@ -81,6 +82,11 @@ def report_command(arguments: list[str]) -> None:
 
 
 def _report_run(folder: str, options: ReportOptions) -> None:
+    needs_report_packages()
+    if os.path.isdir(folder) and not os.access(folder, os.W_OK):
+        raise InputError(
+            f"{folder} is read-only: copy the run elsewhere for a report, which is written into its folder"
+        )
     with console.status("reading the run") as status:
         report = gather(
             folder,

@@ -281,7 +281,7 @@ def player_facts(player: Player) -> dict[str, str]:
     network: object = policy.network if isinstance(policy, _Network) else None
     told = {"player": player.name, **player.about}
     if search is not None:
-        told["search"] = f"{type(search).__name__}, {search.num_simulations:,} simulations"
+        told["search"] = search_in_words(search, search.num_simulations)
         network = _network_of(search)
     game = getattr(search or policy, "game", None)
     if isinstance(game, Game):
@@ -289,6 +289,11 @@ def player_facts(player: Player) -> dict[str, str]:
         if isinstance(network, Network):
             told["network"] = summarize(network, game)
     return told
+
+
+def search_in_words(policy: SearchPolicy, num_simulations: int) -> str:
+    """The kind of a search and its simulations."""
+    return f"{type(policy).__name__}, {num_simulations:,} simulations"
 
 
 def is_player_name(name: str) -> bool:

@@ -27,7 +27,8 @@ from azjax.core.xla import batch_last, materialize
 SYMBOLS = ".tTK"
 """The characters of an empty square, an attacker, a defender and the king."""
 
-MAX_SIZE = 25
+MAX_SIZE = 17
+"""Rows of a board: the moves of a piece along its column, or along its row, are bits of one word."""
 
 _Flags = Bool[Array | np.ndarray | np.bool_, "..."]
 
@@ -158,7 +159,7 @@ class Grid:
         index = 0
         for number, row in enumerate(rows, start=1):
             column = 0
-            for symbol in re.findall("[0-9]+|." if self.size > 9 else ".", row):
+            for symbol in re.findall("(?s)[0-9]+|." if self.size > 9 else "(?s).", row):
                 if symbol in SYMBOLS[1:]:
                     if column < self.size:
                         cells[number - 1, column] = SYMBOLS.index(symbol)

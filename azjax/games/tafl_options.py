@@ -4,13 +4,14 @@ import dataclasses
 from typing import Literal, get_args
 
 from azjax.core.errors import InputError
-from azjax.games.tafl_board import MAX_SIZE
+
+_LONGEST_MOVE = 25
 
 # The values of the options in words.
 _CASTLE = {
     "nobody": "Nobody stops on the square in the middle, the castle, from which the king begins.",
     "king": "The king alone may stop on the square in the middle, the castle.",
-    "anyone": "",
+    "anyone": "Anyone may stop on the square in the middle, the castle, from which the king begins.",
 }
 _CAPTURE = {
     "active": "A pawn is captured when a piece of the other side moves so that the pawn stands between two enemies.",
@@ -59,7 +60,7 @@ class TaflRules:
     escape: Literal["corners", "edge"] = "corners"
     castle: Literal["nobody", "king", "anyone"] = "nobody"
     castle_hostile: Literal["when_empty", "never"] = "when_empty"
-    longest_move: int = MAX_SIZE
+    longest_move: int = _LONGEST_MOVE
     encirclement: Literal["attackers_win", "ignored"] = "ignored"
     attackers_gone: Literal["defenders_win", "ignored"] = "defenders_win"
     repetition: Literal["draw", "never"] = "draw"
@@ -74,8 +75,8 @@ class TaflRules:
                 raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
         if not (isinstance(self.repetitions, int) and 2 <= self.repetitions <= 4):
             raise InputError(f"tafl rules: repetitions must be 2..4, got {self.repetitions!r}")
-        if not (isinstance(self.longest_move, int) and 1 <= self.longest_move <= MAX_SIZE):
-            raise InputError(f"tafl rules: longest_move must be 1..{MAX_SIZE}, got {self.longest_move!r}")
+        if not (isinstance(self.longest_move, int) and 1 <= self.longest_move <= _LONGEST_MOVE):
+            raise InputError(f"tafl rules: longest_move must be 1..{_LONGEST_MOVE}, got {self.longest_move!r}")
         if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
             raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
 
@@ -86,13 +87,13 @@ class TaflRules:
         sentences = [
             f"The attackers begin. They win by capturing the king, the defenders by bringing him to {goal}.",
             f"All pieces but the king are pawns. Pieces move {self._distance(size)}.",
-            _CASTLE[self.castle],
+            _CASTLE[self.castle] * (self.castle != "anyone" or self.king == "by_castle" or self._castle_closes),
             "All may cross it." * crossed,
             "The king alone may enter a corner." * corners,
             _CAPTURE[self.capture],
             self._hostile_squares(),
             _KING[self.king],
-            "The empty castle may be one of them." * (self.king == "by_four" and self.castle_hostile == "when_empty"),
+            "The empty castle may be one of them." * (self.king == "by_four" and self._castle_closes),
             "The king takes no part in captures." * (self.king_captures == "unarmed"),
             "The attackers win, too, when no path is left from the defenders to the edge."
             * (self.encirclement == "attackers_win"),
@@ -105,6 +106,10 @@ class TaflRules:
         ]
         return " ".join(filter(None, sentences))
 
+    @property
+    def _castle_closes(self) -> bool:
+        return self.castle_hostile == "when_empty"
+
     def _distance(self, size: int) -> str:
         if self.longest_move == 1:
             return "to the next square up, down, left or right, if it is free"
@@ -112,8 +117,7 @@ class TaflRules:
         return f"{squares} free squares in a straight line"
 
     def _hostile_squares(self) -> str:
-        corner, castle = self.escape == "corners", self.castle_hostile == "when_empty"
-        named = "the empty castle" if self.castle != "anyone" else "the empty square in the middle"
+        corner, castle = self.escape == "corners", self._castle_closes
         if corner and castle:
-            return f"Empty corners and {named} count as enemies."
-        return "Empty corners count as enemies." * corner + f"{named.capitalize()} counts as an enemy." * castle
+            return "Empty corners and the empty castle count as enemies."
+        return "Empty corners count as enemies." * corner + "The empty castle counts as an enemy." * castle

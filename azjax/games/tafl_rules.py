@@ -20,7 +20,7 @@ from azjax.core.xla import materialize
 from azjax.games.game import Game
 from azjax.games.protocols import RepetitionGame
 from azjax.games.repetition import History, new_history
-from azjax.games.tafl_board import Board, Grid
+from azjax.games.tafl_board import MAX_SIZE, Board, Grid
 from azjax.games.tafl_options import TaflRules
 
 BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
@@ -72,6 +72,8 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
     def __post_init__(self) -> None:
         if not (isinstance(self.history, int) and self.history >= 1):
             raise InputError(f"{self.name}: history must be at least 1, got {self.history!r}")
+        if not (self.size % 2 and 3 <= self.size <= MAX_SIZE):
+            raise InputError(f"{self.name}: a board has an odd number of rows, 3..{MAX_SIZE}, got {self.size}")
 
     @functools.cached_property
     def grid(self) -> Grid:
@@ -205,8 +207,12 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         if self.rules.escape == "corners":
             hostile = self.grid.corners
         if self.rules.castle_hostile == "when_empty":
-            hostile = union(hostile, without(self.grid.castle, board.king))
+            hostile = union(hostile, self._empty_castle(board))
         return hostile
+
+    def _empty_castle(self, board: Board) -> Bits:
+        """The castle, if nobody stands on it; pawns do only where it is for anyone."""
+        return without(self.grid.castle, board.occupied if self.rules.castle == "anyone" else board.king)
 
     def _near(self, board: Board) -> Bits:
         """The king where he is captured by all his neighbors; otherwise nothing."""
@@ -214,14 +220,15 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             return bitboard.empty(self.grid.words)
         return both(board.king, self.grid.by_the_castle) if self.rules.king == "by_castle" else board.king
 
-    def _surrounded(self, near: Bits, closed: Bits) -> Bool[Array, ""]:
-        """Whether `closed`, with the castle where it counts, has every neighbor of the king `near`."""
+    def _surrounded(self, board: Board, near: Bits, closed: Bits) -> Bool[Array, ""]:
+        """Whether `closed`, with the empty castle where it counts, has every neighbor of the king `near`."""
+        castle = self._empty_castle(board)
         neighbors = union(*(shift(near, step) for step in self.grid.steps))
         if self.rules.king == "by_castle":
-            return any_of(near) & ~any_of(without(without(neighbors, closed), self.grid.castle))
+            return any_of(near) & ~any_of(without(without(neighbors, closed), castle))
         inside = any_of(without(near, self.grid.edge))
         if self.rules.castle_hostile == "when_empty":
-            closed = union(closed, self.grid.castle)
+            closed = union(closed, castle)
         return inside & ~any_of(without(neighbors, closed))
 
     def _capture_active(self, board: Board, target: Bits, attacking: Bool[Array, ""]) -> Board:
@@ -237,7 +244,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         if not armed:
             captured = only_if(~any_of(both(target, board.king)), captured)
         beside = any_of(both(union(*(shift(near, step) for step in self.grid.steps)), target))
-        taken = only_if(attacking & beside & self._surrounded(near, board.attackers), near)
+        taken = only_if(attacking & beside & self._surrounded(board, near, board.attackers), near)
         lost = materialize(union(captured, taken))
         return Board(*(without(pieces, lost) for pieces in board))
 
@@ -256,7 +263,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
             bad = toggle(enemies, self._hostile(board))
             down_bad, up_bad, right_bad, left_bad = (any_of(both(shift(square, step), bad)) for step in self.grid.steps)
             near = self._near(board)
-            surrounded = self._surrounded(near, bad)
+            surrounded = self._surrounded(board, near, bad)
             on_a_line = (down_bad & up_bad) | (right_bad & left_bad)
             captured = jnp.where(is_king & any_of(near), surrounded, on_a_line)
             board = Board(*(without(pieces, only_if(captured, square)) for pieces in board))

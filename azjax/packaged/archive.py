@@ -98,17 +98,29 @@ def read_agent(path: Path) -> Agent:
 
 
 def strength_of(name: str) -> str:
-    """The sentence that sums up the strength of an agent: the first of that section of its card."""
+    """The sentence that sums up the strength of an agent: the first of that section of its card.
+
+    Raises:
+      InputError: the card cannot be read.
+    """
     return _first_sentence(name, "Strength")
 
 
 def levels_of(name: str) -> str:
-    """The points of an agent's levels against each other in a sentence; empty if its card has none."""
+    """The points of an agent's levels against each other in a sentence; empty if its card has none.
+
+    Raises:
+      InputError: the card cannot be read.
+    """
     return _first_sentence(name, "Levels")
 
 
 def _first_sentence(name: str, section: str) -> str:
-    card = _archive(name).with_suffix(".md").read_text(encoding="utf-8")
+    path = _archive(name).with_suffix(".md")
+    try:
+        card = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return card.partition(f"## {section}\n\n")[2].partition("\n")[0]
 
 

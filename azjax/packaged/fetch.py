@@ -75,8 +75,11 @@ def _name(source: str) -> str:
     scheme, colon, _ = source.partition("://")
     if colon and scheme != "https":
         raise InputError(f"{source}: agents are fetched from a folder or over https, not over {scheme}")
-    url = urllib.parse.urlsplit(source) if colon else None
-    if url is not None and (not url.hostname or url.query or url.fragment):
+    try:
+        url = urllib.parse.urlsplit(source if colon else "")
+    except ValueError:
+        url = urllib.parse.urlsplit("")
+    if colon and (not url.hostname or url.query or url.fragment):
         raise InputError(f"{source}: an address is https://HOST/FOLDER/NAME")
     name = source.rpartition("/")[2]
     if not _NAME.fullmatch(name):

@@ -231,18 +231,19 @@ class _Guard:
     """Refuses requests from other sites (a foreign Host, as in DNS rebinding, or Origin) and bodies of other types."""
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...], any_number: bool) -> None:
-        self._app, self._hosts, self._any_number = app, hosts, any_number
+        self._app, self._hosts, self._any_number = app, {host.lower() for host in hosts}, any_number
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
         await (self._app if refusal is None else refusal)(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        # Browsers write the names of hosts in lower case.
+        host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if not (name in self._hosts or (self._any_number and _is_number(name))):
             return _json({"error": f"unknown host {host[:100]!r}"}, 400)
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
             return _json({"error": f"foreign origin {origin[:100]!r}"}, 403)
         if request.method == "POST" and request.headers.get("content-type", "").split(";")[0] != "application/json":
             return _json({"error": "the body must be application/json"}, 415)

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from azjax.core.errors import FileError
 from azjax.core.files import write_text
 from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
@@ -62,7 +63,10 @@ def write_report(report: RunReport) -> Path:
         "games": [_game_content(report, number, played) for number, played in enumerate(report.games)],
     }
     folder = report.folder
-    (folder / PICTURES).mkdir(exist_ok=True)
+    try:
+        (folder / PICTURES).mkdir(exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder / PICTURES} could not be made: {error.strerror}") from error
     for name, picture in pictures.items():
         write_text(folder / PICTURES / f"{name}.svg", picture)
     for name in (HTML, MARKDOWN):

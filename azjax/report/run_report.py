@@ -8,15 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.agents import load_player, load_search_spec
 from azjax.core.errors import InputError
-from azjax.evaluation import network_player, search_player
+from azjax.evaluation import network_player
 from azjax.games.game import AnyGame
 from azjax.render import principal_variation, to_svg
 from azjax.report.sample_games import Calibration, SampleGame, calibrate, sample_games
 from azjax.report.strength import Strength, measure
 from azjax.runs import Throughput, load_run, load_state, measure_throughput
 from azjax.runs.metrics import METRICS, TIMING, Row, read_rows
-from azjax.search import alphazero_policy
 from azjax.training import Config, preset
 
 CALIBRATION_GAMES = 256
@@ -36,10 +36,10 @@ class RunReport:
       rows: rows of `metrics.jsonl`.
       timing: rows of `timing.jsonl`.
       throughput: seconds of the parts of an iteration, measured on this machine.
-      strength: of the network alone and with search; exact if the game can be solved.
+      strength: of the network alone and with the search of its training; exact if the game can be solved.
       games: sample games of the network with search.
       calibration: results by the value of the network alone.
-      tree: the top of a search from the start, as SVG.
+      tree: the top of a search of AlphaZero from the start, as SVG.
       variation: the principal variation of that search.
       start_value: the value of that search, for the player to move.
     """
@@ -96,12 +96,9 @@ def gather(
     if not rows:
         raise InputError(f"{folder} has no metrics to report yet")
     step, state = load_state(folder)
-    variables, network, c_puct = state.ema, config.make_network(game), config.hyper.c_puct
-    evaluator, with_search = config.make_evaluator(game, network), f"network + {num_simulations} simulations"
+    variables, network = state.ema, config.make_network(game)
     alone = network_player(game, network, variables)
-    searching = search_player(
-        game, evaluator, variables, num_simulations=num_simulations, c_puct=c_puct, name=with_search
-    )
+    searching = load_player(str(folder), num_simulations=num_simulations)
     progress("throughput of the parts of an iteration")
     throughput = measure_throughput(game, config, state)
     keys = jax.random.split(jax.random.key(seed), 4)
@@ -112,9 +109,9 @@ def gather(
     calibration = calibrate(game, network_player(game, network, variables, temperature=1.0), CALIBRATION_GAMES, keys[2])
     progress("search tree of the start")
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(keys[3]))
-    result = alphazero_policy(
-        variables, keys[3], start, game=game, evaluator=evaluator, num_simulations=num_simulations, c_puct=c_puct
-    )
+    search = load_search_spec(str(folder), game)
+    policy = dataclasses.replace(search.policy, num_simulations=num_simulations)
+    result = policy(search.params, keys[3], start, hyper=search.hyper)
     return RunReport(
         folder=folder,
         game=game,

@@ -218,7 +218,8 @@ class BrandubRules:
                 return True
             # Three attackers capture a king next to the castle, whether or not the castle is hostile to others.
             return self.king == "by_castle" and self._needs_four(board, victim)
-        return square in self.corners and self.at(board, square) == EMPTY
+        # As in the notebook, the king on a corner and the corner itself are two evils, which cancel.
+        return square in self.corners and (self.capture == "trapped" or self.at(board, square) == EMPTY)
 
     def _remove_trapped(self, board: list[int], mover: Square) -> None:
         """Removes trapped pieces one after the other: the mover, then its neighbors above, below, left and right."""
@@ -340,7 +341,8 @@ class BrandubRules:
             inside = [square for square in open_squares if self.escape == "corners" or not self.on_edge(square)]
             king = generator.choice(inside)
             self.put(board, king, KING)
-            free = [square for square in open_squares if square not in (king, self.middle)]
+            closed = () if self.castle == "anyone" else (self.middle,)
+            free = [square for square in open_squares if square not in (king, *closed)]
             generator.shuffle(free)
             for piece, most in ((ATTACKER, most_attackers), (DEFENDER, most_defenders)):
                 for _ in range(generator.randint(piece == ATTACKER, most)):

@@ -54,9 +54,22 @@ def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, 
     assert re.search(r"uniform:4 +\+0 ", text.partition("connect2: ratings")[2])
     assert f"{pool} has 30 games" in text.replace("\n", "")
     assert pool.read_text().splitlines()[:20] == first
-    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool)])
-    assert "nothing to play: " in capsys.readouterr().out
+    (records := tmp_path / "games.jsonl").write_text("of another match\n")
+    main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool), "--records", str(records)])
+    text = capsys.readouterr().out
+    assert "nothing to play: " in text
+    assert "saved" not in text
     assert len(pool.read_text().splitlines()) == 30
+    assert records.read_text() == "of another match\n"
+
+
+def test_the_games_of_a_pool_are_not_written_over(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (pool := tmp_path / "pool.jsonl").write_text("")
+    options = ["--game", "connect2", "--pool", str(pool), "--records", "pool.jsonl"]
+    assert "keeps its games itself: name another file by --records" in refused(
+        capsys, ["match", "random", "uniform:4", *options]
+    )
 
 
 def test_players_of_different_games_are_refused(capsys):

@@ -254,7 +254,12 @@ def test_an_option_out_of_its_range_is_refused():
         ("hnefatafl", {}, "A side that cannot move loses."),
         ("hnefatafl", {}, "The king is captured by enemies on all four sides, so never on the edge."),
         ("brandub", {"max_plies": 99}, "After 99 plies the game is a draw."),
-        ("tablut", {"castle": "anyone"}, "The empty square in the middle counts as an enemy."),
+        (
+            "tablut",
+            {"castle": "anyone"},
+            "Anyone may stop on the square in the middle, the castle, from which the king",
+        ),
+        ("tablut", {"castle": "anyone"}, "The empty castle counts as an enemy."),
     ],
 )
 def test_the_rules_are_told_with_their_options(name, options, sentence):

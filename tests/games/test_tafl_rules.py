@@ -54,6 +54,11 @@ OTHER_VALUES = [
     {"no_moves": "loss"},
     {"max_plies": 50},
 ]
+CASTLE_FOR_ANYONE = [  # a pawn may stand where the king is captured by four, and where pawns are captured against
+    {"castle": "anyone", "capture": "trapped"},
+    {"castle": "anyone", "king": "by_four"},
+    {"castle": "anyone", "king": "by_four", "capture": "trapped"},
+]
 
 
 # Golden files. The longest of their games has 406 plies, so that the limit of 512 does not matter.
@@ -143,6 +148,26 @@ BY_HAND = {  # options, position, move, the position after it, and the result fo
     "one move captures three, one of them against the empty castle": (
         *({}, "3t3/1tT1Tt1/3T3/7/7/7/4K2 a", "d7-d6"),
         *("7/1t1t1t1/7/7/7/7/4K2 d", None),
+    ),
+    "a pawn on the castle is trapped against, which is not hostile itself": (
+        *({"capture": "trapped", "castle": "anyone"}, "7/t6/3T3/3t3/7/5K1/7 a", "a6-d6"),
+        *("7/3t3/7/3t3/7/5K1/7 d", None),
+    ),
+    "a pawn is not trapped against a friend on the castle": (
+        *({"capture": "trapped", "castle": "anyone"}, "7/t6/3T3/3T3/7/5K1/7 a", "a6-d6"),
+        *("7/3t3/3T3/3T3/7/5K1/7 d", None),
+    ),
+    "a defender on the castle saves the king beside it": (
+        *({"castle": "anyone"}, "7/7/7/3T3/2tKt2/t6/7 a", "a2-d2"),
+        *("7/7/7/3T3/2tKt2/3t3/7 d", None),
+    ),
+    "a defender on the castle saves a king whom four capture everywhere": (
+        *({"castle": "anyone", "king": "by_four"}, "7/7/7/3T3/2tKt2/t6/7 a", "a2-d2"),
+        *("7/7/7/3T3/2tKt2/3t3/7 d", None),
+    ),
+    "an attacker on the castle is one of the four": (
+        *({"castle": "anyone"}, "7/7/7/3t3/2tKt2/t6/5T1 a", "a2-d2"),
+        *("7/7/7/3t3/2t1t2/3t3/5T1 d", 1),
     ),
     "a castle that is never hostile saves the pawn beside it": (
         *({"castle_hostile": "never"}, "3t3/1tT1Tt1/3T3/7/7/7/4K2 a", "d7-d6"),
@@ -316,7 +341,12 @@ def check_agreement(game, rules, games, methods=("cells",)):
 # The games with a limit of 50 plies are drawn exactly there.
 @pytest.mark.slow_except("{'king': 'by_two'}")
 @pytest.mark.parametrize(
-    "options", [*OTHER_VALUES, *(pytest.param(values, marks=pytest.mark.slow) for values in FAMILY_VALUES)], ids=str
+    "options",
+    [
+        *OTHER_VALUES,
+        *(pytest.param(values, marks=pytest.mark.slow) for values in [*FAMILY_VALUES, *CASTLE_FOR_ANYONE]),
+    ],
+    ids=str,
 )
 def test_each_other_value_of_a_rule_agrees_with_plain_python_rules(options):
     rules = BrandubRules(**options)

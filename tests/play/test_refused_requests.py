@@ -71,6 +71,13 @@ def test_requests_from_other_sites_are_refused(client):
     assert client.post("/position", content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
 
 
+def test_a_host_may_be_named_in_capitals(session):
+    client = TestClient(make_app(session, ("MyPC",)), base_url="http://mypc:8000")
+    for host in ("mypc:8000", "MyPC:8000"):
+        assert client.get("/", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
+    assert client.get("/", headers={"Host": "mypc.evil.example"}).status_code == 400
+
+
 def test_numeric_addresses_are_accepted_when_the_server_listens_to_all(session):
     for any_number, status in ((True, 200), (False, 400)):
         client = TestClient(make_app(session, any_number=any_number), base_url="http://192.168.1.7:8000")

@@ -6,7 +6,7 @@ async function think(level, thenPlay) {
   const limits = [seconds > 0 ? seconds : Infinity, clock.limit ? Math.max(.05, clock.left[mover] / 20) : Infinity];
   if (thenPlay && Math.min(...limits) < Infinity) body.seconds = Math.min(...limits);
   let last = null;
-  const isAgent = thenPlay && !people(mover);
+  const isAgent = thenPlay && !people(mover) && game.ply === game.actions.length;  // else it is a hint
   if (isAgent) clock.turn(mover);
   try {
     // While its search is compiled, the agent's clock stands.
@@ -16,7 +16,10 @@ async function think(level, thenPlay) {
       reveal(answer, mover, ply);
       last = answer;
     }
-  } catch (error) { if (now === turn) complain(error); return null; }
+  } catch (error) {
+    if (now === turn) { complain(error); if (isAgent) clock.turn(null); }
+    return null;
+  }
   if (now !== turn) return null;
   thinking = null;
   return last;
@@ -94,7 +97,7 @@ let names = [];
 function list() {
   // A position lists the moves up to it; later ones stay as they were.
   names = [...shown.moves, ...names.slice(shown.moves.length, game.actions.length)];
-  $("moves").replaceChildren(...names.map((name, place) => {
+  replace($("moves"), names.map((name, place) => {
     const item = document.createElement("li");
     element("span", `${place + 1}.`, item).className = "number";
     const button = element("button", name, item);

@@ -48,11 +48,10 @@ function recolor() {
 }
 
 function squares() {
-  const svg = $("picture").querySelector("svg"), box = $("squares");
-  box.replaceChildren();
+  const svg = $("picture").querySelector("svg"), box = $("squares"), made = [];
   choices();
-  if (!about.board) return;
-  if (!svg || !svg.dataset.columns) return;
+  if (!about.board || !svg || !svg.dataset.columns) { box.replaceChildren(); return; }
+  const reachable = Math.max(0, [...box.children].findIndex(button => button.tabIndex === 0));
   const [left, top, width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const rows = Number(svg.dataset.rows), columns = Number(svg.dataset.columns);
   const [across, down] = (svg.dataset.down || "0 100").split(" ").map(Number);
@@ -63,16 +62,17 @@ function squares() {
     button.setAttribute("aria-label", String.fromCharCode(97 + column) + (about.rows_from_top ? row + 1 : rows - row));
     Object.assign(button.style, {left: `${100 * (100 * column + across * row - left) / width}%`, top: `${100 * (down * row - top) / height}%`,
       width: `${10000 / width}%`, height: `${10000 / height}%`});
-    button.tabIndex = square ? -1 : 0;
-    box.append(button);
+    button.tabIndex = square === reachable ? 0 : -1;
+    made.push(button);
   }
+  replace(box, made);
   mark();
 }
 // A game without a board is played by a list of its legal moves, and so are moves without squares, such as a pass.
 function choices() {
   const listed = shown.over ? [] : about.board ? going([]).filter(each => !each.squares.length) : shown.legal;
   $("choices").hidden = !listed.length;
-  $("choices").replaceChildren(...listed.map(each => {
+  replace($("choices"), listed.map(each => {
     const button = element("button", each.move);
     button.type = "button"; button.className = "b"; button.disabled = !mine();
     button.addEventListener("click", () => play(each.action));

@@ -37,6 +37,7 @@ function knock() {
   tone.start(now); tone.stop(now + .1);
 }
 $("copy").addEventListener("click", async () => {
+  if (!navigator.clipboard) { getSelection().selectAllChildren($("text")); $("message").textContent = "the position is selected: press Ctrl-C (a page may copy by itself with https alone)"; return; }
   try { await navigator.clipboard.writeText($("text").textContent); $("copy").textContent = "Copied"; await wait(1500); } catch (error) { complain(error); }
   $("copy").textContent = "Copy";
 });
@@ -44,7 +45,7 @@ $("copy").addEventListener("click", async () => {
 function remember() {
   const {start, actions, result} = game, isFresh = start === null && !actions.length && !result;
   const kept = isFresh ? location.pathname : `#${encodeURIComponent(JSON.stringify({start, actions, ...(result && {result})}))}`;
-  history.replaceState(null, "", kept);
+  try { history.replaceState(null, "", kept); } catch { /* Browsers limit how often: the next move brings it up to date. */ }
 }
 function remembered() {
   try {

@@ -48,6 +48,15 @@ const dot = seat => { const made = document.createElement("span"); made.classNam
 const named = seat => [dot(seat), capital(about.players[seat])];
 const element = (tag, text, parent) => { const made = document.createElement(tag); if (text !== undefined) made.textContent = text; if (parent) parent.append(made); return made; };
 
+// The keyboard stays at its place when buttons are made anew.
+function replace(box, made) {
+  const place = [...box.children].findIndex(each => each.contains(document.activeElement));
+  box.replaceChildren(...made);
+  if (place < 0) return;
+  const button = made[Math.min(place, made.length - 1)];
+  (button && (button.querySelector("button") || button)).focus({preventScroll: true});
+}
+
 const people = seat => $(`player${seat}`).value === "person";
 function stop() {
   turn += 1;
@@ -90,7 +99,7 @@ async function show(animate = true) {
     const atEnd = game.ply === game.actions.length, isOver = answer.over || game.result;
     // A search in the agent's place would end its own.
     const free = !atEnd || isOver || people(mover);
-    for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.actions.length || game.result], ["forward", !atEnd], ["end", !atEnd],
+    for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.ply || game.result], ["forward", !atEnd], ["end", !atEnd],
       ["hint", free && !answer.over], ["resign", mine()], ["review", free && game.actions.length], ["move", !answer.over], ["analyze", true], ["new", true]]) $(id).disabled = !can;
     // While one looks back, an agent does not think, and its clock stands.
     const runs = atEnd ? mover : clock.side;
@@ -112,7 +121,10 @@ function tell() {
   $("squares").classList.toggle("sent", !arrived());
   if (!arrived()) return;
   const given = game.result && game.ply === game.actions.length ? game.result : null;
-  $("status").replaceChildren(...(shown.over ? (first === second ? ["A draw"] : [...named(first > second ? 0 : 1), " won"])
+  // Who sees the board needs no words for the last move.
+  const last = element("span", shown.moves.length && !chosen && !given ? `${shown.moves.at(-1)}. ` : "");
+  last.className = "hidden";
+  $("status").replaceChildren(last, ...(shown.over ? (first === second ? ["A draw"] : [...named(first > second ? 0 : 1), " won"])
     : given ? (given.winner === null ? [`A draw (${given.end})`] : [...named(given.winner), ` won: ${about.players[1 - given.winner]} ${ENDS[given.end] || `(${given.end})`}`])
     : [...named(mover), chosen ? ` to move: ${chosen}, then ...` : " to move"]));
 }
