@@ -6,6 +6,7 @@ This file imports no JAX, so that help and a misspelt command answer at once.
 import difflib
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence

@@ -27,7 +27,8 @@ def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise FileError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # such as that of a folder that is none, which has been told
+            part.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,7 +1,6 @@
 """AlphaZero's search (Silver et al. 2018). Axis letters: see `tree.py`."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -51,10 +50,6 @@ class AlphaZero(SearchPolicy):
         return summarize(self.game, tree, selection, root.prior, action_keys, hyper.temperature if explore else 0.0)
 
 
-@functools.partial(
-    jax.jit,
-    static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver", "max_nodes"),
-)
 def alphazero_policy(
     params: PyTree,
     key: Keys,

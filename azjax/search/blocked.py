@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Shaped
 
 from azjax.core.arrays import put, read
 from azjax.core.pytree import pytree_dataclass, replace_fields
-from azjax.search.edges import NO_CHILD, EdgeStore, Index, more_rows, take_rows, tree_of
+from azjax.search.edges import NO_CHILD, EdgeStore, Index, take_rows, tree_of
 from azjax.search.selection import Selection
 
 _C = TypeVar("_C")
@@ -154,29 +154,4 @@ class BlockedEdges(EdgeStore):
             last_block=take_rows(renumbered(self.last_block), source),
             num_blocks=num_nodes + num_others,
             num_children=jnp.where(made, take_rows(self.num_children, source), 0),
-        )
-
-    def grow(self, more: int) -> "BlockedEdges":
-        num_nodes = len(self.num_children)
-        num_others = (num_nodes + more) // LANES
-
-        def blocks(rows: Shaped[Array, "M ..."], empty: float = 0) -> Shaped[Array, "M2 ..."]:
-            # The first blocks of the new nodes lie before the other blocks, whose numbers so rise.
-            first, others = more_rows(rows[:num_nodes], more, empty), rows[num_nodes:]
-            return jnp.concatenate([first, more_rows(others, num_others - len(others), empty)])
-
-        def renumbered(block: Int32[Array, "..."]) -> Int32[Array, "..."]:
-            return jnp.where(block == 0, 0, block + more)
-
-        return replace_fields(
-            self,
-            child=blocks(self.child),
-            terms=blocks(self.terms, -jnp.inf),
-            upper=None if self.upper is None else blocks(self.upper, -1),
-            untried=more_rows(self.untried, more),
-            slot=blocks(self.slot),
-            next_block=blocks(renumbered(self.next_block)),
-            last_block=more_rows(renumbered(self.last_block), more),
-            num_blocks=self.num_blocks + more,
-            num_children=more_rows(self.num_children, more),
         )

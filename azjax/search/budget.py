@@ -3,17 +3,18 @@
 import dataclasses
 import time
 
-import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
 from azjax.games.game import State
 from azjax.search.alphazero import AlphaZero
-from azjax.search.draws import Keys
+from azjax.search.draws import Keys, fold_in
 from azjax.search.hyper import SearchHyper
 from azjax.search.policy import SearchPolicy
 from azjax.search.result import SearchResult
+
+_MAX_NODES = 100_000
 
 
 def search_within(
@@ -25,7 +26,7 @@ def search_within(
     hyper: SearchHyper | None = None,
     seconds: float | None = None,
     num_simulations: int | None = None,
-    max_nodes: int = 100_000,
+    max_nodes: int | None = None,
     stop_early: bool = True,
 ) -> SearchResult:
     """Searches until the budget is used up, or more simulations cannot change the action.
@@ -41,7 +42,8 @@ def search_within(
         which continues a tree, is another program: a search that ran before with the same shapes has compiled both.
       num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
         search.
-      max_nodes: capacity of each tree; a full one goes on without making nodes.
+      max_nodes: capacity of each tree; a full one goes on without making nodes. By default that of the policy, and
+        100,000 if it has none.
       stop_early: end when every root is proven or, in AlphaZero's search without a solver, the lead of its most visited
         action exceeds the simulations left; if only time is given, these are estimated from the rate so far.
 
@@ -57,6 +59,8 @@ def search_within(
         raise InputError(
             f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations}"
         )
+    if max_nodes is None:
+        max_nodes = policy.max_nodes or _MAX_NODES
     if num_simulations is not None:
         max_nodes = min(max_nodes, num_simulations + 1)
     policy = dataclasses.replace(policy, max_nodes=max_nodes)
@@ -73,7 +77,7 @@ def search_within(
         lead = left if isinstance(policy, AlphaZero) and not policy.solver else np.inf
         if left <= 0 or (stop_early and _is_settled(result, lead)):
             return result
-        key = jax.random.fold_in(key, done)
+        key = fold_in(key, done)
         result = policy(params, key, states, hyper=hyper, tree=result.tree)
         result.value.block_until_ready()
         done += chunk

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
 from azjax.core.pytree import pytree_dataclass, replace_fields
-from azjax.search.edges import EdgeStore, Index, more_rows, take_rows
+from azjax.search.edges import EdgeStore, Index, take_rows
 from azjax.search.selection import Selection
 
 _C = TypeVar("_C")
@@ -49,12 +48,4 @@ class DenseEdges(EdgeStore):
             terms=jnp.where(made[..., None, None], take_rows(self.terms, source), -jnp.inf),
             upper=None if self.upper is None else jnp.where(made[..., None], take_rows(self.upper, source), -1),
             untried=take_rows(self.untried, source),
-        )
-
-    def grow(self, more: int) -> "DenseEdges":
-        grown: DenseEdges = jax.tree.map(lambda rows: more_rows(rows, more), self)
-        return replace_fields(
-            grown,
-            terms=more_rows(self.terms, more, -jnp.inf),
-            upper=None if self.upper is None else more_rows(self.upper, more, -1),
         )

@@ -34,6 +34,14 @@ def first_key(key: Keys) -> Key[Array, ""]:
     return key if key.ndim == 0 else key[0]
 
 
+def fold_in(key: Keys, data: int) -> Key[Array, ""] | Key[Array, "B"]:
+    """`jax.random.fold_in` of the one key, or of that of each state."""
+    key = _typed(key)
+    if key.ndim:
+        return jax.vmap(jax.random.fold_in, (0, None))(key, data)
+    return jax.random.fold_in(key, data)
+
+
 def _typed(key: Keys) -> Key[Array, "..."]:
     return key if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
 
@@ -93,12 +101,13 @@ def gumbel_noise(keys: Key[Array, "B"], num_slots: int, scale: Number) -> Float3
 
 
 def sample_by_visits(
-    keys: Key[Array, "B"], visits: Int32[Array, "B K"], valid: Bool[Array, "B K"], temperature: Number
+    keys: Key[Array, "B"], visits: Real[Array, "B K"], valid: Bool[Array, "B K"], temperature: Number
 ) -> Int32[Array, "B"]:
     """A slot drawn from visits^(1 / temperature) over the valid ones; 0 takes the most visited."""
     temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), visits.shape[:1])
     # Relative to the most visited, so that no power overflows; 0 ** 0 is 1, which infinity needs.
-    share = visits / jnp.maximum(jnp.max(visits, axis=1, keepdims=True), 1)
+    most = jnp.max(visits, axis=1, keepdims=True)
+    share = visits / jnp.where(most > 0, most, 1)
     weights = jnp.where(valid, share ** (1 / temperature)[:, None], 0.0)
     # By the cumulative sum: `jax.random.categorical` takes most of a second to compile.
     up_to = jnp.cumsum(weights, axis=1)

@@ -24,8 +24,8 @@ class Evaluator(Protocol):
     Values are seen by the player to move, in -1..1. Logits of illegal actions are ignored. A third result, if there is
     one, is the expected error of each value: simulations then count by it, see `uncertainty.py`.
 
-    A search ends with a legal action whatever the evaluator gives: values beyond -1..1 count as the nearest of these,
-    the value and the error NaN as 0, and the logit NaN as the lowest.
+    A search ends with a legal action whatever the evaluator gives: values beyond -1..1 and errors beyond 0..2 count as
+    the nearest of these, the value NaN as 0, the error NaN as 2, and the logit NaN as the lowest.
     """
 
     def __call__(
@@ -161,7 +161,8 @@ class GameDynamics:
             row = jnp.arange(len(prior_logits), dtype=jnp.int32)[None]
             by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
         value = jnp.where(jnp.isnan(value), 0, jnp.clip(value, -1, 1))
-        error = None if error is None else jnp.where(jnp.isfinite(error), error, 0)
+        # No value in -1..1 is more than 2 off.
+        error = None if error is None else jnp.where(jnp.isnan(error), 2, jnp.clip(error, 0, 2))
         return Evaluation(actions, legal_logits(by_slot, valid.T), value, error)
 
 

@@ -130,10 +130,6 @@ class EdgeStore(abc.ABC):
           made: the new nodes that there are.
         """
 
-    @abc.abstractmethod
-    def grow(self: _S, more: int) -> _S:
-        """The store with `more` nodes in every tree, in `grids` as it is itself."""
-
     def grids(self: _S) -> _S:
         """The store with arrays [M, B, L] and [N, B] in place of flat ones."""
 
@@ -357,11 +353,6 @@ def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "size
     # Apart from one another: together XLA would compute every element anew.
     rows, roots = materialize(jax.lax.empty((num_nodes * roots.size,), roots.dtype)), materialize(roots.reshape(-1))
     return write_rows(rows, roots, jnp.int32(0))
-
-
-def more_rows(rows: Shaped[Array, "N ..."], more: int, value: float = 0) -> Shaped[Array, "N2 ..."]:
-    """`rows` and `more` rows of `value`."""
-    return jnp.concatenate([rows, jnp.full((more, *rows.shape[1:]), value, rows.dtype)])
 
 
 def take_rows(rows: Shaped[Array, "..."], source: Int32[Array, "N B"]) -> Shaped[Array, "..."]:

@@ -5,7 +5,6 @@ root's improved policy is the training target. Axis letters: see `tree.py`; `J` 
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -93,18 +92,6 @@ class GumbelAlphaZero(SearchPolicy):
         )
 
 
-@functools.partial(
-    jax.jit,
-    static_argnames=(
-        "game",
-        "evaluator",
-        "num_simulations",
-        "leaves_per_step",
-        "solver",
-        "max_nodes",
-        "max_num_considered_actions",
-    ),
-)
 def gumbel_policy(
     params: PyTree,
     key: Keys,
@@ -209,7 +196,7 @@ def gumbel_search(
     scores = jnp.maximum(noisy_logits + scaled_q, _LOWEST_SCORE)
     most_visits = jnp.max(jnp.where(remaining, new_visits, 0), axis=0)
     winner = jnp.argmax(jnp.where(remaining & (new_visits == most_visits[None]), scores, -jnp.inf), axis=0)
-    improved = jax.nn.softmax(jnp.where(remaining, logits + scaled_q, _LOWEST_SCORE), axis=0)
+    improved = jax.nn.softmax(jnp.where(remaining, jnp.maximum(logits + scaled_q, _LOWEST_SCORE), -jnp.inf), axis=0)
     improved = jnp.where(remaining, improved, 0.0)
     return GumbelSearch(tree, winner.astype(jnp.int32), improved.T, visits.T, q.T, summary)
 

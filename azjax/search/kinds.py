@@ -25,14 +25,14 @@ def make_policy(
       evaluator: evaluates new leaves.
       num_simulations: in each tree.
       selection: a rule of `azjax.search.rules`, which `alphazero` takes.
-      **options: other fields of the policy.
+      **options: other fields of the policy; a `rule` among them comes before `selection`.
 
     Raises:
       InputError: an unknown name or rule, or a rule for another policy than `alphazero`.
     """
     check_kind(name, selection)
     if name == "alphazero":
-        options["rule"] = rule_of(selection)
+        options.setdefault("rule", rule_of(selection))
     return KINDS[name](game, evaluator, num_simulations, **options)
 
 

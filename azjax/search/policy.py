@@ -75,8 +75,9 @@ class SearchPolicy(abc.ABC):
           states: a batch of states; every leaf [B, ...].
           hyper: the numbers; the defaults if None.
           explore: with noise, temperature and forced playouts, as in self-play; without them the best move is played.
-          tree: trees of an equal policy to continue, from an earlier call or from `advance`. A tree whose root is not
-            its state is replaced by a new one.
+          tree: trees of an equal policy to continue, from an earlier call of the same game or from `advance`. A tree
+            whose root is another position than its state is replaced by a new one; how a game came there, on which
+            repetitions depend, is not compared.
 
         Raises:
           InputError: one state in place of a batch, or `tree` does not fit.

@@ -47,10 +47,12 @@ def summarize(
     visits, q = root_statistics(tree)
     valid = prior >= 0
     remaining = playable(tree, visits, valid)
-    # Where every visited slot is lost, the others remain.
     visited = jnp.where(remaining, visits, 0)
     tried = jnp.any(visited > 0, axis=1, keepdims=True)
-    weights = jnp.where(tried, visited, (remaining & valid).astype(jnp.int32))
+    # Where every visited slot is lost, the others remain, by their priors.
+    others = jnp.where(remaining, prior, 0.0)
+    others = jnp.where(jnp.any(others > 0, axis=1, keepdims=True), others, remaining.astype(jnp.float32))
+    weights = jnp.where(tried, visited.astype(jnp.float32), others)
     slot = sample_by_visits(keys, weights, remaining, temperature)
     # What is proven worse is no target, whatever its prior.
     target = jnp.where(remaining, selection.target(jnp.where(remaining, prior, -1.0), visited, q), 0.0)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, Shaped
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import replace_fields
-from azjax.search.edges import EdgeStore, Index, more_rows
+from azjax.search.edges import EdgeStore, Index
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree
 
@@ -148,24 +148,6 @@ def merge_rows(mask: Bool[Array | np.ndarray, "B"], tree: Tree, other: Tree) -> 
 
     merged = _by_row(merge, tree, other)
     return replace_fields(merged, num_made=jnp.maximum(tree.num_made, other.num_made))
-
-
-def grow(tree: Tree, max_nodes: int) -> Tree:
-    """The same trees with another capacity, not below their own.
-
-    Raises:
-      InputError: a smaller capacity.
-    """
-    more = max_nodes - tree.max_nodes
-    if more < 0:
-        raise InputError(f"max_nodes must be at least the {tree.max_nodes} of the trees, got {max_nodes}")
-
-    grids = tree.grids()
-    nodes = replace_fields(grids, histories=None, edges=None, num_made=None)
-    grown: Tree = jax.tree.map(lambda rows: more_rows(rows, more), nodes)
-    kept = {"histories": tree.histories, "num_made": tree.num_made}
-    sizes = {"max_nodes": max_nodes, "num_nodes": tree.num_nodes + more}
-    return replace_fields(grown, **kept, **sizes, edges=grids.edges.grow(more)).flat()
 
 
 def by_game(tree: Tree) -> Tree:

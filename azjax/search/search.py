@@ -395,26 +395,27 @@ def backward(
         nodes: Int32[Array, "R"],
         depth: Int32[Array, ""],
         value: Float32[Array, "R"],
-        has_child: Bool[Array, "R"],
+        visited_below: Bool[Array, "R"],
     ) -> Float32[Array, "R"]:
-        """The values of `nodes` at `depth` by the rule, where a child was visited. Paths that meet hand up the same."""
+        """The values of `nodes` at `depth` by the rule, below which a visit ended. Paths that meet hand up the same."""
         if not has_own_backward(selection):
             return value
         at = tree.index(jnp.minimum(nodes, tree.num_nodes - 1))
         own = selection.backward(value, tree.node_statistics(at, depth), tree.edges.fold(selection, at))
-        return jnp.where(has_child, own, value)
+        return jnp.where(visited_below & (nodes < tree.num_nodes), own, value)
 
     def go_up(step: Int32[Array, ""], carry: tuple[Tree, Array, Array]) -> tuple[Tree, Array, Array]:
-        tree, value, has_child = carry
+        tree, value, visited_below = carry
         row = path.longest - 1 - step
         nodes, edges = read_row(path.nodes, row, lanes), read_row(path.edges, row, lanes)
-        value = hand_up(tree, nodes, row + 1, value, has_child)
+        value = hand_up(tree, nodes, row + 1, value, visited_below)
         above = jnp.where(row > 0, read_row(path.nodes, jnp.maximum(row - 1, 0), lanes), ROOT)
         above = jnp.where(nodes < tree.num_nodes, above, ROOT)
-        return *visit(tree, nodes, edges, above, value), has_child | (nodes < tree.num_nodes)
+        return *visit(tree, nodes, edges, above, value), visited_below | (nodes < tree.num_nodes)
 
-    start = *visit(tree, made, new_edge, leaf.node, value), made < tree.num_nodes
-    tree, value, has_child = jax.lax.fori_loop(0, path.longest, go_up, start)
+    # In a full tree an edge that was evaluated has no child, and the node above it hands up its own value all the same.
+    start = *visit(tree, made, new_edge, leaf.node, value), leaf.expand
+    tree, value, visited_below = jax.lax.fori_loop(0, path.longest, go_up, start)
     zeros = jnp.zeros(lanes, jnp.int32)
-    value, roots = hand_up(tree, zeros, jnp.int32(0), value, has_child), tree.index(zeros)
+    value, roots = hand_up(tree, zeros, jnp.int32(0), value, visited_below), tree.index(zeros)
     return record(tree, selection, jnp.where(leaf.running, roots, nowhere), value, weight)[0]

@@ -18,7 +18,7 @@ _C = TypeVar("_C")
 Numbers: TypeAlias = Float32[Array, "*R"]
 
 LOST = -1e6
-"""The `q` of an edge that is proven lost: a rule then prefers every other edge."""
+"""The `q` of an edge that is proven lost: PUCT and UCB1 then prefer every other edge."""
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class EdgeStatistics(NamedTuple):
     """Of the child behind an edge. Values are seen by the player who moves along the edge.
 
     q: mean of the returns; where a solver knows the true return, that one, and `LOST` in place of a loss.
-    value: the return of the simulation that comes back along the edge.
+    value: the return of the simulation that comes back along the edge; where a solver knows the true one, as `q`.
     prior: of the edge.
     visits: of the child, its own evaluation included.
     weight: of these visits: their number, or what they count by `uncertainty.py`.
@@ -131,7 +131,8 @@ class Selection(abc.ABC):
     def backward(self, value: Float32[Array, "R"], node: NodeStatistics, fold: Fold) -> Float32[Array, "R"]:
         """The value that a node hands up to its parent: that of the simulation below it, and so the mean is backed up.
 
-        `node` does not have the visit of this simulation yet; its edges have.
+        `node` does not have the visit of this simulation yet, or with several leaves a step a virtual one; its edges
+        have it.
         """
         del node, fold
         return value

@@ -1,7 +1,6 @@
 """UCT (Kocsis and Szepesvari 2006) with random rollouts. Axis letters: see `tree.py`."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from azjax.search.hyper import SearchHyper, traced
 from azjax.search.policy import SearchPolicy
 from azjax.search.result import SearchResult, root_statistics, summarize, to_action
 from azjax.search.rules.ucb1 import Ucb1
-from azjax.search.solver import playable
+from azjax.search.solver import playable, proven_returns
 from azjax.search.tree import Tree
 
 
@@ -37,9 +36,9 @@ class WithoutPriors:
 class Uct(SearchPolicy):
     """UCT: UCB1 from the root down, without priors. The evaluator is random rollouts for UCT proper.
 
-    The action is the one of the highest mean return, the first in `legal_slots` on ties; nothing explores but the rule.
-    The root itself is not evaluated. `Nodes.sums` of the trees counts decided visits, from which the wins of each
-    player follow.
+    The action is the one of the highest mean return, or of the true return where that is proven, the first in
+    `legal_slots` on ties; nothing explores but the rule. The root itself is not evaluated. `Nodes.sums` of the trees
+    counts decided visits, from which the wins of each player follow.
     """
 
     @property
@@ -63,7 +62,9 @@ class Uct(SearchPolicy):
         selection = self.selection(hyper, explore)
         tree = self.grow(params, loop_key, self.begin(root, selection, tree), selection)
         result = summarize(self.game, tree, selection, root.prior, action_keys, 0.0)
-        visits, q = root_statistics(tree)
+        visits, _ = root_statistics(tree)
+        every = jnp.arange(tree.num_nodes * tree.batch, dtype=jnp.int32)
+        q = tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
         among = playable(tree, visits, root.prior >= 0) & (visits > 0)
         best = jnp.argmax(jnp.where(among, q, -jnp.inf), axis=1).astype(jnp.int32)
         # Where every visited action is proven to lose, the action is one of the others.
@@ -71,10 +72,6 @@ class Uct(SearchPolicy):
         return replace_fields(result, action=action)
 
 
-@functools.partial(
-    jax.jit,
-    static_argnames=("game", "evaluator", "num_simulations", "leaves_per_step", "solver", "max_nodes"),
-)
 def uct_policy(
     params: PyTree,
     key: Keys,

@@ -31,6 +31,18 @@ def test_chunks_make_the_same_tree_as_one_search():
     np.testing.assert_array_equal(once.value, within.value)
 
 
+def test_each_state_may_have_its_own_key():
+    keys = jax.random.split(KEY, 3)
+    within = search_within(POLICY, None, keys, SOME, num_simulations=80, stop_early=False)
+    assert within.visits.sum(axis=1).tolist() == [80, 80, 80]
+
+
+def test_the_capacity_of_the_policy_is_kept():
+    small = dataclasses.replace(POLICY, max_nodes=9)
+    within = search_within(small, None, KEY, SOME, num_simulations=80, stop_early=False)
+    assert within.tree.max_nodes == 9
+
+
 def test_an_early_end_keeps_the_action_and_saves_simulations():
     won = states("XX_OO____")
     once = alphazero_policy(None, KEY, won, num_simulations=400, **OPTIONS)

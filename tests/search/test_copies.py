@@ -1,6 +1,7 @@
 """No simulation copies an array of its tree, however many nodes it has room for."""
 
 import dataclasses
+import functools
 import math
 import re
 
@@ -87,7 +88,8 @@ def compiled_search(game, policy, options):
     states = game.state_at(np.arange(BATCH))
     options = {"evaluator": evaluators.random, "num_simulations": NUM_SIMULATIONS, **options}
     options |= {"game": game, "evaluator": options["evaluator"](game)}
-    return policy.lower(None, jax.random.key(0), states, **options).compile().as_text()
+    search = jax.jit(functools.partial(policy, **options))
+    return search.lower(None, jax.random.key(0), states).compile().as_text()
 
 
 def cases():

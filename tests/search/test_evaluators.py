@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,7 +94,6 @@ def test_the_network_evaluator_returns_the_output_of_the_network():
 @pytest.mark.parametrize("make_evaluator", [evaluators.uniform, evaluators.rollout, evaluators.random])
 def test_a_search_with_it_lowers_for_accelerators(make_evaluator, platform):
     states = jax.eval_shape(lambda: jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 4)))
-    traced = alphazero_policy.trace(
-        None, jax.random.key(0), states, game=GAME, evaluator=make_evaluator(GAME), num_simulations=8
-    )
+    search = functools.partial(alphazero_policy, game=GAME, evaluator=make_evaluator(GAME), num_simulations=8)
+    traced = jax.jit(search).trace(None, jax.random.key(0), states)
     assert traced.lower(lowering_platforms=(platform,)).as_text()

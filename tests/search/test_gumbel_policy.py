@@ -284,3 +284,16 @@ def test_a_full_tree_goes_on_with_what_it_has():
     running = np.asarray(result.visits).any(axis=1)
     np.testing.assert_array_equal(result.tree.visits[0], np.where(running, 33, 1))
     np.testing.assert_allclose(np.asarray(result.policy).sum(axis=1), running, rtol=1e-5)
+
+
+def test_the_policy_is_the_move_that_is_not_proven_lost_however_low_its_logit():
+    game = azjax.games.make("tictactoe")
+    states = jax.tree.map(lambda leaf: leaf[None], game.from_text("XX__O____"))
+
+    def evaluator(params, key, states):
+        logits = jnp.zeros((len(states.terminated), 9)).at[:, 2].set(jnp.where(states.current_player == 1, -jnp.inf, 0))
+        return logits, jnp.zeros(len(states.terminated))
+
+    result = gumbel_policy(None, KEY, states, game=game, evaluator=evaluator, num_simulations=400, solver=True)
+    assert result.action.tolist() == [2]
+    np.testing.assert_array_equal(result.policy, np.eye(9)[[2]])

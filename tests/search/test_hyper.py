@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.search import SearchHyper
+from azjax.games.registry import make
+from azjax.search import SearchHyper, alphazero_policy, evaluators, gumbel_policy, uct_policy
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -21,6 +22,16 @@ NAN, INFINITY = float("nan"), float("inf")
 def test_a_plain_number_out_of_range_is_refused_by_name(name, number):
     with pytest.raises(InputError, match=f"{name} must be .*, got "):
         SearchHyper(**{name: number})
+
+
+def test_the_functions_refuse_them_too():
+    game = make("tictactoe")
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 1))
+    options = {"game": game, "evaluator": evaluators.uniform(game), "num_simulations": 4}
+    numbers = {alphazero_policy: "temperature", gumbel_policy: "gumbel_scale", uct_policy: "exploration"}
+    for search, name in numbers.items():
+        with pytest.raises(InputError, match=f"{name} must be .*, got -1"):
+            search(None, jax.random.key(0), states, **options, **{name: -1.0})
 
 
 def test_what_has_no_end_or_no_value_is_taken_where_it_means_something():

@@ -11,6 +11,7 @@ import mctx
 import numpy as np
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.search import mctx as ours
 
 NUM_STATES = 50
@@ -196,3 +197,27 @@ def test_outputs_can_be_replaced_in_part():
     root = ours.RootFnOutput(prior_logits=jnp.zeros((1, 2)), value=jnp.zeros(1), embedding=())
     assert root.replace(value=jnp.ones(1)).value == 1
     assert root.value == 0
+
+
+def test_embeddings_of_other_shapes_are_refused():
+    def model(params, rng_key, action, embedding):
+        del params, rng_key
+        zeros, logits = jnp.zeros(action.shape), jnp.zeros((*action.shape, 2))
+        output = ours.RecurrentFnOutput(reward=zeros, discount=zeros, prior_logits=logits, value=zeros)
+        return output, jnp.zeros((len(embedding), 3))
+
+    for shape, message in (
+        ((1, 2), r"every leaf of root.embedding must have the shape \[4, ...\], got \(1, 2\)"),
+        ((4, 2), r"must have the shapes of the root's: got \(4, 3\), expected \(4, 2\)"),
+    ):
+        root = ours.RootFnOutput(prior_logits=jnp.zeros((4, 2)), value=jnp.zeros(4), embedding=jnp.zeros(shape))
+        for policy in (GUMBEL, MUZERO):
+            with pytest.raises(InputError, match=message):
+                getattr(ours, policy)((), jax.random.key(0), root, model, 4)
+
+
+def test_numbers_out_of_range_are_refused():
+    root = ours.RootFnOutput(prior_logits=jnp.zeros((1, 2)), value=jnp.zeros(1), embedding=())
+    for name, number in (("dirichlet_fraction", 1.5), ("dirichlet_alpha", 0.0), ("temperature", -1.0)):
+        with pytest.raises(InputError, match=f"{name} must be .*, got"):
+            ours.muzero_policy((), jax.random.key(0), root, None, 4, **{name: number})

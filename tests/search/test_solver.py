@@ -102,3 +102,18 @@ def test_blocked_edges_are_proven_too():
     result = search(game, states, 3000, solver=True)
     assert result.bounds.tolist() == [[1, 1], [1, 1]]
     assert result.action[0] == 2
+
+
+def test_where_all_visited_moves_are_lost_the_others_remain_by_their_priors():
+    state = jax.tree.map(lambda leaf: leaf[None], TICTACTOE.from_text("XX__O____"))
+
+    def evaluator(params, key, states):
+        # O looks at the losing move on 3 first, and X answers by winning on 2.
+        to_move = jnp.array([[0, 0, 9, 0, 0, 0, 0, 0, 0], [0, 0, 0, 9, 0, 0, 0, 0, 2]], jnp.float32)
+        return to_move[states.current_player], jnp.zeros(len(states.terminated))
+
+    result = search(TICTACTOE, state, 2, evaluator=evaluator, solver=True)
+    assert result.visits[0].tolist() == [0, 0, 0, 2, 0, 0, 0, 0, 0]
+    assert result.action.tolist() == [8]
+    assert result.policy[0, 3] == 0
+    np.testing.assert_allclose(result.policy[0, 8] / result.policy[0, 5], np.exp(2), rtol=1e-5)

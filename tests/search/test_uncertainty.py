@@ -42,6 +42,19 @@ def searched(game, nodes, num_simulations, kind=AlphaZero, **options):
     )
 
 
+def test_errors_that_no_value_can_have_count_as_the_nearest():
+    values = GAME.tables.prior_logits, GAME.tables.values
+    given = np.random.default_rng(2).choice(np.array([-1, -1 / 32, 0, 2, 5, np.inf, np.nan], F32), GAME.num_nodes)
+    taken = np.where(np.isnan(given), F32(2), np.clip(given, 0, 2))
+    policy = AlphaZero(GAME, Tables(), 40)
+    found, expected = (
+        policy((*values, errors), jax.random.key(0), GAME.state_at(np.arange(4))) for errors in (given, taken)
+    )
+    np.testing.assert_array_equal(found.visits, expected.visits)
+    np.testing.assert_array_equal(found.value, expected.value)
+    assert np.isfinite(found.q_values).all()
+
+
 class Node:
     """A visited position: what its visits count, and the sums of its returns, for the player who moved into it."""
 

@@ -74,6 +74,10 @@ def root_of(root: RecurrentRoot, invalid_actions: Shaped[Any, "..."] | None) -> 
     shape = prior_logits.shape
     if value.shape != shape[:1]:
         raise InputError(f"root.value must have the shape {shape[:1]} of the batch, got {value.shape}")
+    positions = jax.tree.map(jnp.asarray, root.embedding)
+    for leaf in jax.tree.leaves(positions):
+        if leaf.shape[:1] != shape[:1]:
+            raise InputError(f"every leaf of root.embedding must have the shape [{shape[0]}, ...], got {leaf.shape}")
     valid = jnp.ones(shape, bool) if invalid_actions is None else jnp.logical_not(invalid_actions)
     if valid.shape != shape:
         raise InputError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
@@ -81,7 +85,7 @@ def root_of(root: RecurrentRoot, invalid_actions: Shaped[Any, "..."] | None) -> 
     return Root(
         histories=None,
         keys=None,
-        positions=jax.tree.map(jnp.asarray, root.embedding),
+        positions=positions,
         terminated=~jnp.any(valid, axis=1),
         prior=legal_softmax(logits).T,
         evaluation=Evaluation(None, logits, value),
@@ -114,7 +118,7 @@ class RecurrentDynamics:
         del occurred
         output, following = self.recurrent_fn(params, key, action, states)
         # A tree stores embeddings in the types of the root's.
-        following = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), following, states)
+        following = jax.tree.map(_like, following, states)
         reward, discount, value = (
             jnp.asarray(number, jnp.float32) for number in (output.reward, output.discount, output.value)
         )
@@ -128,3 +132,13 @@ class RecurrentDynamics:
         """The evaluation that came with the step."""
         del params, key, states
         return output
+
+
+def _like(new: Any, old: Array) -> Array:
+    """A leaf of an embedding in the type of the root's."""
+    array: Array = jnp.asarray(new, old.dtype)
+    if array.shape != old.shape:
+        raise InputError(
+            f"an embedding of recurrent_fn must have the shapes of the root's: got {array.shape}, expected {old.shape}"
+        )
+    return array

@@ -17,7 +17,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.draws import add_dirichlet_noise, keys_of_states, sample_by_visits
 from azjax.search.gumbel import check_considered, gumbel_search
-from azjax.search.hyper import traced
+from azjax.search.hyper import SearchHyper, traced
 from azjax.search.mctx.model import RecurrentDynamics, RecurrentFn, RecurrentRoot, root_of
 from azjax.search.mctx.qtransforms import (
     MakeTransform,
@@ -150,6 +150,8 @@ def muzero_policy(
     """
     check_num_simulations(num_simulations)
     _check_loop(loop_fn)
+    numbers = {"dirichlet_fraction": dirichlet_fraction, "dirichlet_alpha": dirichlet_alpha, "temperature": temperature}
+    SearchHyper(**numbers)  # refuses what is out of range
     start_key, loop_key = jax.random.split(rng_key)
     start = root_of(root, invalid_actions)
     noise_keys, action_keys = keys_of_states(start_key, len(start.prior), 2)

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jaxtyping import Array, Float32
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.search.rules.puct import Puct
 from azjax.search.selection import Fold, NodeStatistics, Numbers
+from azjax.search.tree import WEIGHT
 
 SQUARES = "squares"
 """In `Selection.sums`: the squares of the returns."""
@@ -19,7 +21,10 @@ class VarianceScaledPuct(Puct):
 
     c_puct is multiplied by 1 + scale (s / prior_deviation - 1), where s counts `prior_weight` visits with the deviation
     `prior_deviation` beside the node's own (Wu, KataGoMethods.md, "Dynamic Variance-Scaled cPUCT"; the defaults are
-    KataGo's).
+    KataGo's). It is for games that pay at the end alone: a reward on the way to a node would count as variance.
+
+    Raises:
+      InputError: the evaluator gives expected errors, by which the means are weighted and the squares would not be.
     """
 
     prior_deviation: float = static_field(default=0.4)
@@ -30,6 +35,8 @@ class VarianceScaledPuct(Puct):
         return {SQUARES: value**2}
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> Float32[Array, "R"]:
+        if WEIGHT in node.sums:
+            raise InputError("variance_scaled goes without the expected errors of an evaluator")
         mean_square = node.value**2
         squares = jnp.maximum(node.sums[SQUARES], mean_square * node.visits)  # more than rounding allows
         prior = (mean_square + self.prior_deviation**2) * self.prior_weight
