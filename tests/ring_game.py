@@ -81,6 +81,9 @@ class RingEndings(Endings):
     def num_position_numbers(self):
         return 2 * CELLS * self.pieces
 
+    def has_values_of(self, other):
+        return isinstance(other, RingEndings) and other.pieces == self.pieces
+
     def position_number(self, state):
         number = CELLS * (2 * (state.lives - 1) + state.current_player) + state.cell
         is_one = (state.lives > 0) & (state.cell != GOALS[0]) & (state.cell != GOALS[1])

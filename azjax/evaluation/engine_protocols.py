@@ -126,7 +126,11 @@ class OpenTafl(EngineProtocol):
 
     @classmethod
     def other_rules(cls, game: AnyGame) -> str:
-        if not isinstance(game, RepetitionGame) or game.repetitions == 3:
+        if not isinstance(game, RepetitionGame):
+            return ""
+        if options_of(game).get("repetition") == "never":
+            return "OpenTafl draws at the third occurrence of a position, and here no occurrence is a draw"
+        if game.repetitions == 3:
             return ""
         return "OpenTafl draws at the third occurrence of a position, as --repetitions 3 does"
 

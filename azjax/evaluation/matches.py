@@ -315,7 +315,8 @@ def play_round_robin(
 def _is_balanced(judge: Player, balance: float, key: PRNGKeyArray, states: State) -> Bool[np.ndarray, "G"]:
     """Where the judge takes neither side to be ahead."""
     values = np.asarray(choose(judge, key, states).value)
-    if np.isnan(values[~np.asarray(states.terminated)]).all():
+    running = values[~np.asarray(states.terminated)]
+    if running.size and np.isnan(running).all():
         raise InputError(f"{judge.name} cannot judge openings: it has no values")
     balanced: np.ndarray = np.abs(values) <= balance
     return balanced

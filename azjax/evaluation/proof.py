@@ -115,7 +115,7 @@ def _depths(game: AnyGame) -> list[int]:
     if not isinstance(game, RepetitionGame | EndingsGame):
         return [game.max_plies]
     # Below the limit of plies, where the value of a position depends on more than the position.
-    return [1 << power for power in range(3, game.max_plies.bit_length())] or [game.max_plies]
+    return [1 << power for power in range(3, (game.max_plies - 1).bit_length())] or [game.max_plies]
 
 
 class _Children(NamedTuple):

@@ -171,7 +171,7 @@ def _summary(part: EndingsPart, scores: Int8[np.ndarray, "N"]) -> PartSummary:
 
 
 def solve_endings(game: AnyGame, pieces: int, progress: Progress = no_progress) -> EndingSolution:
-    """Finds the values of all endings with so many pieces, with a byte for each number, and one for the marks.
+    """Finds the values of all endings with so many pieces, with at most four bytes for each number.
 
     Args:
       game: an `EndingsGame`.
@@ -215,6 +215,10 @@ def _solve_group(
             numbers = _numbers_of(part, marks, first)
             changed.append([])
             for piece, found in _in_pieces(part, functools.partial(_look, table, part), numbers):
+                if np.any((found != _NONE) & (found != 0) & (np.abs(found.astype(np.int16)) < _WIN - _MOST_PLIES)):
+                    raise InputError(
+                        f"{part.name}: a win takes more than {_MOST_PLIES} plies, which the table cannot hold"
+                    )
                 before = scores[piece]
                 is_news = (found != before) & ~((before == _NONE) & (found == 0))
                 changed[-1].append(piece[is_news])
@@ -234,7 +238,7 @@ def _solve_group(
             images = functools.partial(_images, endings)
             for _, found in _in_pieces(part, images, _numbers_of(part, marks, first)):
                 marks[found[found < stop] - first] = True
-    raise InputError(f"{parts[0].name}: wins take more than {_MOST_PLIES} plies, which the table cannot hold")
+    raise AssertionError("each pass finds longer wins alone")
 
 
 def _numbers_of(part: EndingsPart, marks: Bool[np.ndarray, "n"], first: int) -> UInt32[np.ndarray, "marked"]:
@@ -330,7 +334,7 @@ def load_endings(path: str | Path, game: AnyGame | None = None) -> EndingSolutio
       game: the game that they must belong to; None to take the game of the file.
 
     Raises:
-      InputError: the file is missing or damaged, or belongs to another game or to other rules.
+      InputError: the file is missing or damaged, or belongs to another game or to rules by which values are others.
     """
     own_game, manifest, arrays = load_archive(path, KIND, _most_bytes)
     endings = _endings_in(own_game, manifest)
@@ -338,9 +342,12 @@ def load_endings(path: str | Path, game: AnyGame | None = None) -> EndingSolutio
     solution = EndingSolution(own_game, EndingTable(endings, scores))
     if scores.shape != (endings.num_position_numbers,) or scores.dtype != np.int8 or not solution.is_consistent():
         raise InputError(f"{path} was made with other rules or position numbers of {own_game.name}: solve it again")
-    if game is not None and _endings_in(game, manifest) != endings:
+    if game is None or game == own_game:
+        return solution
+    wanted = _endings_in(game, manifest)
+    if not wanted.has_values_of(endings):
         raise InputError(f"{path} has endings of {own_game}, and not of {game}")
-    return solution
+    return EndingSolution(game, EndingTable(wanted, scores))
 
 
 def _endings_in(game: AnyGame, manifest: Manifest) -> Endings[Any]:

@@ -80,7 +80,7 @@ class Breakthrough(
         for field, least in (("columns", 2), ("rows", 3)):
             side = getattr(self, field)
             if not (isinstance(side, int) and least <= side <= MAX_SIDE):
-                raise InputError(f"breakthrough: {field} must be {least}..{MAX_SIDE}, got {side}")
+                raise InputError(f"breakthrough: {field} must be {least}..{MAX_SIDE}, got {side!r}")
 
     def how_to_play(self) -> str:
         return (
@@ -222,6 +222,10 @@ class Breakthrough(
         seen = self._seen(np.array([[_LETTERS.index(letter) for letter in row] for row in rows]), player)
         if _OWN in seen[0] or _OTHER not in seen:
             raise InputError(f"breakthrough: {text!r} is impossible: {mover} has won, and is to move")
+        if (seen[-1] == _OTHER).sum() > 1:
+            raise InputError(
+                f"breakthrough: {text!r} is impossible: two pawns are in the last row, and one ends the game"
+            )
         lost = bool(_OTHER in seen[-1] or _OWN not in seen)
         return dataclasses.replace(
             self._running(jnp.asarray(seen), jnp.int32(player)),

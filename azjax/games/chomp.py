@@ -62,7 +62,7 @@ class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
         for field in ("columns", "rows"):
             side = getattr(self, field)
             if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
-                raise InputError(f"chomp: {field} must be 1..{MAX_SIDE}, got {side}")
+                raise InputError(f"chomp: {field} must be 1..{MAX_SIDE}, got {side!r}")
 
     @property
     def num_actions(self) -> int:
@@ -133,7 +133,7 @@ class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
         return state.squares[..., None].astype(jnp.float32)
 
     def symmetries(self, state: ChompState) -> tuple[ChompState, Int32[Array, "S A"]]:
-        if self.rows != self.columns:
+        if self.rows != self.columns or self.rows == 1:
             return super().symmetries(state)
         # The mirror that keeps the poison exchanges rows and columns.
         states, actions = super().symmetries(state)

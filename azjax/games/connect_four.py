@@ -60,7 +60,9 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
         """The cells of the top row, which are all in the first word."""
         return bitboard.constant(range(self.columns), self._num_words)
 
-    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "2 A"]]:
+    def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "S A"]]:
+        if self.columns == 1:
+            return super().symmetries(state)
         cells = np.arange(self.num_cells).reshape(self.rows, self.columns)
         images = np.stack([cells, cells[:, ::-1]]).reshape(2, self.num_cells)
         turned = [self._unpack(self._words(stones))[images] for stones in state.stones]

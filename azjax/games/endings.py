@@ -57,8 +57,12 @@ class Endings(Protocol[S]):
         """Position numbers are 0..num_position_numbers-1, at most 2^31."""
 
     @abc.abstractmethod
+    def has_values_of(self, other: "Endings[S]") -> bool:
+        """Whether every number has the same value in both: games may differ in what plays no part in endings."""
+
+    @abc.abstractmethod
     def position_number(self, state: S) -> UInt32[Array, ""]:
-        """The number of an unfinished position; `num_position_numbers` of any other."""
+        """The number of an unfinished position; of any other `num_position_numbers`, or a number without a position."""
 
     @abc.abstractmethod
     def from_position_number(self, number: UInt32[Array, ""]) -> S:

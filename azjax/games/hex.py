@@ -48,7 +48,7 @@ class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
-            raise InputError(f"hex: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
+            raise InputError(f"hex: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size!r}")
         if not isinstance(self.swap, bool):
             raise InputError(f"hex: swap must be true or false, got {self.swap!r}")
         super().__post_init__()

@@ -39,10 +39,10 @@ class Mnk(PlacementGame):
         for field in ("columns", "rows"):
             side = getattr(self, field)
             if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
-                raise InputError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side}")
+                raise InputError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side!r}")
         longest = max(self.columns, self.rows)
         if not (isinstance(self.in_a_row, int) and 1 <= self.in_a_row <= longest):
-            raise InputError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row}")
+            raise InputError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row!r}")
 
     def _wins(self, own: Bits, stone: Bits, mover: Int32[Array, ""]) -> Bool[Array, ""]:
         del stone, mover

@@ -77,9 +77,9 @@ class PlainSantorini(Game[SantoriniState], LaidOutGame):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
-            raise InputError(f"santorini: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size}")
+            raise InputError(f"santorini: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size!r}")
         if not (isinstance(self.workers, int) and 1 <= self.workers <= MAX_WORKERS):
-            raise InputError(f"santorini: workers must be 1..{MAX_WORKERS}, got {self.workers}")
+            raise InputError(f"santorini: workers must be 1..{MAX_WORKERS}, got {self.workers!r}")
         if (self.size, self.workers) not in _STARTS:
             raise InputError(f"santorini: workers must be 1 on {self.size}x{self.size}, got {self.workers}")
         if not isinstance(self.placement, bool):

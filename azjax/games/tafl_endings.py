@@ -116,6 +116,13 @@ class TaflEndings(Endings[TaflState]):
         rules = dataclasses.replace(self.game.rules, repetition="never")
         return PlainTafl(rules, 1, self.game.start, self.game.name)
 
+    def has_values_of(self, other: Endings[TaflState]) -> bool:
+        def played(endings: TaflEndings) -> tuple[PlainTafl, int]:
+            rules = dataclasses.replace(endings._rules.rules, repetitions=2, max_plies=1)
+            return dataclasses.replace(endings._rules, rules=rules), endings.pieces
+
+        return isinstance(other, TaflEndings) and played(self) == played(other)
+
     @functools.cached_property
     def _retreats(self) -> Grid:
         """The moves backwards: they are those forwards, but the king may come from the castle, where he starts."""

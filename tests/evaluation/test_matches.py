@@ -151,6 +151,12 @@ def test_openings_are_drawn_again_until_the_judge_finds_them_balanced():
         for ply in range(4):
             states = host_step(TICTACTOE, states, np.array([actions[ply] for actions in result.actions]))
         assert set(np.sign(choose(judge, key(), states).value).tolist()) == values
+    # Half of the lines of three plies end a game of Connect-2, so that there may be nothing to judge.
+    connect2 = azjax.games.make("connect2")
+    players = random_player(connect2), optimal_player(solve(connect2))
+    for seed in range(6):
+        match = play_match(connect2, *players, 2, jax.random.key(seed), opening_plies=3, judge=players[1])
+        assert min(match.plies) > 3
     with pytest.raises(ValueError, match="a judge needs openings: opening_plies must be at least 1, got 0"):
         play_match(TICTACTOE, player, player, 2, key(), judge=judge)
     with pytest.raises(ValueError, match=r"balance must be 0\.\.1, got 1.5"):

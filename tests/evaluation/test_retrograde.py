@@ -110,8 +110,13 @@ def test_endings_come_back_from_their_file(endings, tmp_path):
     for back in (load_endings(path, BRANDUB), load_table(path)):
         assert (back.game, back.endings) == (BRANDUB, endings.endings)
         np.testing.assert_array_equal(back.table.scores, endings.table.scores)
-    other = azjax.make("brandub", max_plies=100)
-    with pytest.raises(ValueError, match=r"endings\.npz has endings of .*, and not of .*max_plies=100"):
+    # What endings leave out plays no part.
+    likewise = azjax.make("brandub", max_plies=100, repetitions=3, history=1)
+    back = load_endings(path, likewise)
+    assert (back.game, back.endings.game) == (likewise, likewise)
+    np.testing.assert_array_equal(back.table.scores, endings.table.scores)
+    other = azjax.make("brandub", capture="trapped")
+    with pytest.raises(ValueError, match=r"endings\.npz has endings of .*, and not of .*capture='trapped'"):
         load_endings(path, other)
 
     with np.load(path) as archive:
@@ -145,3 +150,11 @@ def test_a_value_that_a_pass_cannot_explain_is_found(endings):
     wrong = retrograde.EndingSolution(BRANDUB, retrograde.EndingTable(endings.endings, scores))
     assert endings.is_consistent(None)
     assert not wrong.is_consistent(None)
+
+
+def test_a_win_that_takes_too_many_plies_is_told(monkeypatch):
+    monkeypatch.setattr(retrograde, "_MOST_PLIES", 2)  # the longest win of two pieces takes five
+    with pytest.raises(
+        ValueError, match="king and one attacker: a win takes more than 2 plies, which the table cannot"
+    ):
+        solve_endings(BRANDUB, 2)

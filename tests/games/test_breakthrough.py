@@ -129,6 +129,7 @@ def test_the_last_row_and_the_last_pawn_win(text, move, rewards):
         ("bxb/.../.../www w", r"character 2 of 'bxb/.* is 'x'; allowed: w, b and \."),
         ("bbb/.w./.../www b", "has 4 pawns w, at most 3"),
         ("w../.b./.../... w", "is impossible: w has won, and is to move"),
+        ("ww./.b./.../... b", "is impossible: two pawns are in the last row, and one ends the game"),
     ],
 )
 def test_impossible_positions_are_refused_with_the_reason(text, reason):
