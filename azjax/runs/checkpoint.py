@@ -8,7 +8,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import re
 import shutil
 import warnings
@@ -20,6 +19,7 @@ import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
 from azjax.core.errors import FileError, RunError
+from azjax.core.files import write_text
 from azjax.core.json_text import parse_json
 from azjax.parallel.processes import is_first
 
@@ -251,12 +251,7 @@ def _body_digest(body: Manifest) -> str:
 
 def _write_manifest(path: Path, body: Manifest) -> None:
     text = json.dumps({"sha256": _body_digest(body), "body": body}, sort_keys=True, indent=1)
-    partial = path.with_suffix(".partial")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_text(path, text)
 
 
 def _read_manifest(path: Path) -> Manifest | None:

@@ -30,7 +30,7 @@ from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.folder_guard import FolderGuard
 from azjax.runs.ladder_games import save_ladder_games
 from azjax.runs.memory import free_memory
-from azjax.runs.metrics import METRICS, MetricsLog, read_rows
+from azjax.runs.metrics import METRICS, TIMING, MetricsLog, read_rows, rows_up_to
 from azjax.runs.precision import settle_precision
 from azjax.runs.progress import TrainingProgress
 from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
@@ -179,6 +179,9 @@ def train_runs(
                     evaluation.compile(compiled_run.abstract_run)
                 need.check(config, free)
             wait_for_all("state is restored")
+            for run in writers:  # before any of them is changed
+                for metrics_file in (METRICS, TIMING):
+                    rows_up_to(run.folder / metrics_file, start)
             for run in writers:
                 run.checkpoints.set_aside_after(start)
                 write_config(run.folder, run.description)
@@ -195,7 +198,7 @@ def train_runs(
     except (AzjaxError, BrokenPipeError):
         raise
     except OSError as error:
-        raise FileError(f"{name}: {error.strerror or error}") from error
+        raise FileError(f"{error.filename or name}: {error.strerror or error}") from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
@@ -231,9 +234,9 @@ def _restore_or_begin(
     begun = [run.folder for run in runs if run.checkpoints.steps()]
     for run in runs:
         if run.folder not in begun:
-            rows, due = read_rows(run.folder / METRICS), run.config.checkpoint_every
+            rows = read_rows(run.folder / METRICS)
             # Rows after the first checkpoint is due prove that there was one.
-            if due and any(row["iteration"] > due for row in rows):
+            if any(row["iteration"] > run.config.checkpoint_every for row in rows):
                 raise RunError(
                     f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
                 )

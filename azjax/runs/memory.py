@@ -84,7 +84,10 @@ def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: i
 
     def trees(variables: Variables) -> PyTree:
         states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), config.num_games // num_devices))
-        return config.make_policy(game, network).empty_tree(variables, states)
+        policy = config.make_policy(game, network)
+        if not config.reuse_tree:  # else trees have room for what is kept
+            policy = dataclasses.replace(policy, max_nodes=config.num_simulations + 1)
+        return policy.empty_tree(variables, states)
 
     replay, games = _num_bytes(state.replay), _num_bytes(state.games)
     return MemoryNeed(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from azjax.core.errors import FileError, RunError
+from azjax.core.files import write_text
 from azjax.core.json_text import parse_json
 from azjax.runs.callback import Callback, Update
 from azjax.training.config import Config
@@ -33,10 +34,11 @@ class MetricsLog(Callback):
 
         Raises:
           RunError: a row up to `iteration` is damaged or missing.
+          FileError: a file cannot be written.
         """
         del config
         for path in (folder / METRICS, folder / TIMING):
-            _drop_rows_after(path, iteration)
+            write_text(path, "".join(json.dumps(row) + "\n" for row in rows_up_to(path, iteration)))
             self._files[path] = path.open("a", buffering=1)  # by line
 
     def __call__(self, update: Update) -> None:
@@ -78,11 +80,14 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _drop_rows_after(path: Path, iteration: int) -> None:
+def rows_up_to(path: Path, iteration: int) -> list[Row]:
+    """The rows of iterations 1 to `iteration`.
+
+    Raises:
+      RunError: one of them is damaged or missing.
+    """
     kept = [row for row in read_rows(path) if row["iteration"] <= iteration]
     if [row["iteration"] for row in kept] != list(range(1, iteration + 1)):
         sound = next((n for n, row in enumerate(kept) if row["iteration"] != n + 1), len(kept))
         raise RunError(f"{path}: line {sound + 1} is damaged or missing; there must be rows 1 to {iteration}")
-    partial = path.with_suffix(".partial")
-    partial.write_text("".join(json.dumps(row) + "\n" for row in kept))
-    partial.replace(path)
+    return kept

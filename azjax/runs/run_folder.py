@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, PyTree, UInt32
 
 from azjax.core.errors import FileError, InputError, RunError
+from azjax.core.files import write_text
 from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
 from azjax.core.version import __version__
@@ -219,7 +220,7 @@ def check_folder(folder: Path, description: RunDescription, *, resume: bool, acc
     _check_name(folder)
     # A run that was stopped before it began leaves only these files.
     if not folder.exists() or (
-        folder.is_dir() and {path.name for path in folder.iterdir()} <= {LOCK, CONFIG + ".partial"}
+        folder.is_dir() and all(path.name == LOCK or path.name.startswith(f"{CONFIG}.") for path in folder.iterdir())
     ):
         return ""
     saved: dict[str, Any] = {**_read_config(folder)}
@@ -303,12 +304,7 @@ def write_config(folder: Path, description: RunDescription) -> None:
     Raises:
       FileError: it cannot be written.
     """
-    partial = folder / (CONFIG + ".partial")
-    try:
-        partial.write_text(json.dumps(description, indent=2) + "\n")
-        partial.replace(folder / CONFIG)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written: {error.strerror}") from error
+    write_text(folder / CONFIG, json.dumps(description, indent=2) + "\n")
 
 
 def _read_config(folder: Path) -> RunDescription:

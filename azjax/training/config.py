@@ -88,8 +88,8 @@ class Config:
       fast_simulations: simulations of a fast search; 0 for full searches alone. All games have a full search at the
         same plies, drawn at random, and at the others a fast one without noise, which is not learned from (playout
         cap randomization, Wu 2019, section 3.1).
-      first_simulations: simulations of each search in the first iterations; 0 for `num_simulations` from the start. See
-        `azjax.training.schedules`.
+      first_simulations: simulations of each search of self-play in the first iterations; 0 for `num_simulations` from
+        the start. See `azjax.training.schedules`.
       doubling_iterations: every so many iterations the simulations double, from `first_simulations` up to
         `num_simulations`.
       max_num_considered_actions: see `gumbel_policy`.
@@ -99,17 +99,18 @@ class Config:
         and in play; it learns to expect it by the auxiliary loss `value_error`. See `azjax/search/uncertainty.py`.
       reuse_tree: self-play keeps the tree below the move that was played, within an iteration.
       solver: the searches of self-play prove wins, losses and draws; a proven value is the value target.
-      truncate_at_ply: games are truncated after this many plies, and the value of the last search is their result; 0
-        for never.
+      truncate_at_ply: games of self-play are truncated after this many plies, and the value of the last search is their
+        result; 0 for never.
       num_games: games played side by side.
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game starts after 0 to this many random plies, drawn evenly.
       start_positions: texts of positions to start from, drawn evenly; the game's own start if empty.
-      exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers
+      exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers;
+        with `restart_candidates` share of those that do not begin at a position of the replay
         (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
         "Reinforcement Learning", section 5.3).
-      exploring_plies: these games are truncated after so many plies, so that most of their positions are near the
-        starts; 0: they are as long as other games.
+      exploring_plies: these games of self-play are truncated after so many plies, so that most of their positions are
+        near the starts; 0: they are as long as other games.
       restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
         are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
         such games. See `azjax.training.restarts`.

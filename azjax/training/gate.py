@@ -14,7 +14,7 @@ from azjax.networks import Network, Variables
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.learner import Learner
-from azjax.training.loss import Metrics
+from azjax.training.loss import Metrics, join_metrics
 from azjax.training.self_play import make_start
 
 Match: TypeAlias = Callable[[Variables, Variables, PRNGKeyArray], Float32[Array, ""]]
@@ -35,7 +35,8 @@ def through_gate(
     and the old learner is returned, with the count of the skipped updates.
 
     Returns:
-      the learner, and the metrics of the last round with `gate_rounds`, `gate_score` and `gate_accepted`.
+      the learner, and the metrics of the last round with `gate_rounds`, `gate_score` and `gate_accepted`;
+      `skipped_updates` are those of all rounds.
     """
 
     def goes_on(carry: tuple[Any, ...]) -> Bool[Array, ""]:
@@ -45,11 +46,12 @@ def through_gate(
         return more
 
     def play_round(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        number, learner, score_before, _, _ = carry
+        number, learner, score_before, _, before = carry
         learn_key, match_key = jax.random.split(jax.random.fold_in(key, number))
         learner, metrics = learn(learner, learn_key)
+        skipped = before["skipped_updates"] + metrics["skipped_updates"]
         score = match(learner.variables, old.variables, match_key)
-        return number + 1, learner, score, score_before, metrics
+        return number + 1, learner, score, score_before, {**metrics, "skipped_updates": skipped}
 
     metrics = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(learn, old, key)[1])
     no_score = jnp.float32(-jnp.inf)
@@ -60,7 +62,7 @@ def through_gate(
     kept = jax.tree.map(lambda new, was: jnp.where(accepted, new, was), learner, old)
     kept = replace_fields(kept, skipped=learner.skipped)  # also of what is given up: a run stops at too many in a row
     gate = {"gate_rounds": rounds, "gate_score": score, "gate_accepted": accepted}
-    return kept, {**metrics, **{name: value.astype(jnp.float32) for name, value in gate.items()}}
+    return kept, join_metrics(metrics, {name: value.astype(jnp.float32) for name, value in gate.items()})
 
 
 def make_match(game: AnyGame, network: Network, config: Config) -> Match:
@@ -75,7 +77,7 @@ def make_match(game: AnyGame, network: Network, config: Config) -> Match:
         policy,
         policy,
         num_games=config.gate_games,
-        max_plies=config.longest_game(game),
+        max_plies=game.max_plies,
         start=make_start(game, config),
     )
     return lambda first, second, key: play(first, second, key).score

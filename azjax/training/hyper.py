@@ -16,7 +16,7 @@ class Hyper:
     """Scalars that an iteration reads as arrays, so that another value costs no compilation.
 
     Attributes:
-      learning_rate: of Adam, above 0; see `Config.warmup_updates` and `decay_updates`.
+      learning_rate: of the optimizer, above 0; see `Config.warmup_updates` and `decay_updates`.
       final_learning_rate: the learning rate after `decay_updates`.
       max_gradient_norm: longer gradients are scaled down to this norm; infinity for no limit.
       l2: weight of the squared parameters in the loss.

@@ -28,6 +28,9 @@ from azjax.training.self_play import Games, new_games, self_play
 
 _T = TypeVar("_T")
 
+# What a run adds to the metrics of an iteration.
+_OF_A_RUN, _STRENGTH = ("iteration", "mistakes"), ("ladder_", "score_")
+
 # These set keys apart from those that self-play splits off.
 _RESTARTS = 0x2E57A275
 _REANALYSIS = 0x2EA9A1E5
@@ -169,7 +172,11 @@ def make_iteration(
             "skipped_in_a_row": learner.skipped.in_a_row.astype(jnp.float32),
             "replay_positions": num_ready.astype(jnp.float32),
         }
-        return learner, replay, join_metrics(metrics, own)
+        metrics = join_metrics(metrics, own)
+        for name in metrics:
+            if name in _OF_A_RUN or name.startswith(_STRENGTH):
+                raise InputError(f"the metric {name!r} is one of a run: a loss term must name its own another way")
+        return learner, replay, metrics
 
     def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         play_key, learn_key, next_key = jax.random.split(state.key, 3)

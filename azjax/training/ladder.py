@@ -55,7 +55,7 @@ def make_ladder(game: AnyGame, config: Config) -> Climb:
     """
     player = network_player(game, config.make_network(game), {}, temperature=1.0)
     opponents = [named_player(name, game) for name in config.ladder_opponents]
-    start, games, max_plies = make_start(game, config), config.ladder_games, config.longest_game(game)
+    start, games, max_plies = make_start(game, config), config.ladder_games, game.max_plies
     matches = [
         make_device_match(game, player.policy, each.policy, num_games=games, max_plies=max_plies, start=start)
         for each in (player, *opponents)

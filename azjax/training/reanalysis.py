@@ -1,15 +1,15 @@
 """Searches of positions in the replay with the newest network, whose results replace the old ones.
 
 The idea is that of MuZero Reanalyze (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by Planning with
-a Learned Model", appendix H). Rewards stay as they were. Where results are mixed with values (`Steps.trace`), games
-that ended lately take the new values in.
+a Learned Model", appendix H). Rewards stay as they were, and so does a proven position that the new search does not
+prove. Where results are mixed with values (`Steps.trace`), games that ended lately take the new values in.
 
 Axis letters: `G` games side by side, `K` slots of legal actions, `R` rows of the replay.
 """
 
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,17 @@ from azjax.search import SearchResult
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.replay import Replay, Steps
-from azjax.training.self_play import policy_of_slots
+from azjax.training.self_play import policy_of_slots, surprise, values_count
 
-_Targets: TypeAlias = tuple[Float32[Array, "R G K"], Float32[Array, "R G"], Bool[Array, "R G"]]
-"""The rings that a search writes: policy, value and proven."""
+
+class _Found(NamedTuple):
+    """The rings that a search writes; see `Steps`."""
+
+    policy: Float32[Array, "*R G K"]
+    value: Float32[Array, "*R G"]
+    proven: Bool[Array, "*R G"]
+    trace: Float32[Array, "*R G"]
+    surprise: Float32[Array, "*R G"] | None
 
 
 def reanalyze(
@@ -73,7 +80,7 @@ def _reanalyze(
     policy = config.make_policy(game, network)
     ready_so_far, columns = jnp.cumsum(ready, axis=0, dtype=jnp.int32), jnp.arange(len(keys))
 
-    def search(rings: _Targets, number: Int32[Array, ""]) -> tuple[_Targets, None]:
+    def search(rings: _Found, number: Int32[Array, ""]) -> tuple[_Found, None]:
         draw_keys, search_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
             keys
         )
@@ -82,17 +89,21 @@ def _reanalyze(
         states = jax.vmap(functools.partial(with_empty_history, game))(positions)
         result: SearchResult = policy(variables, search_keys, states, hyper=config.search_hyper(hyper, 0.0, full=False))
         proven = result.bounds[:, 0] == result.bounds[:, 1]
-        found = policy_of_slots(game, positions, result.policy), result.value, proven
-        # A column without a ready position writes beyond the ring: nothing.
-        rows = jnp.where(ready_so_far[-1] > 0, rows, len(ready))
-        policies, values, are_proven = (
-            ring.at[rows, columns].set(new, mode="drop") for ring, new in zip(rings, found, strict=True)
+        found = _Found(
+            policy=policy_of_slots(game, positions, result.policy),
+            value=result.value,
+            proven=proven,
+            trace=jnp.where(proven & values_count(hyper), 0.0, rings.trace[rows, columns]),
+            surprise=None if rings.surprise is None else surprise(game, positions, result),
         )
-        return (policies, values, are_proven), None
+        # A column without a ready position, or with a proof that was not found again, writes beyond the ring: nothing.
+        stays = (ready_so_far[-1] == 0) | (rings.proven[rows, columns] & ~proven)
+        rows = jnp.where(stays, len(ready), rows)
+        return jax.tree.map(lambda ring, new: ring.at[rows, columns].set(new, mode="drop"), rings, found), None
 
-    numbers, rings = jnp.arange(config.reanalyzed_steps, dtype=jnp.int32), (steps.policy, steps.value, steps.proven)
-    (policies, values, are_proven), _ = jax.lax.scan(search, rings, numbers)
-    return replace_fields(steps, policy=policies, value=values, proven=are_proven)
+    rings = _Found(steps.policy, steps.value, steps.proven, steps.trace, steps.surprise)
+    rings, _ = jax.lax.scan(search, rings, jnp.arange(config.reanalyzed_steps, dtype=jnp.int32))
+    return replace_fields(steps, **rings._asdict())
 
 
 def _draw_row(key: PRNGKeyArray, ready_so_far: Int32[Array, "R"]) -> Int32[Array, ""]:

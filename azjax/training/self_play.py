@@ -226,9 +226,14 @@ def trace(ply: SearchedPly, hyper: Hyper) -> Float32[Array, "G"]:
     """
     chosen = jnp.take_along_axis(ply.policy, ply.action[:, None], axis=1)[:, 0]
     is_exploratory = chosen < hyper.trace_cut * jnp.max(ply.policy, axis=1)
-    values_count = (jnp.asarray(hyper.trace_cut) > 0) | (jnp.asarray(hyper.td_lambda) < 1)
-    shares: Array = jnp.where(is_exploratory | (ply.proven & values_count), 0.0, hyper.td_lambda)
+    shares: Array = jnp.where(is_exploratory | (ply.proven & values_count(hyper)), 0.0, hyper.td_lambda)
     return shares
+
+
+def values_count(hyper: Hyper) -> Bool[Array, ""]:
+    """Whether values of searches count in the results of positions."""
+    counts: Array = (jnp.asarray(hyper.trace_cut) > 0) | (jnp.asarray(hyper.td_lambda) < 1)
+    return counts
 
 
 def policy_of_slots(game: AnyGame, states: State, policy: Float32[Array, "G A"]) -> Float32[Array, "G K"]:

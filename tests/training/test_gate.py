@@ -8,8 +8,9 @@ from small_run import SMALL
 
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
-from azjax.training import Hyper, init, make_iteration
+from azjax.training import Hyper, gate, init, ladder, make_iteration
 from azjax.training.gate import make_match, through_gate
+from azjax.training.ladder import make_ladder
 from azjax.training.learner import Learner, SkippedUpdates
 
 
@@ -24,7 +25,10 @@ def _run(scores, rounds=10, **hyper):
 
     def learn(learner, key):
         variables = {"params": learner.variables["params"] + 1}
-        return dataclasses.replace(learner, variables=variables), {"loss": variables["params"]}
+        return dataclasses.replace(learner, variables=variables), {
+            "loss": variables["params"],
+            "skipped_updates": jnp.float32(3),
+        }
 
     def match(one, other, key):
         return jnp.asarray(scores, jnp.float32)[(one["params"] - other["params"]).astype(jnp.int32) - 1]
@@ -50,6 +54,7 @@ def test_rounds_end_with_a_win_a_fall_or_the_last_one(scores, rounds, weight, tr
     assert metrics["gate_score"] == pytest.approx(scores[tried - 1])
     assert metrics["gate_accepted"] == (weight > 5)
     assert metrics["loss"] == 5 + tried
+    assert metrics["skipped_updates"] == 3 * tried
 
 
 @pytest.mark.parametrize("score", [0.1, 0.9])
@@ -58,7 +63,7 @@ def test_skipped_updates_count_also_where_the_old_network_stays(score):
 
     def skip(learner, key):
         skipped = SkippedUpdates(learner.skipped.in_a_row + 4, learner.skipped.key)
-        return dataclasses.replace(learner, skipped=skipped), {}
+        return dataclasses.replace(learner, skipped=skipped), {"skipped_updates": jnp.float32(4)}
 
     learner = _learner(5)
     for _ in range(3):
@@ -88,6 +93,18 @@ def test_a_match_counts_points_for_both_sides():
     assert float(match(FIRST, LAST, jax.random.key(0))) == 0.5
     # Both leftmost: X has the squares 0, 2, 4 and 6 when the fourth of them completes a diagonal.
     assert float(match(FIRST, FIRST, jax.random.key(0))) == 0.5
+
+
+@pytest.mark.parametrize("module", [gate, ladder])
+def test_matches_are_played_to_the_end_where_self_play_is_truncated(module, monkeypatch):
+    limits = []
+    monkeypatch.setattr(module, "make_device_match", lambda *players, max_plies, **options: limits.append(max_plies))
+    game, config = make("tictactoe"), dataclasses.replace(SMALL, truncate_at_ply=2, ladder_opponents=())
+    if module is gate:
+        make_match(game, config.make_network(game), config)
+    else:
+        make_ladder(game, config)
+    assert limits == [9]
 
 
 @pytest.mark.slow

@@ -47,6 +47,32 @@ def test_a_ready_position_gets_the_policy_and_the_value_of_a_new_search():
     np.testing.assert_array_equal(after.outcome, replay.outcome)
 
 
+def test_a_proof_stays_that_the_new_search_does_not_find():
+    replay = replay_of(["X________"], [[True, True]])
+    steps = dataclasses.replace(
+        replay.steps,
+        proven=jnp.array([[True, False]]),
+        value=jnp.array([[-1.0, -1.0]]),
+        trace=jnp.full((1, 2), 0.9),
+        surprise=jnp.zeros((1, 2)),
+    )
+    after = reanalyzed(CONFIG, dataclasses.replace(replay, steps=steps)).steps
+    assert after.proven.tolist() == [[True, False]]
+    assert after.value[0, 0] == -1
+    assert after.value[0, 1] > -1
+    np.testing.assert_allclose(after.policy[0, 0], 1 / 9)
+    assert after.surprise[0, 0] == 0
+    assert after.surprise[0, 1] > 0
+
+
+def test_where_values_count_a_new_proof_cuts_what_comes_after_it():
+    replay = replay_of([WON], [[True, True]])
+    replay = dataclasses.replace(replay, steps=dataclasses.replace(replay.steps, trace=jnp.full((1, 2), 0.9)))
+    for td_lambda, trace in ((0.9, 0.0), (1.0, 0.9)):
+        config = CONFIG.replace(td_lambda=td_lambda)
+        np.testing.assert_allclose(reanalyzed(config, replay).steps.trace, trace, rtol=1e-6)
+
+
 def test_every_ready_position_of_a_column_is_drawn():
     texts = [WON, "OO_XX____", "XX_OO____", "X________"]
     replay = replay_of(texts, [[True, True], [True, True], [True, True], [False, False]])
