@@ -151,7 +151,7 @@ def train_runs(
     free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
     need.check(config, free)
     runs = [
-        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
+        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms), len(configs) > 1)
         for each, folder in zip(configs, folders, strict=True)
     ]
     name = folders[0] if len(runs) == 1 else folders[0].parent
@@ -207,15 +207,18 @@ def train_runs(
 
 @dataclasses.dataclass
 class _Run:
-    """One run: its configuration and its folder."""
+    """One run, perhaps a member of a population: its configuration and its folder."""
 
     config: Config
     folder: Path
     description: RunDescription
+    is_member: bool
 
     @functools.cached_property
     def checkpoints(self) -> Checkpoints:
-        return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
+        # A process killed between the saves of two members resumes from the newest step that all members have.
+        least = 2 if self.is_member else 1
+        return Checkpoints(self.folder / CHECKPOINTS, max(least, self.config.keep_checkpoints))
 
 
 def _restore_or_begin(

@@ -113,10 +113,7 @@ def train_population(
     paths, console = [Path(folder) for folder in folders], console or Console(quiet=True)
     loss_terms = tuple(loss_terms)
     config = settle_precision(game, config, paths[0], console)
-    # A process killed between the saves of two members resumes from the newest step that all members have.
-    configs = [
-        each.replace(precision=config.precision, keep_checkpoints=max(2, each.keep_checkpoints)) for each in configs
-    ]
+    configs = [each.replace(precision=config.precision) for each in configs]
     return train_runs(
         game,
         compile_population(game, config.static, len(configs), devices, loss_terms),

@@ -245,6 +245,10 @@ class Trials:
                 params=attempt.params,
                 distributions=attempt.distributions,
                 user_attrs=attributes,
+                # What Optuna's successive halving compares at each rung.
+                system_attrs={
+                    name: value for name, value in attempt.system_attrs.items() if name.startswith("completed_rung_")
+                },
             )
         )
 

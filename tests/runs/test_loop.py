@@ -208,9 +208,14 @@ def test_a_damaged_metrics_row_is_named_and_nothing_is_dropped(straight, tmp_pat
     metrics = folder / "metrics.jsonl"
     damaged = metrics.read_bytes().replace(b'{"iteration": 2', b'{"iteration: 2')
     metrics.write_bytes(damaged)
-    with pytest.raises(RunError, match=r"metrics.jsonl: line 2 is damaged or missing; there must be rows 1 to 6"):
-        train(GAME, SMALL, folder, resume=True)
+    config = (folder / "config.json").read_bytes()
+    with (
+        pytest.warns(UserWarning, match="learning_rate"),
+        pytest.raises(RunError, match=r"metrics.jsonl: line 2 is damaged or missing; there must be rows 1 to 6"),
+    ):
+        train(GAME, SMALL.replace(learning_rate=1e-4), folder, resume=True, accept_changes=True)
     assert metrics.read_bytes() == damaged
+    assert (folder / "config.json").read_bytes() == config
 
 
 def test_a_second_trainer_is_refused_and_the_lock_of_a_dead_one_is_not(straight):

@@ -26,6 +26,9 @@ def test_replay_grows_with_its_size_and_trees_with_games_and_simulations():
     assert (more_replay.trees, more_replay.learner) == (small.trees, small.learner)
     assert 1.9 * small.trees < _need(dataclasses.replace(SMALL, num_games=8)).trees <= 2 * small.trees
     assert _need(dataclasses.replace(SMALL, num_simulations=400)).trees > 50 * small.trees
+    # A tree that is kept has room for two more searches.
+    kept = _need(dataclasses.replace(SMALL, num_simulations=400, reuse_tree=True))
+    assert 2.9 < kept.trees / _need(dataclasses.replace(SMALL, num_simulations=400)).trees < 3.1
 
 
 def test_devices_share_replay_games_and_trees_and_each_has_the_weights():

@@ -175,6 +175,18 @@ def test_successive_halving_lets_the_better_half_continue(make_trials):
     assert pruned == [False, False, False, True, True]
 
 
+def test_a_point_that_is_tried_again_keeps_its_values_at_earlier_rungs(make_trials):
+    trials = make_trials(("trials = 3", 'trials = 9\npruner = "successive_halving"'))
+    attempt = trials.claim()
+    trials.report(attempt, [8.0, 8.0])
+    trials.release(attempt)
+    again = trials.claim()
+    assert again.is_retry
+    trials.report(again, [4.0, 4.0])
+    saved = trials.optuna_study.get_trials()[-1].system_attrs
+    assert saved["completed_rung_0"] == 8
+
+
 def test_a_grid_is_complete_even_if_points_are_tried_again(make_trials):
     grid = "{choices = [0.1, 0.2]}\nwidth = {choices = [8, 16]}"
     trials = make_trials(("trials = 3", 'sampler = "grid"'), ("{low = 1e-4, high = 1e-1, log = true}", grid))
