@@ -24,7 +24,7 @@ import tyro
 from connect_four import POSITIONS, Positions, load_positions, load_sets, mistakes
 from rich.console import Console
 from rich.progress import track
-from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, results_so_far, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.games.game import Game
@@ -59,10 +59,11 @@ def main(
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
     hardest = of_kind(load_sets(game, sets), HARDEST) if sets else None
     settings = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF, "timed": TIMED}
-    rows = json.loads(output.read_text())["rows"] if output.exists() else []
+    rows = results_so_far(output, settings, rows=[])["rows"]
     for simulations in num_simulations:
-        if any(row["num_simulations"] == simulations for row in rows):
+        if any(row["num_simulations"] == simulations and (hardest is None or HARDEST in row) for row in rows):
             continue
+        rows = [row for row in rows if row["num_simulations"] != simulations]
         rows.append(count(game, simulations, positions, hardest))
         console.print({name: cell for name, cell in rows[-1].items() if name != "by_ply"})
         write_results(output, "connect_four_seconds.py", settings, rows=rows)

@@ -25,7 +25,8 @@ from rich.progress import track
 from rich.table import Table
 from study import RESULTS, write_results
 
-from azjax.agents import SearchSpec, game_of, load_search_spec, stored_agents
+from azjax.agents import SearchSpec, game_of, load_search_spec
+from azjax.packaged import packaged
 from azjax.play.exhibition import CHUNK, MAX_SIMULATIONS, export_page, to_play_alone
 from azjax.play.search_pool import SearchPool
 from azjax.play.session import PlaySession
@@ -59,7 +60,7 @@ def main(agents: tyro.conf.Positional[tuple[str, ...]] = (), output: Path = RESU
       output: file of the results.
     """
     console = Console()
-    rows = [measured(name) for name in track(agents or stored_agents(), "agents", console=console)]
+    rows = [measured(name) for name in track(agents or packaged(), "agents", console=console)]
     table = Table("agent", "files", "opens in", "in Node", "in Python", "ratio")
     for row in rows:
         times = row["milliseconds"], row["milliseconds_in_python"]

@@ -10,14 +10,13 @@ Runs are resumed, and games that the result file has are not played again. Write
 experiments/results/first_minutes.json.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jax
 import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, results_so_far, trained, write_results
 
 import azjax
 from azjax.evaluation import Player, network_player, play_match, random_player
@@ -48,8 +47,8 @@ def main(
       output: file of the results.
     """
     console = Console()
-    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
-    settings = {"share": SHARE, "num_simulations": num_simulations}
+    settings = {"share": SHARE, "num_simulations": num_simulations, "games": games}
+    rows: list[dict[str, Any]] = results_so_far(output, settings, rows=[])["rows"]
     for name, (rules, options) in GAMES.items():
         played, game = [row["player"] for row in rows if row["game"] == name], azjax.make(rules, **options)
         if not played:

@@ -21,7 +21,7 @@ import jax
 import self_play_speed
 import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, results_so_far, trained, write_results
 
 import azjax
 from azjax.benchmark.games import GamesBenchmark
@@ -95,7 +95,8 @@ def main(
     """
     record_loops()  # JAX has not started its devices yet
     console = Console(width=140)
-    measured = json.loads(output.read_text())["parts"] if output.exists() else {}
+    settings = {"repeats": repeats, "device": jax.devices()[0].device_kind}
+    measured = results_so_far(output, settings, parts={})["parts"]
     for part in parts:
         began = time.perf_counter()
         if part == "search":
@@ -110,7 +111,7 @@ def main(
         for row in rows:
             console.print(row)
         console.print(f"{part}: {time.perf_counter() - began:.0f} s")
-        write_results(output, "on_a_gpu.py", {"repeats": repeats}, parts=measured)
+        write_results(output, "on_a_gpu.py", settings, parts=measured)
 
 
 def training(console: Console) -> list[dict[str, Any]]:

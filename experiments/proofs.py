@@ -20,7 +20,7 @@ import jax
 import numpy as np
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
-from study import RESULTS, write_results
+from study import RESULTS, results_so_far, write_results
 from tactics import GAMES
 
 import azjax
@@ -46,8 +46,8 @@ def main(
       mates: results of `tactics.py`, whose positions are taken.
       output: file of the results.
     """
-    report = json.loads(output.read_text()) if output.exists() else {"mates": [], "starts": []}
     settings = {"max_mate_positions": max_mate_positions, "max_start_positions": max_start_positions}
+    report = results_so_far(output, settings, mates=[], starts=[])
 
     def save(part: str, row: dict[str, Any]) -> None:
         report[part].append(row)

@@ -1,5 +1,6 @@
 """Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -111,6 +112,19 @@ def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any
     """Writes the result file of a study: its command, its settings, this machine, and `parts`."""
     report = {"command": f"python experiments/{study}", "settings": settings, "machine": machine(), **parts}
     write_report(report, path)
+
+
+def results_so_far(path: Path, settings: dict[str, Any], **begin: Any) -> dict[str, Any]:
+    """The parts of a result file, to which a study adds what is missing; those of `begin` where there is no file.
+
+    Ends with a line if the file has results with other settings.
+    """
+    if not path.exists():
+        return begin
+    report = json.loads(path.read_text())
+    if report["settings"] != json.loads(json.dumps(settings)):
+        sys.exit(f"{path} has results with {report['settings']}, not with {settings}: name another --output")
+    return {part: report[part] for part in begin}
 
 
 def wide_figure(columns: int, width: float = 11, height: float = 3.6, **options: Any) -> tuple[Figure, list[Axes]]:

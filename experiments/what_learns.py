@@ -259,7 +259,8 @@ def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> lis
 
     The seconds of the base are kept too. Those of a variant are its share of the base's, measured in turn.
     """
-    kept, kept_base = folder.with_suffix(".json"), folder.with_name("base.json")
+    kept_base = folder.with_name(f"base-{hashlib.sha256(repr(base).encode()).hexdigest()[:16]}.json")
+    kept = folder.with_suffix(".json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     base = base.replace(num_simulations=simulation_counts(base)[0], first_simulations=0)
     if not kept_base.exists():

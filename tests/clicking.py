@@ -35,3 +35,10 @@ def play_to_the_end(page, source):
             return plies
         click(page, source)
     raise AssertionError("the game did not end")
+
+
+def people(page):
+    """Lets people play both sides."""
+    for seat in (0, 1):
+        page.select_option(f"#player{seat}", "person")
+    page.wait_for_function("shown !== null")

@@ -47,7 +47,7 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
             ["match", "brandub:8", "brandub:16", "--repetitions", "3"],
             "--repetitions is an option of brandub: add --game brandub",
         ),
-        (["train"], f"azjax train needs a GAME; {CHOICES}; `azjax --help` tells more"),
+        (["train"], f"azjax train needs a GAME before its options; {CHOICES}; `azjax --help` tells more"),
         (
             ["gtp", "random", "--game", "tictactoe", "--protocol", "opentafl"],
             "opentafl is for brandub, ard_ri, tablut, tawlbwrdd, hnefatafl by their default rules, not for tictactoe",

@@ -64,7 +64,7 @@ def first_word(command: str, name: str, options: object, arguments: list[str]) -
         parse(f"{command} {name}", options, ["--help"])
     if not arguments or arguments[0].startswith("-"):
         choices = f"; available: {', '.join(all_names())}" if name == "GAME" else ""
-        raise InputError(f"azjax {command} needs a {name}{choices}; `azjax --help` tells more")
+        raise InputError(f"azjax {command} needs a {name} before its options{choices}; `azjax --help` tells more")
     return arguments[0], arguments[1:]
 
 
@@ -156,7 +156,7 @@ def parse_with_players(
     if not words and any(flag in HELP for flag in flags):
         parse(f"{command} {'PLAYER' if count else 'A B ...'}", defaults, ["--help"])
     if len(words) < (count or 2):
-        raise InputError(f"azjax {command} needs {_PLAYERS[count]}; `azjax --help` tells more")
+        raise InputError(f"azjax {command} needs {_PLAYERS[count]} before its options; `azjax --help` tells more")
     specs = words[:count]
     flags = words[len(specs) :] + flags  # tyro refuses the words that are too many
     prog = " ".join([command, *specs])

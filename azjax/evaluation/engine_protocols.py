@@ -179,8 +179,9 @@ class Line(EngineProtocol):
         self.engine.send(line)
         answer = self.engine.answer(seconds)
         while (reply := answer.line().strip()) != "ok":
-            if reply.startswith("error"):
-                raise EngineError(f"refusal of {line!r}: {reply.removeprefix('error').strip()}")
+            head, _, reason = reply.partition(" ")
+            if head == "error":
+                raise EngineError(f"refusal of {line!r}: {reason.strip()}")
 
 
 class SantoriniAi(EngineProtocol):

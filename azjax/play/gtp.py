@@ -58,7 +58,7 @@ class GtpEngine:
     def answer(self, line: str) -> str:
         """The response to a line, which ends with an empty line; nothing for a line without a command."""
         # Control characters are dropped, tabs are blanks, and a hash starts a comment.
-        kept = "".join(" " if letter == "\t" else letter for letter in line if letter >= " " or letter == "\t")
+        kept = "".join(" " if letter == "\t" else letter for letter in line if letter.isprintable() or letter == "\t")
         words = kept.partition("#")[0].split()
         number = words.pop(0) if words and words[0].isascii() and words[0].isdigit() else ""
         if not words:

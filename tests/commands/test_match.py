@@ -116,7 +116,7 @@ def test_a_sequential_test_ends_a_match(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tictactoe"], "azjax match needs two PLAYERs or more; `azjax --help` tells more"),
+        (["tictactoe"], "azjax match needs two PLAYERs or more before its options; `azjax --help` tells more"),
         (
             ["tictactoe", "connect2"],
             "tictactoe plays tictactoe and connect2 plays connect2: choose players of one game",

@@ -65,13 +65,15 @@ def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, mo
     texts = ["_______/_______/_______/_______/___O___/_O_XX__"]
     mates.write_text(json.dumps({"mates": [{"game": "Connect Four", "moves": 2, "texts": texts}]}))
     study.main(1000, 20_000, mates, output)
-    monkeypatch.setattr(study, "STARTS", starts)
-    study.main(1000, 50, mates, output)
     results = json.loads(output.read_text())
     (row,) = results["mates"]
     assert (row["mates"], row["proven"], row["refuted"]) == (1, 1, 0)
     assert 7 < row["positions"]["50%"] <= 1000
-    solved, given_up = results["starts"]
+    (solved,) = results["starts"]
+    monkeypatch.setattr(study, "STARTS", {"hex_4x4": starts["hex_4x4"]})
+    mates.write_text(json.dumps({"mates": []}))
+    study.main(1000, 50, mates, tmp_path / "few.json")
+    (given_up,) = json.loads((tmp_path / "few.json").read_text())["starts"]
     assert (solved["board"], solved["value"], solved["at_least"], solved["at_most"]) == ("tictactoe", 0, 0, 0)
     assert len(solved["best_move"]) == 2
     assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)

@@ -1,96 +1,11 @@
-"""The page in Chromium, as people use it. The last game is registered by a file outside the package."""
+"""The page in Chromium, as people use it: playing, placing pieces, looks."""
 
 import random
-import threading
-import time
 
-import jax
 import pytest
-import uvicorn
-from clicking import CHROMIUM, click, play_to_the_end
-from examples import games_forgotten, load_example
-
-from azjax.evaluation import optimal_player, play_match, random_player, records_of, solve
-from azjax.games.registry import make
-from azjax.play.book import Book
-from azjax.play.search_pool import SearchPool
-from azjax.play.server import make_app
-from azjax.play.session import PlaySession
-from azjax.search import AlphaZero, evaluators
-
-GAMES = {
-    "chomp": {"columns": 4, "rows": 3},
-    "tictactoe": {},
-    "connect2": {},
-    "mnk": {"columns": 5, "rows": 4, "in_a_row": 3},
-    "connect_four": {},
-    "hex": {"size": 4, "swap": True},
-    "othello": {"size": 4},
-    "santorini": {"size": 3, "workers": 1},
-    "brandub": {},
-    "hnefatafl": {},
-    "breakthrough": {"columns": 4, "rows": 5},
-    "hexapawn": {},
-}
+from clicking import CHROMIUM, click, people, play_to_the_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hexapawn(tmp_path_factory):
-    """Registers the game of the docs while these tests run."""
-    with games_forgotten():
-        load_example("hexapawn", tmp_path_factory.mktemp("elsewhere"))
-        yield
-
-
-@pytest.fixture(scope="module", params=GAMES)
-def address(request):
-    """Where a server of the game listens."""
-    game = make(request.param, **GAMES[request.param])
-    pool = SearchPool(AlphaZero(game, evaluators.uniform(game), 16), max_simulations=64)
-    pool.start()
-    exact = optimal_player(solve(game)) if request.param in ("tictactoe", "connect2") else None
-    match = play_match(game, random_player(game), random_player(game), 4, jax.random.key(0))
-    book = Book(game, records_of(game, match))
-    session = PlaySession(game, "agent", pool, {"easy": random_player(game)}, exact, book=book)
-    session.choose_move({"level": "easy", "actions": []})
-    server = uvicorn.Server(uvicorn.Config(make_app(session), port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    pool.close()
-
-
-@pytest.fixture
-def page(browser, address):
-    """The page, ready; nothing may go wrong on it, and it may ask nobody else."""
-    page = browser.new_page(
-        viewport={"width": 1200, "height": 900},
-        color_scheme="light",
-        reduced_motion="reduce",
-        bypass_csp=True,  # waiting for a condition evaluates it
-    )
-    page.set_default_timeout(60_000)
-    wrong = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda asked: asked.url.startswith((address, "data:", "blob:")) or wrong.append(asked.url))
-    page.on("console", lambda told: told.type == "error" and "400" not in told.text and wrong.append(told.text))
-    page.goto(address)
-    page.wait_for_function("shown !== null")
-    yield page
-    page.close()
-    assert wrong == []
-
-
-def people(page):
-    for seat in (0, 1):
-        page.select_option(f"#player{seat}", "person")
-    page.wait_for_function("shown !== null")
 
 
 def test_a_whole_game_is_played_by_clicking_against_the_agent(page):
@@ -172,39 +87,6 @@ def test_a_position_is_set_up_by_placing_pieces(page):
     page.click("#placed")
     page.wait_for_function("game.start !== null && shown.moves.length === 0")
     assert page.inner_text("#text") == ply_text
-
-
-def test_a_game_is_saved_loaded_and_reviewed(page):
-    people(page)
-    source = random.Random(3)
-    for _ in range(2):
-        click(page, source)
-    moves = page.evaluate("shown.moves")
-    page.click("summary:has-text('Set up')")
-    with page.expect_download() as download:
-        page.click("#save")
-    line = download.value.path().read_text()
-    assert page.input_value("#line") == line.strip()
-    page.click("#new")
-    page.wait_for_function("shown.moves.length === 0")
-    page.click("#take")
-    page.wait_for_function("shown.moves.length === 2")
-    assert page.evaluate("shown.moves") == moves
-    page.select_option("#strength", "16")
-    page.click("#review")
-    page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
-    assert page.evaluate("losses.size") == 2
-
-
-def test_the_agent_shows_what_it_thinks_and_gives_hints(page):
-    people(page)
-    page.click("#analyze")
-    page.wait_for_function("document.querySelectorAll('#policy tr').length > 0")
-    page.wait_for_function("document.querySelectorAll('#tree > *').length > 0")
-    assert "simulations" in page.inner_text("#thought")
-    assert page.inner_text("#variation").startswith("It expects ")
-    page.click("#hint")
-    page.wait_for_function("document.getElementById('thought').textContent.startsWith('Hint: ')")
 
 
 def test_two_agents_play_while_one_watches(page):
@@ -306,71 +188,6 @@ def test_the_rules_and_the_notation_are_told(page):
     assert page.inner_text("#how") == page.evaluate("about.rules") != ""
 
 
-def test_a_game_is_resigned_by_a_second_press(page, browser):
-    people(page)
-    click(page, random.Random(6))
-    loser, names = page.evaluate("shown.movers.at(-1)"), page.evaluate("about.players")
-    page.click("#resign")
-    assert page.evaluate("game.result") is None
-    page.click("#resign")
-    page.wait_for_function("document.getElementById('status').textContent.includes('resigned')")
-    assert page.inner_text("#status").lower() == f"{names[1 - loser]} won: {names[loser]} resigned".lower()
-    assert page.evaluate("going([]).length") == 0
-    moves = page.evaluate("game.actions.length")
-    other = browser.new_page(bypass_csp=True)
-    other.goto(page.url)
-    other.wait_for_function("shown !== null && game.result !== null")
-    other.close()
-    page.click("summary:has-text('Set up')")
-    with page.expect_download() as download:
-        page.click("#save")
-    assert '"end": "resignation"' in download.value.path().read_text()
-    page.click("#undo")  # takes back the resignation alone
-    page.wait_for_function("mine()")
-    assert page.evaluate("game.actions.length") == moves
-    click(page, random.Random(6))
-
-
-def test_a_clock_runs_for_the_side_to_move_and_ends_the_game(page):
-    people(page)
-    page.select_option("#clock", "1")
-    page.wait_for_function("clock.side === 0 && clock.left[0] < 60")
-    assert page.inner_text("#clocks").split()[1] == "1:00"
-    click(page, random.Random(7))
-    page.wait_for_function("arrived() && clock.side === shown.movers.at(-1)")
-    page.evaluate("clock.left[clock.side] = 0.1")
-    page.wait_for_function("document.getElementById('status').textContent.includes('ran out of time')")
-    assert page.evaluate("going([]).length") == 0
-    page.click("#undo")  # who ran out of time goes on without a clock
-    page.wait_for_function("mine() && game.result === null")
-    assert not page.is_visible("#clocks")
-    page.click("#new")
-    page.wait_for_function("mine() && clock.left[1] === 60")
-
-
-def test_looking_back_stops_the_clock_of_an_agent_and_the_game_goes_on(page):
-    page.select_option("#clock", "1")
-    page.select_option("#strength", "64")
-    click(page, random.Random(11))
-    page.keyboard.press("Home")
-    page.wait_for_function("shown.moves.length === 0 && arrived()")
-    assert page.evaluate("clock.side === null || people(clock.side)")
-    assert page.is_disabled("#hint") == page.evaluate("!(game.ply < game.actions.length || mine() || shown.over)")
-    page.keyboard.press("End")
-    page.wait_for_function("shown.over || (mine() && game.actions.length >= 2)")
-
-
-def test_taking_back_before_the_answer_is_there_keeps_the_game(page):
-    page.select_option("#player0", "person")
-    click(page, random.Random(12))
-    page.wait_for_function("shown.over || (mine() && game.actions.length >= 2)")
-    page.evaluate("jump(0)")
-    page.wait_for_function("shown.moves.length === 0 && arrived()")
-    count = page.evaluate("game.actions.length")
-    page.evaluate("jump(game.actions.length); takeBack()")
-    assert page.evaluate("game.actions.length") == count
-
-
 def test_a_click_while_a_position_is_on_its_way_plays_nothing(page):
     people(page)
     click(page, random.Random(13))
@@ -385,50 +202,6 @@ def test_a_click_while_a_position_is_on_its_way_plays_nothing(page):
     assert page.inner_text("#message") == ""
 
 
-def test_a_review_from_the_start_values_every_ply_for_its_player(page):
-    people(page)
-    source = random.Random(14)
-    for _ in range(3):
-        click(page, source)
-    page.select_option("#strength", "16")
-    page.click("#review")
-    page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
-    values = page.evaluate("[...expected]")
-    page.click("#begin")
-    page.wait_for_function("shown.moves.length === 0 && arrived()")
-    page.click("#review")
-    page.wait_for_function(
-        "losses.size === game.actions.length && document.getElementById('reviewed').textContent.includes(' away ')"
-    )
-    assert page.evaluate("[...expected]") == values
-
-
-def test_a_bad_move_and_a_better_one_are_shown(page):
-    people(page)
-    click(page, random.Random(8))
-    page.click("#begin")
-    page.wait_for_function("shown.moves.length === 0 && arrived()")
-    other = "shown.legal.find(each => each.action !== game.actions[0]).action"
-    page.evaluate(f"losses.set(0, 1.5); better.set(0, {other}); verdict()")
-    best = page.evaluate("shown.legal.find(each => each.action !== game.actions[0]).move")
-    played = page.evaluate("names[0]")
-    assert page.inner_text("#verdict") == f"1. {played} gives away 0.75 of a point; {best} is better"
-    assert page.locator("#arrows .better").count() == 1
-    assert page.locator("#arrows .played").count() == 1
-    page.click("#end")
-    page.wait_for_function("shown.moves.length === 1 && arrived()")
-    assert page.locator("#arrows *").count() == 0
-    assert not page.is_visible("#verdict")
-
-
-def test_the_exact_values_of_a_solved_game_are_shown(page):
-    people(page)
-    values = page.inner_text("#exact")
-    game = page.evaluate("about.game")
-    expected = {"tictactoe": "Exactly: a3 b3 c3 a2 b2 c2 a1 b1 c1 draw", "connect2": "Exactly: b1 c1 win; a1 d1 draw"}
-    assert values == expected.get(game, "")
-
-
 def test_sound_is_off_until_it_is_asked_for(page):
     people(page)
     click(page, random.Random(9))
@@ -436,18 +209,6 @@ def test_sound_is_off_until_it_is_asked_for(page):
     page.click("#sound")
     assert page.get_attribute("#sound", "aria-pressed") == "true"
     assert page.evaluate("audio.constructor.name") == "AudioContext"
-
-
-def test_the_book_tells_what_was_played_here_and_how_it_ended(page):
-    people(page)
-    rows = [row.split() for row in page.locator("#book tr").all_inner_texts()]
-    assert sum(int(row[1]) for row in rows) == page.evaluate("about.book") == 4
-    assert {row[0] for row in rows} <= set(page.evaluate("shown.legal.map(each => each.move)"))
-    page.fill("#move", rows[0][0])
-    page.keyboard.press("Enter")
-    page.wait_for_function("shown.moves.length === 1")
-    replies = [row.split() for row in page.locator("#book tr").all_inner_texts()]
-    assert sum(int(row[1]) for row in replies) == int(rows[0][1])
 
 
 def test_a_turned_board_is_played_upside_down_with_its_texts_upright(page):
@@ -469,10 +230,13 @@ def test_a_turned_board_is_played_upside_down_with_its_texts_upright(page):
     assert first.bounding_box() == before
 
 
-def test_a_move_after_the_time_ran_out_is_not_played(page):
+def test_the_keyboard_keeps_its_square_and_the_last_move_is_told(page):
     people(page)
-    page.select_option("#clock", "1")
-    page.wait_for_function("clock.side === 0")
-    page.evaluate("clock.left[0] = 1e-6; play(shown.legal[0].action)")
-    page.wait_for_function("document.getElementById('status').textContent.includes('ran out of time')")
-    assert page.evaluate("game.actions.length") == 0
+    move = page.evaluate("shown.legal.find(each => each.squares.length)")
+    for square in move["squares"]:
+        page.focus(f'#squares button[data-square="{square}"]')
+        page.keyboard.press("Enter")
+    page.wait_for_function("game.ply === 1 && arrived() && shown.moves.length === 1")
+    assert page.evaluate("document.activeElement.dataset.square") == str(move["squares"][-1])
+    assert page.evaluate("document.activeElement.tabIndex") == 0
+    assert page.text_content("#status").startswith(f"{move['move']}. ")

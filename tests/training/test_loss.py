@@ -163,12 +163,18 @@ def test_a_metric_that_is_there_already_is_refused():
         _loss(_Fixed(jnp.zeros(9), 0.5), {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, term))
 
 
-@pytest.mark.parametrize("name", ["loss", "games"])
-def test_a_metric_of_the_run_is_not_that_of_a_term(name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, f"the metric '{name}' is there already") for name in ("loss", "games")),
+        *((name, f"the metric '{name}' is one of a run") for name in ("iteration", "mistakes", "score_random")),
+    ],
+)
+def test_a_metric_of_the_run_is_not_that_of_a_term(name, message):
     term = LossTerm("own", lambda output, targets, params, hyper: (0.0, {name: jnp.float32(0)}))
     iteration = make_iteration(GAME, SMALL, loss_terms=(*ALPHAZERO_LOSS, term))
     state = jax.eval_shape(lambda: init(GAME, SMALL, 0, SMALL.hyper))
-    with pytest.raises(InputError, match=f"the metric '{name}' is there already"):
+    with pytest.raises(InputError, match=message):
         jax.eval_shape(iteration, state, SMALL.hyper)
 
 

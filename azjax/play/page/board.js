@@ -197,6 +197,8 @@ addEventListener("pointerup", event => {
   pressed = null;
 });
 $("squares").addEventListener("click", event => { const button = event.target.closest("button"); if (button && !dropped) touch(Number(button.dataset.square)); dropped = false; });
+// The Tab key comes back to the square where the keyboard was.
+$("squares").addEventListener("focusin", event => { for (const button of $("squares").children) button.tabIndex = button === event.target ? 0 : -1; });
 $("squares").addEventListener("keydown", event => {
   const svg = $("picture").querySelector("svg"), columns = Number(svg.dataset.columns), at = Number(event.target.dataset.square);
   const [left, right] = [at % columns ? at - 1 : at, (at + 1) % columns ? at + 1 : at], isTurned = $("board").classList.contains("turned");
@@ -205,7 +207,7 @@ $("squares").addEventListener("keydown", event => {
   const button = to === undefined ? null : $("squares").children[to];
   if (to === undefined) return;
   event.preventDefault(); event.stopPropagation();
-  if (button) { event.target.tabIndex = -1; button.tabIndex = 0; button.focus(); }
+  if (button) button.focus();
 });
 
 $("place").addEventListener("click", () => {
