@@ -19,7 +19,7 @@ class RegularizedPolicy(Selection):
 
     y(a) = l P(a) / (alpha - Q(a)), where alpha makes the sum 1 and l = c_puct sqrt(N) / (`num_actions` + N) for N
     visits of all edges. An edge without a child has the node's mean value as its Q. The training target is y at the
-    root.
+    root, where that mean is of the children alone.
     """
 
     c_puct: Float32[Array, ""]
