@@ -39,7 +39,9 @@ class CompiledRun:
       mesh: the devices.
       devices_per_run: number of devices over which one run is split.
       select: `select(state, index)`: the state of one run.
-      stack: `stack(trees)`: the inverse, for states or parts of states.
+      stack: `stack(trees)`: the inverse, for parts of states.
+      hold: `hold(state)`: the restored state of one run, where it takes no memory of the devices.
+      join: `join(states)`: the state of all runs from held ones, a list that it empties.
     """
 
     abstract_run: TrainState
@@ -52,6 +54,8 @@ class CompiledRun:
     devices_per_run: int
     select: Callable[[TrainState, int], TrainState] = lambda state, _: state
     stack: Callable[[Sequence[Any]], Any] = lambda trees: trees[0]
+    hold: Callable[[TrainState], TrainState] = lambda state: state
+    join: Callable[[list[TrainState]], TrainState] = list.pop
 
     @functools.cached_property
     def compiled(self) -> jax.stages.Compiled:

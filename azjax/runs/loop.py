@@ -226,14 +226,17 @@ def _restore_or_begin(
 ) -> tuple[int, TrainState]:
     """The number of iterations that all runs have done, and the state after them."""
     if all(run.checkpoints.steps() for run in runs):
-        newest = [run.checkpoints.restore(compiled_run.abstract_run) for run in runs]
+        steps, states = [], []
+        for run in runs:
+            step, state = run.checkpoints.restore(compiled_run.abstract_run)
+            steps.append(step)
+            states.append(compiled_run.hold(state))
         # A process killed between two saves leaves some runs ahead of the others.
-        start = min(step for step, _ in newest)
-        states = [
-            state if step == start else run.checkpoints.restore(compiled_run.abstract_run, start)[1]
-            for run, (step, state) in zip(runs, newest, strict=True)
-        ]
-        return start, compiled_run.stack(states)
+        start = min(steps)
+        for place, (run, step) in enumerate(zip(runs, steps, strict=True)):
+            if step > start:
+                states[place] = compiled_run.hold(run.checkpoints.restore(compiled_run.abstract_run, start)[1])
+        return start, compiled_run.join(states)
     begun = [run.folder for run in runs if run.checkpoints.steps()]
     for run in runs:
         if run.folder not in begun:

@@ -27,7 +27,7 @@ from azjax.runs.memory import MemoryNeed, memory_need
 from azjax.runs.precision import settle_precision
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
-from azjax.training.iteration import init, make_iteration
+from azjax.training.iteration import TrainState, init, make_iteration
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 _T = TypeVar("_T")
@@ -162,6 +162,8 @@ def compile_population(
         devices_per_run=1,
         select=jax.jit(_select, out_shardings=NamedSharding(mesh, WHOLE)),
         stack=jax.jit(_stack, out_shardings=by_member),
+        hold=_hold,
+        join=functools.partial(_join, by_member),
     )
 
 
@@ -178,3 +180,25 @@ def _select(state: _T, index: Int32[Array, ""]) -> _T:
 def _stack(trees: Sequence[_T]) -> _T:
     stacked: _T = jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
     return stacked
+
+
+def _hold(state: TrainState) -> TrainState:
+    """The state on the host; its keys stay on the devices."""
+    held: TrainState = jax.tree.map(
+        lambda leaf: leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else np.asarray(leaf), state
+    )
+    return held
+
+
+def _join(by_member: NamedSharding, states: list[TrainState]) -> TrainState:
+    """The states of the members as one, leaf by leaf: no more than one leaf is there twice."""
+    structure = jax.tree.structure(states[0])
+    leaves = [jax.tree.leaves(state)[::-1] for state in states]
+    states.clear()
+    joined = []
+    while leaves[0]:
+        parts = [each.pop() for each in leaves]
+        stacked = np.stack(parts) if isinstance(parts[0], np.ndarray) else jnp.stack(parts)
+        joined.append(jax.device_put(stacked, by_member))
+    state: TrainState = jax.tree.unflatten(structure, joined)
+    return state
