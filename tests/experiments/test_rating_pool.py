@@ -73,15 +73,15 @@ def test_the_page_tells_the_games_against_opentafl_with_ten_seconds(study):
         assert game["end"] is None
         results[game["players"][seat], ("attackers", "defenders")[seat], game["rewards"][seat]] += 1
     assert results == {
-        ("brandub:4000", "attackers", 1.0): 16,
-        ("brandub:4000", "attackers", 0.0): 1,
-        ("brandub:4000", "defenders", 1.0): 17,
+        ("brandub:4000", "attackers", 1.0): 48,
+        ("brandub:4000", "attackers", 0.0): 2,
+        ("brandub:4000", "defenders", 1.0): 50,
         ("brandub:6400", "attackers", 1.0): 5,
         ("brandub:6400", "defenders", 1.0): 5,
     }
     page = " ".join((study.DOCS / "ratings.md").read_text().split())
-    assert "OpenTafl lost 33 of 34 games against `brandub:4000`, which takes 0.8 seconds a move (1.5 at most)," in page
-    assert "as attackers the agent won 16 of 17 and drew one. Ten more games, against `brandub:6400`" in page
+    assert "OpenTafl lost 98 of 100 games against `brandub:4000` and drew two: the agent scores 99% (96.1% to" in page
+    assert "as attackers it won 48 of 50 and drew two. Ten more games, against `brandub:6400`" in page
 
 
 @pytest.mark.slow
