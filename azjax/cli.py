@@ -94,10 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
         if is_process:
+            # A terminal may not have a character, such as one of a spinner.
             if isinstance(sys.stdout, io.TextIOWrapper):
-                sys.stdout.reconfigure(
-                    errors="replace"
-                )  # a terminal may not have a character, such as one of a spinner
+                sys.stdout.reconfigure(errors="replace")
             silence_threads()
             record_loops()
             gc.disable()  # while modules are imported nothing can be freed

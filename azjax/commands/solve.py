@@ -39,7 +39,8 @@ class SolveOptions:
         king, of which one at most is a defender.
       prove: find the value of one position alone, given in the game's notation or as `start`, by proof-number search.
       tables: exact values that the proof may use: a file of `azjax solve GAME --output FILE`.
-      max_states: give up at so many positions. Default: 10 million; no limit for a game that numbers its positions.
+      max_states: give up at so many positions. Default: 10 million; without `--prove` no limit for a game that
+        numbers its positions.
       output: save the solution to this file (.npz), for `optimal:FILE`, `--tables FILE` and
         `azjax evaluate --solution FILE`.
     """

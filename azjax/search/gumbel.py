@@ -27,7 +27,7 @@ from azjax.search.result import SearchResult, root_statistics, summarize, to_act
 from azjax.search.rules.completed_q import CompletedQ
 from azjax.search.rules.improved_policy import ImprovedPolicy
 from azjax.search.selection import VisitedTerms
-from azjax.search.solver import playable, proven_returns
+from azjax.search.solver import playable, proven_root_returns
 from azjax.search.tree import Tree
 
 _C = TypeVar("_C")
@@ -180,9 +180,7 @@ def gumbel_search(
     counts = num_simulations, leaves_per_step
     tree = grow(dynamics, params, key, tree, rule, *counts, root_rule=halving)
 
-    visits, _ = root_statistics(tree)
-    every = jnp.arange(tree.num_nodes * tree.batch, dtype=jnp.int32)
-    q = tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
+    visits, q = root_statistics(tree)[0], proven_root_returns(tree)
     remaining = playable(tree, visits, root.prior >= 0).T
     new_visits, visits, q = (visits - before).T, visits.T.astype(jnp.float32), q.T
     edges = VisitedTerms(jnp.where(valid, q, -jnp.inf), root.prior.T, visits)

@@ -104,6 +104,12 @@ def proven_returns(tree: Tree, index: Index) -> Float32[Array, "R"]:
     return jnp.where(is_proven(tree, index), node.reward + node.discount * lower, node.q)
 
 
+def proven_root_returns(tree: Tree) -> Float32[Array, "B K"]:
+    """`proven_returns` of the roots' slots, 0 where there is no child."""
+    every = jnp.arange(tree.num_nodes * tree.batch, dtype=jnp.int32)
+    return tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
+
+
 def _returns(
     node: Nodes, lower: Float32[Array, "..."], upper: Float32[Array, "..."]
 ) -> tuple[Float32[Array, "..."], Float32[Array, "..."]]:

@@ -15,7 +15,7 @@ from azjax.search.hyper import SearchHyper, traced
 from azjax.search.policy import SearchPolicy
 from azjax.search.result import SearchResult, root_statistics, summarize, to_action
 from azjax.search.rules.ucb1 import Ucb1
-from azjax.search.solver import playable, proven_returns
+from azjax.search.solver import playable, proven_root_returns
 from azjax.search.tree import Tree
 
 
@@ -62,9 +62,7 @@ class Uct(SearchPolicy):
         selection = self.selection(hyper, explore)
         tree = self.grow(params, loop_key, self.begin(root, selection, tree), selection)
         result = summarize(self.game, tree, selection, root.prior, action_keys, 0.0)
-        visits, _ = root_statistics(tree)
-        every = jnp.arange(tree.num_nodes * tree.batch, dtype=jnp.int32)
-        q = tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
+        visits, q = root_statistics(tree)[0], proven_root_returns(tree)
         among = playable(tree, visits, root.prior >= 0) & (visits > 0)
         best = jnp.argmax(jnp.where(among, q, -jnp.inf), axis=1).astype(jnp.int32)
         # Where every visited action is proven to lose, the action is one of the others.

@@ -50,7 +50,7 @@ def test_a_name_that_is_taken_is_refused_and_the_same_definition_is_not():
     assert registry.names() == ["one"]
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "two words", "game:400", "..", "new\n"])
+@pytest.mark.parametrize("name", ["", "-v", "a/b", "two words", "game:400", "..", "new\n"])
 def test_a_name_that_no_folder_and_no_player_could_have_is_refused(name):
     registry = Registry("game", "azjax.tests")
     with pytest.raises(InputError, match=r"a game cannot be named '.*'; allowed: letters, digits, '_', '-' and '\.'"):
