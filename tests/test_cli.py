@@ -130,9 +130,10 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         ),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
-            "a page goes without --level, --start, --reuse-tree and --policy: level and start are chosen on it, and "
-            "its searches are AlphaZero's, from an empty tree",
+            "a page goes without --level, --start, --reuse-tree, --policy and --seed: level and start are chosen on "
+            "it, its searches are AlphaZero's, from an empty tree, and its draws differ from game to game",
         ),
+        (["play", "tictactoe", "--web", "--seed", "1"], "a page goes without --level, --start"),
         (["play", "tictactoe", "--web", "--export", "page"], "--web and --export are two ways to show the page"),
         (["play", "tictactoe", "--export", "page", "--start", "me"], "a page goes without --level, --start"),
         (

@@ -57,10 +57,10 @@ class PlayOptions(AgentOptions):
         if self.web and self.export is not None:
             raise InputError("--web and --export are two ways to show the page: choose one")
         on_page = self.web or self.export is not None
-        if on_page and (self.level or self.start or self.reuse_tree or self.policy):
+        if on_page and (self.level or self.start or self.reuse_tree or self.policy or self.seed):
             raise InputError(
-                "a page goes without --level, --start, --reuse-tree and --policy: level and start are chosen on it, "
-                "and its searches are AlphaZero's, from an empty tree"
+                "a page goes without --level, --start, --reuse-tree, --policy and --seed: level and start are chosen "
+                "on it, its searches are AlphaZero's, from an empty tree, and its draws differ from game to game"
             )
 
 

@@ -17,6 +17,10 @@ class RunError(AzjaxError, RuntimeError):
     """A run cannot begin or continue: its folder cannot be used, or its checkpoints are damaged."""
 
 
+class LockedError(RunError):
+    """Another process trains in the folder of a run."""
+
+
 class SettingsError(RunError):
     """The settings of a run cannot be trained: too little memory, or updates without a finite gradient."""
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, Int64, UInt32
 
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import flatten, join, keys, pack, unpack
@@ -274,10 +274,8 @@ class _Graph:
                 continue
             targets = self._targets_of(node)
             proof, disproof = self.proof[targets], self.disproof[targets]
-            if self._own[node]:
-                numbers = int(proof.min()), min(int(disproof.sum()), _NEVER)
-            else:
-                numbers = min(int(proof.sum()), _NEVER), int(disproof.min())
+            own = self._own[node]
+            numbers = (int(proof.min()), _total(disproof)) if own else (_total(proof), int(disproof.min()))
             if numbers == (self.proof[node], self.disproof[node]):
                 continue
             self.proof[node], self.disproof[node] = numbers
@@ -336,3 +334,14 @@ class _Graph:
                     if name in ("_first", "_into"):
                         larger[len(array) :] = -1
                     setattr(self, name, larger)
+
+
+def _total(numbers: Int64[np.ndarray, "moves"]) -> int:
+    """The sum; as large as the number of a leaf that waits only if one of them is.
+
+    It doubles from ply to ply where many orders of moves lead to one position.
+    """
+    total = int(numbers.sum())
+    if total < _WAITS:
+        return total
+    return min(total, _NEVER) if numbers.max() >= _WAITS else _WAITS - 1

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree, UInt32
 
-from azjax.core.errors import FileError, InputError, RunError
+from azjax.core.errors import FileError, InputError, LockedError, RunError
 from azjax.core.files import write_text
 from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
@@ -265,7 +265,7 @@ def only_trainer(folder: Path) -> Iterator[None]:
     A folder that it made and in which nothing was written is removed again.
 
     Raises:
-      RunError: another process trains there.
+      LockedError: another process trains there.
       FileError: the folder cannot be made or written.
     """
     existed = folder.exists()
@@ -282,7 +282,7 @@ def only_trainer(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             holder = file.read().strip()
-            raise RunError(f"{folder}: another process trains there" + (holder and f": {holder}")) from None
+            raise LockedError(f"{folder}: another process trains there" + (holder and f": {holder}")) from None
         except OSError as error:
             raise FileError(f"{folder} cannot be locked: {error.strerror}") from error
         # The name is only information: a full disk is reported when something important is written.

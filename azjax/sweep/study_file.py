@@ -95,10 +95,29 @@ def _study(name: str, table: dict[str, Any]) -> Study:
         slurm=file.slurm,
     )
     study.config({})
-    for key, values in search.items():
-        for value in values.choices if isinstance(values, Choices) else (values.low, values.high):
-            _within(f"[search] {key} = {value}", lambda: study.config({key: value}))
+    _check_values(study)
     return study
+
+
+def _check_values(study: Study) -> None:
+    """Checks that each value makes a configuration: alone, or beside the first or the last values of the others."""
+    ends = {
+        key: values.choices if isinstance(values, Choices) else [values.low, values.high]
+        for key, values in study.search.items()
+    }
+    for key, values in ends.items():
+        others = [{name: each[place] for name, each in ends.items()} for place in (0, -1)]
+        for value in values:
+            if not any(_is_valid(study, beside | {key: value}) for beside in others):
+                _within(f"[search] {key} = {value}", lambda: study.config({key: value}))
+
+
+def _is_valid(study: Study, params: dict[str, Any]) -> bool:
+    try:
+        study.config(params)
+    except InputError:
+        return False
+    return True
 
 
 def _trials(file: _File, search: dict[str, Range | Choices]) -> int:

@@ -5,18 +5,20 @@ import dataclasses
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
 import jax
 
-from azjax.core.errors import FileError, InputError, RunError, SettingsError
+from azjax.core.errors import FileError, InputError, LockedError, RunError, SettingsError
 from azjax.core.signals import discard_output, output_on_terminals, stop_signals
-from azjax.runs import train_population
+from azjax.runs import TrainResult, train_population
 from azjax.runs.population import HYPER_FIELDS
 from azjax.sweep.objective import Measure
 from azjax.sweep.trials import Attempt, LeaseExpired, Trials
+from azjax.training import Config
 
 _POLL_SECONDS = 1.0
 
@@ -152,12 +154,27 @@ class _Worker:
             for seed in range(study.seeds):
                 configs.append(config.replace(seed=seed))
                 folders.append(self.folder / f"trial_{attempt.number:05}" / f"seed_{seed}")
-        results = train_population(study.game, configs, folders, resume=True)
+        results = self._train_population(configs, folders)
         if results[0].stopped_by is not None:
             raise Stopped(results[0].stopped_by)
         self.check()
         values = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
         return [values[first : first + study.seeds] for first in range(0, len(values), study.seeds)]
+
+    def _train_population(self, configs: list[Config], folders: list[Path]) -> list[TrainResult]:
+        """Trains the runs, after another process that trains in their folders has ended.
+
+        A worker that is held up for longer than its lease loses its points, and trains on until it reports.
+        """
+        told = False
+        while True:
+            try:
+                return train_population(self.trials.study.game, configs, folders, resume=True)
+            except LockedError as error:
+                if not told:
+                    warnings.warn(f"{error}; waiting for its end", stacklevel=2)
+                told = True
+                time.sleep(_POLL_SECONDS)
 
     def _is_done(self, attempt: Attempt, by_seed: list[float] | None = None) -> bool:
         """Reports the objective at a rung, if given, and ends the attempt if it is pruned or was at its last rung."""

@@ -260,6 +260,9 @@ class Config:
             raise InputError(f"forced_playouts need the selection puct, got {self.policy} and {self.selection}")
         if hyper.forced_playouts is not None and self.uncertainty_weighting:
             raise InputError("forced_playouts count visits: they go without uncertainty_weighting")
+        for name in ("final_temperature", "final_random_start_plies"):
+            if getattr(hyper, name) is not None and hyper.schedule_iterations == 0:
+                raise InputError(f"{name} = {getattr(hyper, name):g} needs schedule_iterations above 0")
         last_plies = hyper.final_random_start_plies
         if last_plies is not None and last_plies >= self.random_start_plies:
             raise InputError(

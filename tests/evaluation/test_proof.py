@@ -5,7 +5,7 @@ import pytest
 from ring_game import Ring, ring_values
 
 import azjax
-from azjax.evaluation import prove, solve_endings
+from azjax.evaluation import proof, prove, solve_endings
 
 
 def rows_and_states(solution, count):
@@ -57,6 +57,13 @@ def test_what_positions_that_come_back_prove_is_what_a_plain_program_finds():
         proof = prove(game, state, max_positions=3000)
         assert proof.at_least <= value <= proof.at_most
         assert proof.value == value or value == 0
+
+
+def test_numbers_that_many_orders_of_moves_add_up_do_not_look_like_a_leaf_that_waits(monkeypatch):
+    monkeypatch.setattr(proof, "_WAITS", 20)
+    game = azjax.make("tictactoe")
+    found = prove(game, game.init(jax.random.key(0)))
+    assert found.value == 0
 
 
 def test_a_table_ends_the_search_where_its_positions_begin(solution_of):

@@ -182,6 +182,15 @@ def test_a_wrong_key_or_value_is_refused_in_one_line(tmp_path, old, new, line):
     assert line in str(refused.value)
 
 
+def test_a_value_that_needs_another_setting_may_be_searched_beside_it(tmp_path):
+    """`exploring_plies` is refused without `exploring_starts`, which the base does not have."""
+    plies = RANGE + "\nexploring_plies = {choices = [2, 4]}"
+    with pytest.raises(ValueError, match=r"\[search\] exploring_plies = 2: .* needs exploring_starts above 0"):
+        load_study(write_sweep(tmp_path, (RANGE, plies)))
+    study = load_study(write_sweep(tmp_path, (RANGE, plies + "\nexploring_starts = {low = 0.1, high = 0.5}")))
+    assert study.config({"exploring_plies": 4, "exploring_starts": 0.5}).exploring_plies == 4
+
+
 def test_a_gate_and_a_budget_in_examples_are_refused(tmp_path):
     changes = (("simulations = 256", "examples = 256"), ("width = 16", "width = 16\ngate_games = 8"))
     with pytest.raises(ValueError, match="a budget in examples needs gate_games = 0"):

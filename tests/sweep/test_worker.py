@@ -11,7 +11,7 @@ from small_sweep import write_sweep
 
 import azjax
 from azjax.cli import main
-from azjax.core.errors import FileError, SettingsError
+from azjax.core.errors import FileError, LockedError, SettingsError
 from azjax.runs import load_run, load_state, population
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
 
@@ -147,6 +147,21 @@ def test_a_full_disk_ends_the_worker_and_releases_its_point(tmp_path, trained):
     with pytest.raises(FileError, match="No space left"):
         work(trials, tmp_path)
     assert [point.state for point in trials.points()] == ["waiting"]
+
+
+def test_a_point_whose_folder_is_locked_waits_for_the_other_process(tmp_path, trained):
+    def locked_at_first(folder, config):
+        if len(trained.runs) <= 2:
+            raise LockedError(f"{folder}: another process trains there")
+
+    trained.act = locked_at_first
+    trials = make_trials(tmp_path, ("trials = 3", "trials = 1"), ("seeds = 2", "seeds = 1"))
+    with pytest.warns(UserWarning, match=r"seed_0: another process trains there; waiting for its end") as warned:
+        work(trials, tmp_path)
+    assert len(warned) == 1
+    assert [iterations for _, iterations in trained.runs] == [2, 2, 2, 4]
+    assert len(trials._attempts()) == 1
+    assert [point.state for point in trials.points()] == ["complete"]
 
 
 def test_a_released_point_continues_after_its_last_rung(tmp_path, trained):

@@ -55,11 +55,19 @@ from azjax.training import Config, Hyper, preset
             "final_temperature must be a finite number of at least 0, got inf",
         ),
         (
+            {"hyper": Hyper(final_temperature=0.5)},
+            "final_temperature = 0.5 needs schedule_iterations above 0",
+        ),
+        (
+            {"random_start_plies": 4, "hyper": Hyper(final_random_start_plies=2.0)},
+            "final_random_start_plies = 2 needs schedule_iterations above 0",
+        ),
+        (
             {"hyper": Hyper(temperature=math.inf, final_temperature=1.0)},
             "temperature must be finite with a final_temperature, got inf",
         ),
         (
-            {"random_start_plies": 4, "hyper": Hyper(final_random_start_plies=4.0)},
+            {"random_start_plies": 4, "hyper": Hyper(schedule_iterations=9.0, final_random_start_plies=4.0)},
             "final_random_start_plies must be below random_start_plies = 4, got 4",
         ),
         ({"precision": "float16"}, "float16"),
