@@ -100,7 +100,8 @@ def parse_with_game(
             raise InputError(f"{name}: the default of its option {parameter.name} must be a number, a text or a tuple")
     fields = [(p.name, p.annotation, dataclasses.field(default=p.default)) for p in parameters]
     game_options = dataclasses.make_dataclass(f"{name}_options", fields, frozen=True)
-    game_options.__doc__ = f"Options of {name}."
+    # Its `Args` describe the options.
+    game_options.__doc__ = inspect.getdoc(factory(name)) or f"Options of {name}."
     # The game comes first: the defaults of all other options depend on it.
     first: Any = tyro.cli(
         game_options, args=arguments, prog=f"azjax {prog} {name}", return_unknown_args=True, add_help=False

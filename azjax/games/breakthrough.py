@@ -292,5 +292,10 @@ class Breakthrough(
 
 @register("breakthrough")
 def breakthrough(columns: int = 8, rows: int = 8) -> Breakthrough:
-    """Breakthrough on `columns` by `rows` squares."""
+    """Breakthrough on `columns` by `rows` squares.
+
+    Args:
+      columns: of the board, 2 to 26.
+      rows: of the board, 3 to 26.
+    """
     return Breakthrough(columns, rows)

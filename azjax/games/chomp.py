@@ -209,5 +209,10 @@ class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
 
 @register("chomp")
 def chomp(columns: int = 4, rows: int = 3) -> Chomp:
-    """A bar of `columns` by `rows` squares."""
+    """A bar of `columns` by `rows` squares.
+
+    Args:
+      columns: of the bar, 1 to 16.
+      rows: of the bar, 1 to 16.
+    """
     return Chomp(columns, rows)

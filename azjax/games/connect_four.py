@@ -180,5 +180,11 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
 
 @register("connect_four")
 def connect_four(columns: int = 7, rows: int = 6, in_a_row: int = 4) -> ConnectFour:
-    """`in_a_row` stones in a row, with gravity."""
+    """`in_a_row` stones in a row, with gravity.
+
+    Args:
+      columns: of the board, 1 to 26.
+      rows: of the board, 1 to 26.
+      in_a_row: so many stones win.
+    """
     return ConnectFour(columns, rows, in_a_row, name="connect_four", first_cell=1)

@@ -235,5 +235,10 @@ class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState
 
 @register("hex")
 def hex_game(size: int = 11, swap: bool = False) -> Hex:
-    """Hex on a rhombus of `size` rows."""
+    """Hex on a rhombus of `size` rows.
+
+    Args:
+      size: rows and columns, 2 to 13.
+      swap: the second player may take over the first move.
+    """
     return Hex(size, swap)

@@ -124,7 +124,13 @@ class Mnk(PlacementGame):
 
 @register("mnk")
 def mnk(columns: int = 3, rows: int = 3, in_a_row: int = 3) -> Mnk:
-    """m columns, n rows, k in a row."""
+    """m columns, n rows, k in a row.
+
+    Args:
+      columns: of the board, 1 to 26.
+      rows: of the board, 1 to 26.
+      in_a_row: so many stones win.
+    """
     return Mnk(columns, rows, in_a_row)
 
 

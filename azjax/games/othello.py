@@ -217,5 +217,9 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
 
 @register("othello")
 def othello(size: int = 8) -> Othello:
-    """Othello on `size` rows and columns."""
+    """Othello on `size` rows and columns.
+
+    Args:
+      size: 4, 6 or 8.
+    """
     return Othello(size)

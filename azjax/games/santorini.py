@@ -353,5 +353,11 @@ def _divmod(number: UInt32[Array, ""], divisor: int) -> tuple[UInt32[Array, ""],
 
 @register("santorini")
 def santorini(size: int = 3, workers: int = 1, placement: bool = False) -> Santorini:
-    """Santorini on size x size with one or two workers a side, placed by the players or on known squares."""
+    """Santorini on size x size with one or two workers a side, placed by the players or on known squares.
+
+    Args:
+      size: rows and columns, 2 to 5.
+      workers: of each side, 1 or 2; on 2x2 1.
+      placement: the players place their workers.
+    """
     return Santorini(size, workers, placement)

@@ -215,6 +215,9 @@ class Tafl(
         return self._first(cells.reshape(self.size, self.size), state.current_player)
 
 
+_RULES_DOC = (inspect.getdoc(TaflRules) or "").partition("Attributes:")[2]
+
+
 def _add(name: str, *rule_sets: str) -> None:
     """Registers a game with an option for each field of `TaflRules`; `rules` names a set of them, if there are some."""
 
@@ -226,12 +229,18 @@ def _add(name: str, *rule_sets: str) -> None:
         return Tafl(dataclasses.replace(RULES[rules], **changes), history, STARTS[name], name)
 
     size = STARTS[name].count("/") + 1
-    build.__doc__ = f"Tafl on {size}x{size}. Each option changes one of the rules."
+    rules_doc = "  rules: the set of rules; options that are None keep its value.\n" * bool(rule_sets)
+    build.__doc__ = (
+        f"Tafl on {size}x{size}. Each option changes one of the rules.\n\nArgs:\n{rules_doc}"
+        f"  history: boards in an observation, at least 1.{_RULES_DOC}"
+    )
     options: list[tuple[str, Any, Any]] = [("history", int, 3)]
+    kinds, usual = typing.get_type_hints(TaflRules), dataclasses.asdict(RULES[name])
     if rule_sets:
+        # Without a value, each of the others is that of the set.
         options.insert(0, ("rules", Literal[(name, *rule_sets)], name))
-    kinds = typing.get_type_hints(TaflRules)
-    options += [(field.name, kinds[field.name] | None, None) for field in dataclasses.fields(TaflRules)]
+        kinds, usual = {field: kind | None for field, kind in kinds.items()}, dict.fromkeys(usual)
+    options += [(field, kinds[field], default) for field, default in usual.items()]
     parameters = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for option, kind, default in options

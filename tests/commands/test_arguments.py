@@ -3,14 +3,16 @@
 import inspect
 
 import pytest
+from docstring_parser import parse as parse_docstring
 
 from azjax import preset
+from azjax.cli import main
 from azjax.commands.arguments import _refuse_rules, parse_with_game, with_simulations
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
 from azjax.core.errors import InputError
 from azjax.games import registry
-from azjax.games.registry import make
+from azjax.games.registry import available, make
 
 
 def test_an_option_of_the_rules_needs_the_game_and_a_value_of_its_name_does_not():
@@ -28,6 +30,18 @@ def test_the_simulations_of_a_player_become_those_of_the_options():
         assert with_simulations(spec, options) == (spec, options)
     with pytest.raises(InputError, match="num_simulations must be at least 1, got 0"):
         with_simulations("tictactoe:0", options)
+
+
+@pytest.mark.parametrize("name", available())
+def test_help_says_of_each_option_of_a_game_what_it_is_and_its_default(name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["check", name, "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    described = {param.arg_name: param.description for param in parse_docstring(registry.factory(name).__doc__).params}
+    options = inspect.signature(registry.factory(name)).parameters
+    assert described.keys() == options.keys()
+    for option, description in described.items():
+        assert f"{' '.join(description.split())} (default: {options[option].default})" in shown
 
 
 @pytest.mark.parametrize(
