@@ -107,7 +107,15 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "tictactoe", "--wings", "2"], "Unrecognized options: --wings, 2"),
+        (["train", "tictactoe", "--wings", "2"], "unrecognized options: --wings, 2"),
+        (
+            ["train", "tictactoe", "--lerning-rate", "1"],
+            "unrecognized options: --lerning-rate, 1 (did you mean --learning-rate or --final-learning-rate?)",
+        ),
+        (
+            ["match", "tictactoe", "random", "--gaems", "4"],
+            "--gaems, 4 (did you mean --games?); `azjax match tictactoe",
+        ),
         (["train", "tictactoe", "--num-simulations", "0"], "num_simulations must be at least 1, got 0"),
         (["train", "tictactoe", "--vary", "l2=fast"], "vary must be l2=NUMBER,NUMBER..., got 'l2=fast'"),
         (["train", "tictactoe", "--vary", "l2=0", "l2=1e-4"], "vary: each field once, got l2, l2"),
@@ -141,10 +149,16 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             "--export is for trained agents; random is none",
         ),
         (["play", "tictactoe", "--export", "."], ". exists already; name another folder with --export"),
-        (["play", "tictactoe", "--level", "best"], "invalid choice 'best' for argument '--level'"),
+        (
+            ["play", "tictactoe", "--level", "best"],
+            "invalid choice 'best' for argument '--level'; available: None, beginner, easy, hard, medium; `azjax",
+        ),
         (["evaluate", "random", "--game=connect2", "--seed", "-1"], "seed must be 0..2^32 - 1, got -1"),
-        (["evaluate", "random", "--game"], "Missing value for argument '--game'"),
-        (["evaluate", "tictactoe", "more"], "Unrecognized options: more"),
+        (
+            ["evaluate", "random", "--game"],
+            "missing value for argument '--game'; `azjax evaluate random --help` tells more",
+        ),
+        (["evaluate", "tictactoe", "more"], "unrecognized options: more; `azjax evaluate tictactoe --help` tells more"),
         (
             ["train", "connect2", "--games", "3"],
             "games must be even and at least 2, so that both move first equally; got 3",
@@ -159,7 +173,7 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             ["train", "connect2", "--coordinator", "here:70", "--process", "2", "--processes", "2"],
             "process must be 0..1, got 2",
         ),
-        (["solve", "mnk", "--columns", "many"], "Error parsing --columns: invalid literal for int()"),
+        (["solve", "mnk", "--columns", "many"], "error parsing --columns: invalid literal for int()"),
         (["benchmark", "games", "--repeats", "0"], "repeats must be at least 1, got 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""From the words after `azjax COMMAND` to options, games and players. tyro parses options and reports bad ones."""
+"""From the words after `azjax COMMAND` to options, games and players."""
 
 import dataclasses
 import inspect
@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar, cast
 import tyro
 
 from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player, split_level
+from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.evaluation import Player
 from azjax.games.game import AnyGame
@@ -69,14 +70,9 @@ def first_word(command: str, name: str, options: object, arguments: list[str]) -
 
 
 def parse(prog: str, defaults: Options, arguments: list[str]) -> Options:
-    """Parses flags into a dataclass. tyro exits with 2 where it refuses them, and with 0 after `--help`."""
-    return tyro.cli(
-        type(defaults),
-        default=defaults,
-        args=arguments,
-        prog=f"azjax {prog}",
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-    )
+    """Parses flags into a dataclass; see `parse_with_tyro`."""
+    config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
+    return cast(Options, parse_with_tyro(type(defaults), arguments, prog, default=defaults, config=config))
 
 
 def parse_with_game(
@@ -103,9 +99,7 @@ def parse_with_game(
     # Its `Args` describe the options.
     game_options.__doc__ = inspect.getdoc(factory(name)) or f"Options of {name}."
     # The game comes first: the defaults of all other options depend on it.
-    first: Any = tyro.cli(
-        game_options, args=arguments, prog=f"azjax {prog} {name}", return_unknown_args=True, add_help=False
-    )[0]
+    first = parse_with_tyro(game_options, arguments, f"{prog} {name}", return_unknown_args=True, add_help=False)[0]
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     for parameter in parameters:
@@ -173,7 +167,7 @@ def parse_with_players(
                 raise InputError(f"{spec} was trained on {other} and not on {game}: name one by --game and its options")
         _refuse_rules(game, flags, defaults)
         return parse(prog, defaults, flags), game, specs
-    named, rest = tyro.cli(_GameName, args=flags, prog=f"azjax {prog}", return_unknown_args=True, add_help=False)
+    named, rest = parse_with_tyro(_GameName, flags, prog, return_unknown_args=True, add_help=False)
     if named.game is None:
         if any(flag in HELP for flag in flags):
             parse(f"{prog} --game GAME", defaults, ["--help"])

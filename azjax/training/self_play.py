@@ -230,7 +230,7 @@ def trace(ply: SearchedPly, hyper: Hyper) -> Float32[Array, "G"]:
     return shares
 
 
-def values_count(hyper: Hyper) -> Bool[Array, ""]:
+def values_count(hyper: Hyper) -> Bool[Array, "*G"]:
     """Whether values of searches count in the results of positions."""
     counts: Array = (jnp.asarray(hyper.trace_cut) > 0) | (jnp.asarray(hyper.td_lambda) < 1)
     return counts

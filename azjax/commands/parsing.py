@@ -1,0 +1,56 @@
+"""tyro parses options. Its errors, boxes of several lines, become errors of one line."""
+
+import contextlib
+import io
+import re
+from typing import Any
+
+import tyro
+from rich.text import Text
+
+from azjax.core.errors import InputError
+
+_PROPOSALS = ("Perhaps you meant", "Arguments similar to")
+
+
+def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) -> Any:
+    """`tyro.cli` of these arguments. It exits with 0 after `--help`.
+
+    Args:
+      kind: a dataclass, whose fields are options.
+      arguments: the options and their values.
+      prog: the words before them, such as `match tictactoe random`.
+      **options: of `tyro.cli`.
+
+    Raises:
+      InputError: an unknown option, a value of another type, or one that the dataclass refuses.
+    """
+    box = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(box):
+            return tyro.cli(kind, args=arguments, prog=f"azjax {prog}", **options)
+    except SystemExit as end:
+        if end.code != 2:
+            raise
+        error: BaseException | None = end
+        while error is not None:
+            if isinstance(error, InputError):
+                raise error from None
+            error = error.__context__
+        raise InputError(f"{_in_one_line(box.getvalue())}; `azjax {prog} --help` tells more") from None
+
+
+def _in_one_line(box: str) -> str:
+    """The first part of the box, and the options that a later part proposes."""
+    # On a terminal it has colors. Where the output is not UTF-8 it has no sides, and its lines are hyphens.
+    plain = Text.from_ansi(box).plain
+    lines = "\n".join(line.strip("│").rstrip() for line in plain.splitlines()[1:-1])
+    first, *others = filter(str.strip, re.split(r"^ *[─-]{4,}$", lines, flags=re.MULTILINE))
+    message = " ".join(first.split()).rstrip(".").removesuffix(". Expected 1 values")
+    if (choice := re.fullmatch(r"(.*)\. Expected one of \((.*)\)", message)) is not None:
+        allowed = sorted(word.strip("'") for word in choice[2].split(", "))
+        message = f"{choice[1]}; available: {', '.join(allowed)}"
+    proposals = "".join(part for part in others if part.strip().startswith(_PROPOSALS))
+    close = re.findall(r"^ {5,6}(--[^\s,]+)", proposals, flags=re.MULTILINE)
+    hint = f" (did you mean {' or '.join(close[:3])}?)" if close else ""
+    return f"{message[:1].lower()}{message[1:]}{hint}"

@@ -1,0 +1,74 @@
+"""Errors of tyro in one line."""
+
+import dataclasses
+import io
+import sys
+from typing import Literal
+
+import pytest
+
+from azjax.commands.parsing import parse_with_tyro
+from azjax.core.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Some options.
+
+    Attributes:
+      games: the number of games, which has a description so long that it takes more than one line of a terminal.
+      level: of the agent.
+    """
+
+    games: int = 2
+    level: Literal["hard", "easy"] = "easy"
+
+    def __post_init__(self):
+        if self.games < 2:
+            raise InputError(f"games must be at least 2, got {self.games}")
+
+
+@pytest.fixture(params=["utf-8", "ascii"])
+def terminal(request, monkeypatch):
+    """Standard output is a terminal that shows colors."""
+
+    class Terminal(io.StringIO):
+        encoding = request.param
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "500"])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["--gaems", "4"],
+            "unrecognized options: --gaems, 4 (did you mean --games?); `azjax some",
+        ),
+        (["4"], "unrecognized options: 4; `azjax some command --help` tells more"),
+        (["--games", "many"], "error parsing --games: invalid literal for int() with base 10: 'many'; `azjax some"),
+        (["--games"], "missing value for argument '--games'; `azjax some command --help` tells more"),
+        (["--level", "hart"], "invalid choice 'hart' for argument '--level'; available: easy, hard; `azjax some"),
+        (["--games", "1"], "games must be at least 2, got 1"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(terminal, monkeypatch, arguments, line, columns):
+    del terminal
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(InputError) as refused:
+        parse_with_tyro(Options, arguments, "some command")
+    assert str(refused.value).startswith(line)
+
+
+def test_options_are_parsed_and_help_is_shown(capsys):
+    assert parse_with_tyro(Options, ["--games", "4"], "some command") == Options(games=4)
+    with pytest.raises(SystemExit, match="0"):
+        parse_with_tyro(Options, ["--help"], "some command")
+    shown = capsys.readouterr()
+    assert "usage: azjax some command" in shown.out
+    assert not shown.err
