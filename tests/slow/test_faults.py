@@ -157,8 +157,8 @@ def test_the_lock_of_a_killed_trainer_is_released(straight, tmp_path):
 def test_a_run_that_needs_too_much_memory_is_refused_in_one_line(tmp_path):
     replay = _refused(tmp_path / "run", "--replay-size=1000000000")
     assert re.search(r"replay [\d.,]+ GB \(replay_size = 1000000000\).*; lower replay_size$", replay.strip())
-    trees = _refused(tmp_path / "run", "--num-games=1000000", "--num-simulations=100000", "--replay-size=100000000")
-    assert re.search(r"num_games = 1000000, num_simulations = 100000\).*; lower num_games or num_simulations", trees)
+    trees = _refused(tmp_path / "run", "--num-games=1000000", "--num-simulations=256", "--replay-size=100000000")
+    assert re.search(r"num_games = 1000000, num_simulations = 256\).*; lower num_games or num_simulations", trees)
     assert not (tmp_path / "run").exists()
 
 
