@@ -167,6 +167,7 @@ def test_it_is_played_by_clicking(azjax, folder):
             with sync_api.sync_playwright() as playwright:
                 browser = launch(playwright)
                 page = browser.new_page(bypass_csp=True)  # waiting for a condition evaluates it
+                page.set_default_timeout(60_000)
                 page.goto(address)
                 page.wait_for_function("shown !== null")
                 assert play_to_the_end(page, random.Random(0)) >= 2
