@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import sys
 from typing import Any
 
 import tyro
@@ -28,7 +29,7 @@ def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) 
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            return tyro.cli(kind, args=arguments, prog=f"azjax {prog}", **options)
+            parsed = tyro.cli(kind, args=arguments, prog=f"azjax {prog}", **options)
     except SystemExit as end:
         if end.code != 2:
             raise
@@ -38,6 +39,8 @@ def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) 
                 raise error from None
             error = error.__context__
         raise InputError(f"{_in_one_line(box.getvalue())}; `azjax {prog} --help` tells more") from None
+    print(box.getvalue(), end="", file=sys.stderr)  # warnings
+    return parsed
 
 
 def _in_one_line(box: str) -> str:

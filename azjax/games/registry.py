@@ -63,7 +63,9 @@ def factory(name: str) -> Callable[..., AnyGame]:
         return found
     family, colon, member = name.partition(":")
     if colon and (found := GAMES.find(family + colon)) is not None:
-        return functools.partial(found, member)
+        build = functools.partial(found, member)
+        build.__doc__ = found.__doc__  # else that of `partial`
+        return build
     raise GAMES.unknown(name, all_names())
 
 

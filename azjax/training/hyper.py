@@ -45,8 +45,9 @@ class Hyper:
       schedule_iterations: iterations in which `temperature` moves linearly to `final_temperature`, and
         `random_start_plies` to `final_random_start_plies`; then both stay there. 0 for no schedule. See
         `azjax.training.schedules`.
-      final_temperature: `temperature` after `schedule_iterations`; unchanged if None.
-      final_random_start_plies: `random_start_plies` after `schedule_iterations`, below them; unchanged if None.
+      final_temperature: `temperature` after `schedule_iterations`, which are above 0; unchanged if None.
+      final_random_start_plies: `random_start_plies` after `schedule_iterations`, likewise, and below the first ones;
+        unchanged if None.
     """
 
     learning_rate: float = 1e-3

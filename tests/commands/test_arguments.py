@@ -1,9 +1,9 @@
 """The words after a command."""
 
 import inspect
+import re
 
 import pytest
-from docstring_parser import parse as parse_docstring
 
 from azjax import preset
 from azjax.cli import main
@@ -37,11 +37,31 @@ def test_help_says_of_each_option_of_a_game_what_it_is_and_its_default(name, cap
     with pytest.raises(SystemExit, match="0"):
         main(["check", name, "--help"])
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    described = {param.arg_name: param.description for param in parse_docstring(registry.factory(name).__doc__).params}
+    described = (inspect.getdoc(registry.factory(name)) or "").partition("Args:\n")[2]
+    first_lines = dict(re.findall(r"^  (\w+): (.+)$", described, re.MULTILINE))
     options = inspect.signature(registry.factory(name)).parameters
-    assert described.keys() == options.keys()
-    for option, description in described.items():
-        assert f"{' '.join(description.split())} (default: {options[option].default})" in shown
+    assert first_lines.keys() == options.keys()
+    for option, line in first_lines.items():
+        about = shown.partition(f"--{option.replace('_', '-')}")[2].partition(" --")[0]
+        assert f" {' '.join(line.split())}" in about
+        assert f"(default: {options[option].default})" in about
+
+
+def test_help_of_a_member_of_a_family_is_that_of_the_family(capsys, monkeypatch):
+    def family(member, rows: int = 3):
+        """A family.
+
+        Args:
+          rows: of the board.
+        """
+        return make("mnk", rows=rows)
+
+    monkeypatch.setattr(registry.GAMES, "_entries", {**registry.GAMES._entries, "family:": family})
+    with pytest.raises(SystemExit, match="0"):
+        main(["check", "family:one", "--help"])
+    shown = capsys.readouterr().out
+    assert "A family." in shown
+    assert "of the board. (default: 3)" in shown
 
 
 @pytest.mark.parametrize(

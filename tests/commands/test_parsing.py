@@ -65,6 +65,16 @@ def test_what_is_refused_is_told_in_one_line(terminal, monkeypatch, arguments, l
     assert str(refused.value).startswith(line)
 
 
+def test_what_the_options_print_is_shown(capsys):
+    @dataclasses.dataclass(frozen=True)
+    class Warns(Options):
+        def __post_init__(self):
+            print("a warning", file=sys.stderr)
+
+    parse_with_tyro(Warns, [], "some command")
+    assert capsys.readouterr().err == "a warning\n"
+
+
 def test_options_are_parsed_and_help_is_shown(capsys):
     assert parse_with_tyro(Options, ["--games", "4"], "some command") == Options(games=4)
     with pytest.raises(SystemExit, match="0"):
