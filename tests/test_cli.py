@@ -383,6 +383,7 @@ def test_the_installed_command_ends_with_the_code_of_its_failure():
     assert done.stderr == f"azjax: unknown game 'chess'; {CHOICES}\n"
 
 
+@pytest.mark.slow_except("<&- >&- 2>&-")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_end_in_no_traceback(closed):
     command = f"{shlex.quote(sys.executable)} -c 'from azjax.cli import main; main()' gtp connect2 {closed}"

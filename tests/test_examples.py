@@ -41,7 +41,7 @@ def test_the_file_can_be_the_first_import_of_a_process(tmp_path):
     assert (done.stdout, done.stderr) == ("Hexapawn(columns=3, rows=7)\n", "")
 
 
-@pytest.mark.slow_except("5-5")
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), [(5, 5), (3, 7)])
 def test_the_example_game_keeps_every_law(hexapawn, columns, rows):
     checked = check_game(azjax.make("hexapawn", columns=columns, rows=rows), num_games=16)

@@ -42,6 +42,7 @@ def test_it_is_checked_and_the_page_lacks_nothing(folder):
     assert azjax(folder, "check", "hexapawn", *BOARD).endswith("the page will lack nothing\n")
 
 
+@pytest.mark.slow
 def test_it_is_solved(folder):
     """The number of positions is that of plain recursion; see test_examples.py."""
     assert "987" in azjax(folder, "solve", "hexapawn", *BOARD)

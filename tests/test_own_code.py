@@ -157,6 +157,7 @@ def test_a_network_that_is_an_object_trains_and_is_loaded(tmp_path):
     azjax.load_player(str(tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_a_run_whose_network_class_is_gone_is_refused(tmp_path):
     config = Config(network=Mlp(8, 1), iterations=1, num_games=8, batch_size=8, replay_size=256)
     azjax.train(azjax.make("connect2"), config, tmp_path / "run")

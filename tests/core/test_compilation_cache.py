@@ -48,6 +48,7 @@ def test_a_folder_that_cannot_be_made_only_costs_speed(tmp_path):
     assert run(AZJAX_COMPILATION_CACHE=str(tmp_path / "file" / "cache")) == "None"
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_only_costs_speed(tmp_path):
     run(AZJAX_COMPILATION_CACHE=str(tmp_path))
     for path in tmp_path.glob("*-cache"):

@@ -48,7 +48,10 @@ def test_a_game_is_replayed_move_by_move():
     assert GameRecord.from_json(WON.to_json()) == WON
 
 
-@pytest.mark.parametrize("game", [TICTACTOE, make("brandub", max_plies=30), make("santorini", size=3)], ids=str)
+@pytest.mark.slow_except("tictactoe", "santorini")
+@pytest.mark.parametrize(
+    "game", [TICTACTOE, make("brandub", max_plies=30), make("santorini", size=3)], ids=lambda game: game.name
+)
 def test_the_games_of_a_match_come_back_from_a_file(game, tmp_path):
     player = random_player(game)
     match = play_match(game, player, player, 6, jax.random.key(0), opening_plies=2)

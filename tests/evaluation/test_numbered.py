@@ -30,7 +30,10 @@ def without_numbers(game):
     return Unnumbered(**{field.name: getattr(game, field.name) for field in dataclasses.fields(game)})
 
 
-@pytest.fixture(scope="module", params=["santorini", "row", "nim, two moves a turn", "nim, merged"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("santorini", marks=pytest.mark.slow), "row", "nim, two moves a turn", "nim, merged"],
+)
 def both(request, numbered_row, numbered_nim, solution_of):
     """A game solved by number and by hash: without draws and with them, and where positions come at several plies."""
     games = {

@@ -26,6 +26,7 @@ def test_leaves_rise_with_the_simulations_up_to_a_limit(study):
     assert [study.leaves_per_step(count) for count in (100, 400, 1_600, 25_600)] == [1, 4, 16, 16]
 
 
+@pytest.mark.slow
 def test_mistakes_are_counted_once_and_times_are_measured_anew(study, monkeypatch, tmp_path):
     output, plot = tmp_path / "results.json", tmp_path / "plot.png"
     study.main((100,), output=output, plot=plot)

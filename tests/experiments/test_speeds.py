@@ -61,6 +61,7 @@ def test_the_study_of_a_gpu_measures_every_part_at_tiny_sizes(tmp_path):
     assert [row["player"] for row in parts["training"]] == ["network", "network + 2"]
 
 
+@pytest.mark.slow
 def test_the_residual_network_with_convolutions_of_flax_is_the_same_function():
     game, variants = make("connect_four"), (Resnet(8, 1), load_study("self_play_speed").FlaxResnet(8, 1))
     ours, plain = (network.for_game(game) for network in variants)

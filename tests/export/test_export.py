@@ -154,7 +154,7 @@ def check_against_azjax(name, count, folder):
         np.testing.assert_allclose(array, expected[output][:1], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.slow_except("board with pieces", "resnet", "aside", "draw_mlp")
+@pytest.mark.slow_except("board with pieces", "draw_mlp")
 @pytest.mark.parametrize("name", exported_networks())
 def test_onnxruntime_computes_what_azjax_does(name, tmp_path):
     check_against_azjax(name, 32, tmp_path)

@@ -94,7 +94,7 @@ def test_100_000_random_plies_agree_with_pgx(name):
     jax.tree.map(np.testing.assert_array_equal, plies, jax.device_get(replay(plies["action"])))
 
 
-@pytest.mark.slow_except("pgx:hex")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pgx:hex", "pgx:othello"])
 def test_random_games_of_pgx_agree_with_openspiel(name):
     """The same numbers are the same moves, that of the pass in Othello too."""

@@ -82,7 +82,7 @@ def test_images_have_the_image_numbers_and_off_the_axes_one_number():
         assert set(ENDINGS.image_numbers(jnp.uint32(number)).tolist()) == numbers
 
 
-@pytest.mark.slow_except("tablut-1")
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "pieces"), [("brandub", 2), ("tablut", 1)])
 def test_each_position_is_a_predecessor_of_those_that_its_quiet_moves_lead_to(name, pieces):
     """Or an image of it is."""

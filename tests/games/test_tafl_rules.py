@@ -64,6 +64,7 @@ CASTLE_FOR_ANYONE = [  # a pawn may stand where the king is captured by four, an
 # Golden files. The longest of their games has 406 plies, so that the limit of 512 does not matter.
 
 
+@pytest.mark.slow_except("brandub")
 @pytest.mark.parametrize(
     ("game", "name"), [(GAME, "brandub_canonical"), (NOTEBOOK, "brandub_seed000")], ids=["brandub", "seed000"]
 )

@@ -57,6 +57,7 @@ def test_a_layer_has_weights_for_each_pair_of_squares_and_channels_in_a_line():
     assert params["block_0"]["along_rows"]["line"]["kernel"].shape == (5 * 8, 5 * 8)
 
 
+@pytest.mark.slow
 def test_one_channel_is_enough():
     network = AxialNet(1, 1).for_game(Board)
     output, _ = network.apply(network.init(jax.random.key(0), Board), BOARDS, train=False)

@@ -155,8 +155,8 @@ def test_logits_of_squares_by_columns_come_from_their_squares():
     assert [_logits_moved_by(game, square) for square in range(6)] == [[0, 1], [4, 5], [8, 9], [2, 3], [6, 7], [10, 11]]
 
 
-@pytest.mark.slow_except("gardner_chess")
-@pytest.mark.parametrize("name", ["animal_shogi", "gardner_chess", pytest.param("chess", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["animal_shogi", "gardner_chess", "chess"])
 def test_in_games_of_pgx_by_columns_a_move_has_its_logits_at_the_square_of_its_piece(name):
     """In animal shogi the last three planes are drops, on empty squares."""
     pytest.importorskip("pgx", reason="pgx is not installed")

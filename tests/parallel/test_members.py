@@ -9,6 +9,7 @@ from azjax.networks import make_network
 from azjax.parallel.members import MemberNetworks
 
 
+@pytest.mark.slow_except("mlp")
 @pytest.mark.parametrize("name", ["mlp", "resnet"])
 def test_each_network_evaluates_its_own_rows(name):
     game = make("connect2")

@@ -120,6 +120,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow_except("death", "own error")
 @pytest.mark.parametrize(
     ("act", "then", "line"),
     [

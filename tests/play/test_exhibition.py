@@ -104,6 +104,7 @@ def test_the_engine_searches_as_the_search_of_python(exhibition):
     assert alone["value"] == pytest.approx(float(value[0]), abs=1e-5)
 
 
+@pytest.mark.slow_except("hex")
 @needs_node
 def test_the_engine_reviews_a_game_and_draws_a_level_that_varies(exhibition):
     session, _, folder = exhibition
@@ -118,6 +119,7 @@ def test_the_engine_reviews_a_game_and_draws_a_level_that_varies(exhibition):
     assert len({answer["action"] for (answer,) in drawn}) > 1
 
 
+@pytest.mark.slow_except("hex")
 @needs_node
 def test_the_engine_refuses_what_is_no_game(exhibition):
     session, _, folder = exhibition
@@ -159,6 +161,7 @@ def test_a_picture_is_that_of_the_game_without_its_marks(name):
     assert "{{status}}" in look["caption"]
 
 
+@pytest.mark.slow_except("hex")
 def test_the_page_is_told_that_it_has_no_server(exhibition):
     session, _, folder = exhibition
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)

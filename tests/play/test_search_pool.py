@@ -30,12 +30,13 @@ def alone():
     """A function that gives the policy of a separate search; one compilation serves all positions."""
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *map(GAME.from_text, POSITIONS))
 
+    options = {"game": GAME, "evaluator": EVALUATOR, "num_simulations": 16, "max_nodes": 200, "solver": True}
+    results = [alphazero_policy(None, jax.random.key(0), states, **options)]
+
     def policy(text, num_simulations):
-        result, options = None, {"game": GAME, "evaluator": EVALUATOR, "num_simulations": 16, "max_nodes": 200}
-        for _ in range(num_simulations // 16):
-            tree = None if result is None else result.tree
-            result = alphazero_policy(None, jax.random.key(0), states, solver=True, tree=tree, **options)
-        return np.asarray(result.policy[POSITIONS.index(text)])
+        while len(results) < num_simulations // 16:
+            results.append(alphazero_policy(None, jax.random.key(0), states, tree=results[-1].tree, **options))
+        return np.asarray(results[num_simulations // 16 - 1].policy[POSITIONS.index(text)])
 
     return policy
 

@@ -87,6 +87,7 @@ def test_the_games_of_the_ladder_are_kept_with_their_results(tmp_path, name):
         assert sum(points) / 16 + 0.5 == rows[iteration - 1]["ladder_score"]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_keeps_the_same_games(tmp_path):
     train(GAME, LADDER, tmp_path / "whole")
     train(GAME, LADDER.replace(iterations=3), tmp_path / "parts")

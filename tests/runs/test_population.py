@@ -185,6 +185,7 @@ def test_one_iteration_of_all_is_that_of_each_alone(changes, in_turn, monkeypatc
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), stacked.variables, together.variables)
 
 
+@pytest.mark.slow
 def test_a_population_goes_on_with_the_members_that_it_began_with(tmp_path):
     trained(members_of(SMALL, {}, 2), tmp_path)
     before = rows(tmp_path / "member_0")

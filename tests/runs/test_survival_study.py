@@ -31,6 +31,7 @@ def test_every_test_of_a_fault_exists(fault):
         assert not function or function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
+@pytest.mark.slow
 def test_tries_and_failures_are_counted(tmp_path):
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")

@@ -82,7 +82,7 @@ def test_trees_equal_those_of_a_plain_python_search_with_other_exploration(c_puc
         pytest.param(SOME_OF_40, 150, 64, 1.25, marks=pytest.mark.slow),
         (real_numbers_of(ALL_OF_24), 150, 64, 1.25),
         pytest.param(SOME_OF_100, 400, 32, 4.0, marks=pytest.mark.slow),
-        (real_numbers_of(SOME_OF_100), 400, 32, 4.0),
+        pytest.param(real_numbers_of(SOME_OF_100), 400, 32, 4.0, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -113,7 +113,9 @@ def test_evaluations_of_ended_games_and_illegal_actions_are_ignored():
 
 
 @pytest.mark.parametrize(
-    ("game", "num_simulations", "num_roots"), [(SOME_SLOTS, 16, 1024), (SOME_OF_100, 400, 32)], ids=str
+    ("game", "num_simulations", "num_roots"),
+    [(SOME_SLOTS, 16, 1024), pytest.param(SOME_OF_100, 400, 32, marks=pytest.mark.slow)],
+    ids=str,
 )
 def test_rows_of_a_batch_do_not_influence_one_another(game, num_simulations, num_roots):
     nodes = np.arange(num_roots)

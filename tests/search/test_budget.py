@@ -59,6 +59,7 @@ def test_a_proven_root_ends_the_search():
     assert within.visits.sum() <= 40
 
 
+@pytest.mark.slow
 def test_a_lead_does_not_end_a_search_that_may_still_prove_it_lost():
     policy = dataclasses.replace(POLICY, num_simulations=10, solver=True)
     leading = states("XX_OO____", "X___O____")  # the second is proven late

@@ -185,6 +185,7 @@ def test_the_schedule_of_sequential_halving_is_that_of_mctx(max_num_considered_a
         assert tuple(considered_visits(max_num_considered_actions, num_simulations)) == expected
 
 
+@pytest.mark.slow_except("6")
 @pytest.mark.parametrize("game", [SOME_SLOTS, MANY_SLOTS], ids=lambda game: game.slots)
 def test_policies_sum_to_one_over_the_legal_actions_and_ended_games_have_none(game):
     nodes = np.arange(256 if game is SOME_SLOTS else 128)
@@ -251,7 +252,7 @@ def shares_of(visits):
     return -np.sort(-np.asarray(visits), axis=1)
 
 
-@pytest.mark.slow_except("options0")
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"max_nodes": 100}, {"max_nodes": 100, "leaves_per_step": 4}])
 def test_a_continued_tree_and_several_leaves_keep_to_the_schedule_of_the_halving(options):
     """The schedule alone decides how often the slots are visited, the first most often."""

@@ -91,9 +91,8 @@ def test_what_is_proven_is_true_and_late_positions_are_proven():
     np.testing.assert_array_equal(bounds[late], np.stack([values, values], axis=1)[late])
 
 
-@pytest.mark.parametrize(
-    "game", [DENSE_SLOTS, pytest.param(BLOCKED_SLOTS, marks=pytest.mark.slow)], ids=["dense", "blocked"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [DENSE_SLOTS, BLOCKED_SLOTS], ids=["dense", "blocked"])
 def test_a_full_tree_is_searched_without_new_nodes(game):
     nodes = np.arange(16)
     result = search_table_game(game, nodes, 64, 8, max_nodes=20)
@@ -116,6 +115,7 @@ def test_a_tree_is_continued_and_kept_below_a_move():
     np.testing.assert_array_equal(after.tree.visits[0], of_move + 64)
 
 
+@pytest.mark.slow
 def test_uct_counts_each_decided_visit_once():
     result = uct_policy(None, KEY, starts(TICTACTOE), game=TICTACTOE, num_simulations=64, leaves_per_step=8)
     tree = result.tree

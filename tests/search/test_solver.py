@@ -81,7 +81,7 @@ def test_a_gumbel_search_gives_no_policy_to_a_move_that_is_proven_lost():
     assert np.flatnonzero(plain.policy[0]).tolist() == [2, 3, 5, 6, 7, 8]
 
 
-@pytest.mark.slow_except("alphazero_policy")
+@pytest.mark.slow
 @both_searches
 def test_before_anything_is_proven_it_changes_nothing(policy):
     states = jax.vmap(TICTACTOE.init)(jax.random.split(KEY, 2))

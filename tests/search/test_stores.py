@@ -54,7 +54,7 @@ def assert_equal_with_both_stores(monkeypatch, policy, params, states, rtol=0.0)
 
 def cases():
     """Every policy and rule on a game of each kind, a few in CI; and on every game, with evaluators in turn."""
-    in_ci = {("puct", 1), ("gumbel", 0), ("uct", 0)}
+    in_ci = {("puct", 1), ("uct", 0)}
     for turn, name in enumerate(NAMES):
         for kind, game in enumerate(TABLE_GAMES):
             marks = [] if (name, kind) in in_ci else [pytest.mark.slow]
@@ -65,7 +65,6 @@ def cases():
             yield pytest.param(name, game, evaluator(game), id=label, marks=pytest.mark.slow)
 
 
-@pytest.mark.slow_except("gumbel-6 slots")
 @pytest.mark.parametrize(("name", "game", "evaluator"), list(cases()))
 def test_trees_are_equal(monkeypatch, name, game, evaluator):
     policy, params, rtol = policies(game, evaluator)[name], None, 0.0

@@ -222,10 +222,8 @@ def test_the_exhaustive_check_finds_the_mates_known_by_hand(rows, mating):
         assert set(np.flatnonzero(tactics.mating_actions(CONNECT_FOUR, states, moves)[0])) == expected
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name == "Brandub" else ()) for name in MATES_IN_ONE],
-)
+@pytest.mark.slow_except("Connect Four")
+@pytest.mark.parametrize("name", MATES_IN_ONE)
 def test_400_simulations_find_every_mate_in_one(name):
     game = tactics.GAMES[name]
     states = tactics.read(game, MATES_IN_ONE[name])

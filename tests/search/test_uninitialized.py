@@ -31,7 +31,7 @@ def has_nan(tree):
 
 def cases():
     """Every policy and rule, on a game of tables with both stores and on one whose positions come back."""
-    in_ci = {("gumbel, 4 leaves", "blocked")}
+    in_ci = {("uct", "blocked")}
     for name in NAMES:
         for store, slots in (("dense", 10_000), ("blocked", 0)):
             marks = [] if (name, store) in in_ci else [pytest.mark.slow]

@@ -33,7 +33,8 @@ def test_a_score_is_in_points_a_game(run):
     assert score(run, 0) == 0.5
 
 
-@pytest.mark.parametrize("opponents", [("random", "optimal"), pytest.param(("random",), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("opponents", [("random", "optimal"), ("random",)])
 def test_elo_is_above_that_of_the_first_opponent(run, opponents):
     rating = Elo(opponents, games=40, opening_plies=0, num_simulations=64).prepare(GAME)
     assert 50 < rating(run, 0) < 1000

@@ -31,6 +31,7 @@ def test_different_positions_weigh_the_same(symmetries, relative):
     np.testing.assert_allclose(weights, np.array(relative) / np.mean(relative), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_eight_images_of_a_position_of_santorini_weigh_as_much_as_one_other():
     game = make("santorini", size=3, workers=1)
     start = game.init(jax.random.key(0))

@@ -176,7 +176,7 @@ def test_given_starts_are_used_and_a_finished_one_is_refused():
         jax.eval_shape(lambda: init(game, over, 0, _hyper(over)))
 
 
-@pytest.mark.slow_except("mlp-brandub", "mlp-connect2")
+@pytest.mark.slow_except("mlp-connect2")
 @each_game()
 @pytest.mark.parametrize("network", ["mlp", pytest.param("resnet", marks=pytest.mark.slow)])
 def test_an_iteration_of_every_game_lowers_for_accelerators(name, network):

@@ -41,7 +41,7 @@ def katago_deviation(values):
     return np.sqrt(((mean**2 + 0.4**2) * 2 + max(square, mean**2) * count) / (2 + count - 1) - mean**2)
 
 
-@pytest.mark.slow_except("40")
+@pytest.mark.slow
 @pytest.mark.parametrize("num_simulations", [40, 200])
 def test_c_puct_rises_and_falls_with_the_deviation_of_the_values(num_simulations):
     result, rewards = searched(ONE_PLY, "variance_scaled", num_simulations, LOGITS)
@@ -184,6 +184,7 @@ def test_an_action_that_is_proven_lost_is_no_target():
     np.testing.assert_allclose(result.policy.sum(), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_leaves_evaluated_at_once_leave_every_edge_the_soft_value_of_its_child():
     game, temperature = azjax.make("tictactoe"), 0.1
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), TREES))
