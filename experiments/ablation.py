@@ -19,11 +19,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
@@ -195,4 +194,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -16,7 +16,6 @@ A run that exists is resumed or reused. The agent before is the one that comes w
 
 import dataclasses
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +25,10 @@ from against_uct import GAMES, SIDES, record_row
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, GRAY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, GRAY, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation import play_match
 from azjax.games.registry import options_of
 from azjax.packaged import archive
@@ -71,7 +71,7 @@ def main(
     before = azjax.load_player(name, num_simulations=num_simulations)
     *others, last = run.steps
     if not others:
-        sys.exit(f"{run.folder} has one checkpoint, and this study compares two or more")
+        raise InputError(f"{run.folder} has one checkpoint, and this study compares two or more")
     late = min(others, key=lambda step: abs(step - 0.75 * last))
     contests = [(step, None, games_on_the_way) for step in others] + [(last, None, games), (last, late, games)]
     rows: list[Row] = []
@@ -156,4 +156,4 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

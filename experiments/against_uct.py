@@ -23,7 +23,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, RUNS, Run, run_study, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import MatchResult, Player, Record, play_match
@@ -171,4 +171,4 @@ def draw(rows: list[dict[str, Any]], agent: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

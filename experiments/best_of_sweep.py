@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tyro
 from rich.console import Console
-from study import RESULTS, ROOT, RUNS, write_results
+from study import RESULTS, ROOT, RUNS, run_study, write_results
 
 from azjax.report.intervals import Interval
 from azjax.runs import train_population
@@ -105,4 +104,4 @@ def main(
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

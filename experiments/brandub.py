@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.table import Table
-from study import DOCS, RESULTS, write_results
+from study import DOCS, RESULTS, run_study, write_results
 
 import azjax
 from azjax.agents import game_of
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, act, choose
 from azjax.evaluation.host_games import host_step
 from azjax.render import animate
@@ -71,7 +71,7 @@ def main(
     search = azjax.load_player(agent, num_simulations=num_simulations)
     game = game_of(agent)
     if game is None:
-        raise ValueError(f"{agent} is not a trained agent")
+        raise InputError(f"{agent} is not a trained agent")
     played = play_game(game, network, search, seed)
     began = time.perf_counter()
     play_game(game, network, search, seed)  # compiled now
@@ -145,4 +145,4 @@ def best(game: Any, state: Any, policy: np.ndarray, count: int = 3) -> str:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

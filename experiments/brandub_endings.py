@@ -20,9 +20,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
-from study import DOCS, RESULTS, RUNS, write_results
+from study import DOCS, RESULTS, RUNS, run_study, write_results
 
 from azjax.agents import load_player
 from azjax.evaluation import Player, act
@@ -238,4 +237,4 @@ def judge(
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -16,10 +16,9 @@ from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, run_study, trained, write_results
 
 import azjax
 from azjax.evaluation import choose, exact_report, network_player, solve
@@ -97,4 +96,4 @@ def table(rows: list[dict[str, Any]], agents: dict[str, Any]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

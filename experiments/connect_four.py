@@ -18,20 +18,19 @@ experiments/results/connect_four.json and docs/connect_four.png.
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, GRAY, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, GRAY, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, choose, network_player, random_player, search_player
 from azjax.evaluation.players import act
 from azjax.games.game import Game
@@ -173,7 +172,7 @@ def load_sets(game: Game, folder: Path) -> Positions:
 
         solver = BitBully(opening_book="12-ply-dist")
         if missing := [name for name in SETS if not (folder / name).is_file()]:
-            sys.exit(f"{folder} lacks the test sets {', '.join(missing)}; it must have the files of AlphaZero.jl")
+            raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
         moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
         lines = [
             {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
@@ -348,4 +347,4 @@ def draw(rivals: list[dict[str, Any]], rows: list[dict[str, Any]], path: Path) -
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

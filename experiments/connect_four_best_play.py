@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tyro
 from bitbully import BitBully
 from connect_four import play_first, players, results_of
 from connect_four_positions import board
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, write_results
+from study import RESULTS, run_study, write_results
 
 import azjax
 from azjax.evaluation import Player, network_player, search_player
@@ -143,4 +142,4 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import tyro
 from bitbully import BitBully, Board
 from rich.progress import track
+from study import run_study
 
 import azjax
 from azjax.evaluation.players import draw
@@ -134,4 +134,4 @@ def searched_games(games: int, seed: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

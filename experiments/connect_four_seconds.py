@@ -20,11 +20,10 @@ from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from connect_four import POSITIONS, Positions, load_positions, load_sets, mistakes
 from rich.console import Console
 from rich.progress import track
-from study import COLORS, DOCS, RESULTS, results_so_far, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, results_so_far, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.games.game import Game
@@ -161,4 +160,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -23,7 +23,7 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import RESULTS, write_results
+from study import RESULTS, refuse_unknown, run_study, write_results
 
 from azjax.agents import SearchSpec, game_of, load_search_spec
 from azjax.packaged import packaged
@@ -32,6 +32,7 @@ from azjax.play.search_pool import SearchPool
 from azjax.play.session import PlaySession
 
 CHUNKS = 12  # the first two are not counted
+assert CHUNKS * CHUNK <= MAX_SIMULATIONS
 
 SCRIPT = """
 const fs = require("fs"), folder = process.argv[1], read = name => fs.readFileSync(`${folder}/${name}`);
@@ -60,6 +61,7 @@ def main(agents: tyro.conf.Positional[tuple[str, ...]] = (), output: Path = RESU
       output: file of the results.
     """
     console = Console()
+    refuse_unknown(agents, packaged())
     rows = [measured(name) for name in track(agents or packaged(), "agents", console=console)]
     table = Table("agent", "files", "opens in", "in Node", "in Python", "ratio")
     for row in rows:
@@ -125,5 +127,4 @@ def version() -> str:
 
 
 if __name__ == "__main__":
-    assert CHUNKS * CHUNK <= MAX_SIMULATIONS
-    tyro.cli(main)
+    run_study(main)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, results_so_far, trained, write_results
+from study import RESULTS, RUNS, results_so_far, run_study, trained, write_results
 
 import azjax
 from azjax.evaluation import Player, network_player, play_match, random_player
@@ -81,4 +80,4 @@ def row_of(name: str, game: AnyGame, player: Player, games: int) -> dict[str, An
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -22,12 +22,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from connect_four import POSITIONS, Positions, load_positions, mistakes, move_probabilities
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import choose, network_player, search_player
@@ -218,4 +217,4 @@ def draw(rows: list[dict[str, Any]], base: dict[str, Any] | None, agent: dict[st
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 from rich.console import Console
 from rich.progress import track
-from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 from azjax.benchmark.search import time_in_turn
 from azjax.benchmark.searches import azjax_search, openings
@@ -138,4 +137,4 @@ def draw(matches: list[dict[str, Any]], speeds: list[dict[str, Any]], path: Path
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -19,7 +19,7 @@ import jax
 import tyro
 from rich.console import Console
 from rich.progress import track
-from study import RESULTS, ROOT, write_results
+from study import RESULTS, ROOT, refuse_unknown, run_study, write_results
 
 import azjax
 from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of
@@ -49,6 +49,7 @@ def main(
       cards: the folder of the cards.
     """
     console = Console()
+    refuse_unknown(agents, packaged())
     chosen = agents or tuple(packaged())
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
     for name in track(chosen, "agents", console=console):
@@ -102,4 +103,4 @@ def with_levels(card: str, rows: list[Row]) -> str:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

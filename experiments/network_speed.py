@@ -17,10 +17,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, write_results
+from study import RESULTS, run_study, write_results
 
 import azjax
 from azjax.games.game import Game
@@ -125,4 +124,4 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -21,11 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import tyro
 from jaxtyping import Array, Bool, Float32
 from rich.console import Console
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import solve
@@ -207,4 +206,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -19,9 +19,8 @@ from typing import Any, Literal
 import connect_four
 import jax
 import self_play_speed
-import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, results_so_far, trained, write_results
+from study import RESULTS, RUNS, results_so_far, run_study, trained, write_results
 
 import azjax
 from azjax.benchmark.games import GamesBenchmark
@@ -128,4 +127,4 @@ def training(console: Console) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

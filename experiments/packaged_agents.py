@@ -12,7 +12,6 @@ and `against_uct.py` train and measure the other agents and must have run before
 import dataclasses
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ import levels
 import tyro
 from rich.console import Console
 from scipy import stats
-from study import RESULTS, ROOT, RUNS, Run, trained
+from study import RESULTS, ROOT, RUNS, Run, refuse_unknown, run_study, trained
 
 import azjax
 from azjax.benchmark.report import machine
+from azjax.core.errors import InputError
 from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
 from azjax.packaged import save_agent
@@ -68,9 +68,7 @@ def main(
       cores: how many cores of this machine trained them, for the cards; by default all.
     """
     console = Console(highlight=False)
-    unknown = set(names) - set(RECIPES)
-    if unknown:
-        sys.exit(f"unknown agent {', '.join(sorted(unknown))}; available: {', '.join(RECIPES)}")
+    refuse_unknown(names, RECIPES)
     for name in names or RECIPES:
         recipe = RECIPES[name]
         game = azjax.make(recipe.game, **recipe.options)
@@ -228,7 +226,7 @@ def _of_match_before(name: str) -> Path:
 def _read(name: str) -> dict[str, Any]:
     path = RESULTS / f"{name}.json"
     if not path.exists():
-        sys.exit(f"{path} does not exist; run the study first")
+        raise InputError(f"{path} does not exist; run the study first")
     return json.loads(path.read_text())
 
 
@@ -250,4 +248,4 @@ RECIPES = {
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

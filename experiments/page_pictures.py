@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import tyro
 from pictures import PICTURES, POSITIONS, play
+from study import run_study
 
 import azjax
 
@@ -94,4 +94,4 @@ def show(page: Any, actions: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -12,9 +12,8 @@ Runs that exist are resumed or reused. Writes experiments/results/perfect_play.j
 from pathlib import Path
 
 import jax
-import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, run_study, trained, write_results
 
 import azjax
 from azjax.evaluation import exact_report, solve
@@ -62,4 +61,4 @@ def main(seeds: int = 3, runs: Path = RUNS / "perfect_play", output: Path = RESU
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

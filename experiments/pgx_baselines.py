@@ -29,12 +29,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pgx
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from self_play_speed import PgxLearner, pgx_learner
-from study import RESULTS, RUNS, seconds_per_iteration, trained, write_results
+from study import RESULTS, RUNS, run_study, seconds_per_iteration, trained, write_results
 
 import azjax
 from azjax.core.files import write_atomically
@@ -285,4 +284,4 @@ def table(rows: dict[str, dict[str, Any]]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -14,9 +14,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from jaxtyping import Float
-from study import COLORS, DOCS, GRAY, save_figure, wide_figure
+from study import COLORS, DOCS, GRAY, run_study, save_figure, wide_figure
 
 import azjax
 from azjax.games.game import AnyGame, State
@@ -165,4 +164,4 @@ def write(file: str, picture: str) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -18,9 +18,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
-from study import RESULTS, results_so_far, write_results
+from study import RESULTS, results_so_far, run_study, write_results
 from tactics import GAMES
 
 import azjax
@@ -104,4 +103,4 @@ def prove_start(name: str, max_positions: int, progress: Progress) -> dict[str, 
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

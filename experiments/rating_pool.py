@@ -25,7 +25,7 @@ import jax
 import tyro
 from rich.console import Console
 from rich.progress import Progress
-from study import COLORS, DOCS, GRAY, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, GRAY, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.agents import load_opponent
@@ -120,4 +120,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

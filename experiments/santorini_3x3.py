@@ -19,10 +19,22 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.table import Table
-from study import COLORS, DOCS, GRAY, RESULTS, ROOT, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    GRAY,
+    RESULTS,
+    ROOT,
+    RUNS,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import Player, choose, mistakes, network_player, search_player, solve, tabulate
@@ -161,4 +173,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -23,10 +23,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import tyro
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, RUNS, trained, write_results
+from study import RESULTS, RUNS, run_study, trained, write_results
 
 import azjax
 from azjax.evaluation import (
@@ -187,4 +186,4 @@ def _of_notebook(player: str, opponent: str) -> str:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -23,12 +23,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from scipy import stats
-from study import COLORS, DOCS, RESULTS, RUNS, Run, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, RUNS, Run, run_study, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Player, choose, network_player, search_player, solve
@@ -281,4 +280,4 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -27,10 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 from rich.console import Console
 from rich.progress import Progress
-from study import DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
@@ -305,4 +304,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -27,11 +27,10 @@ import jax
 import jax.numpy as jnp
 import mctx
 import optax
-import tyro
 from flax import nnx
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from rich.console import Console
-from study import RESULTS, write_results
+from study import RESULTS, run_study, write_results
 
 import azjax
 from azjax.networks import Resnet
@@ -303,4 +302,4 @@ def network_rate(config: Config) -> float:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

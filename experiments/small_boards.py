@@ -15,9 +15,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
-from study import COLORS, DOCS, RESULTS, RUNS, save_figure, style, trained, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import mistakes, network_player, solve, tabulate
@@ -85,4 +84,4 @@ def draw(rows: list[dict[str, Any]], figure: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

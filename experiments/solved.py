@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.console import Console
-from study import DOCS, RESULTS, RUNS, write_results
+from study import DOCS, RESULTS, RUNS, run_study, write_results
 
 import azjax
 from azjax.evaluation import Solution, save_solution, solve
@@ -216,4 +215,4 @@ def alpha_beta(rules: Any, position: Any, alpha: float, beta: float, bounds: dic
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

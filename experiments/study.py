@@ -1,9 +1,10 @@
 """Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
+import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,9 @@ from rich.console import Console
 
 import azjax
 from azjax.benchmark.report import machine, write_report
-from azjax.core.errors import RunError
+from azjax.commands.parsing import parse_with_tyro
+from azjax.core.errors import InputError
+from azjax.errors import errors_in_one_line, silence_threads
 from azjax.games.game import AnyGame, Game
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
@@ -32,6 +35,19 @@ PROBE_PLIES = 2  # of the truncated games whose iterations are timed
 
 COLORS = ("#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c")
 GRAY = "#9aa0a6"
+
+
+def run_study(main: Callable[..., None]) -> None:
+    """Runs a study. The arguments of `main` are its options, and its errors end in one line, as those of azjax."""
+
+    @functools.wraps(main)
+    def chosen(*arguments: Any, **options: Any) -> Callable[[], None]:
+        return functools.partial(main, *arguments, **options)
+
+    silence_threads()
+    with errors_in_one_line():
+        name = Path(sys.argv[0]).name
+        parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=main.__globals__["__doc__"])()
 
 
 class Run(NamedTuple):
@@ -64,19 +80,21 @@ def trained(
 ) -> Run:
     """Trains with `config`, by default the game's preset. Resumes an unfinished run and reuses a finished one.
 
-    A signal that stops the training also ends the study, with the exit code of that signal; a run that does not fit
-    ends it with a line.
+    A signal that stops the training also ends the study, with the exit code of that signal.
     """
     config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
         config = config.replace(iterations=iterations)
-    try:
-        result = azjax.train(game, config, folder, resume=True, console=console)
-    except RunError as error:
-        sys.exit(str(error))
+    result = azjax.train(game, config, folder, resume=True, console=console)
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
     return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
+
+
+def refuse_unknown(names: Sequence[str], available: Collection[str]) -> None:
+    """Raises an `InputError` if an agent of `names` is not in `available`."""
+    if unknown := sorted(set(names) - {*available}):
+        raise InputError(f"unknown agent {', '.join(unknown)}; available: {', '.join(available)}")
 
 
 def seconds_per_iteration(game: AnyGame, configs: Sequence[Config], rounds: int = 3) -> list[float]:
@@ -117,13 +135,14 @@ def write_results(path: Path, study: str, settings: dict[str, Any], **parts: Any
 def results_so_far(path: Path, settings: dict[str, Any], **begin: Any) -> dict[str, Any]:
     """The parts of a result file, to which a study adds what is missing; those of `begin` where there is no file.
 
-    Ends with a line if the file has results with other settings.
+    Raises:
+      InputError: the file has results with other settings.
     """
     if not path.exists():
         return begin
     report = json.loads(path.read_text())
     if report["settings"] != json.loads(json.dumps(settings)):
-        sys.exit(f"{path} has results with {report['settings']}, not with {settings}: name another --output")
+        raise InputError(f"{path} has results with {report['settings']}, not with {settings}: name another --output")
     return {part: report[part] for part in begin}
 
 

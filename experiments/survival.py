@@ -20,9 +20,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tyro
 from rich.console import Console
-from study import RESULTS, ROOT, write_results
+from study import RESULTS, ROOT, run_study, write_results
 
 
 class Fault(NamedTuple):
@@ -178,7 +177,7 @@ def main(
       output: file of the results.
     """
     if factor < 1:
-        sys.exit(f"factor must be at least 1, got {factor}")
+        raise InputError(f"factor must be at least 1, got {factor}")
     console = Console()
     rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
     order = [fault.name for fault in FAULTS]
@@ -229,4 +228,4 @@ def try_fault(fault: Fault, factor: int, tests: Path) -> Row:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -21,9 +21,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.console import Console
-from study import RESULTS, RUNS, write_results
+from study import RESULTS, RUNS, run_study, write_results
 
 from azjax.evaluation import load_solution
 from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
@@ -109,4 +108,4 @@ def resident_megabytes() -> int:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

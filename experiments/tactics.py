@@ -25,9 +25,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
-from study import DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import solve
@@ -296,4 +295,4 @@ def main(output: Path = RESULTS / "tactics.json", plot: Path = DOCS / "tactics.p
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

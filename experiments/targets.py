@@ -16,11 +16,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from jaxtyping import Array
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, write_results
+from study import RESULTS, run_study, write_results
 
 import azjax
 from azjax.evaluation import solve
@@ -121,4 +120,4 @@ def table(rows: list[Row]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

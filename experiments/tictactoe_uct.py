@@ -20,11 +20,10 @@ from typing import Any
 
 import jax
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import MatchResult, optimal_player, play_match, random_player, solve, uct_player
@@ -139,4 +138,4 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

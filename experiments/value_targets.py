@@ -19,13 +19,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from connect_four import POSITIONS, load_positions
 from jaxtyping import Array, Float32, PRNGKeyArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import RESULTS, write_results
+from study import RESULTS, run_study, write_results
 
 import azjax
 from azjax.evaluation import choose, network_player
@@ -142,4 +141,4 @@ def table(rows: list[Row]) -> Table:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

@@ -39,6 +39,7 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    run_study,
     save_figure,
     seconds_per_iteration,
     style,
@@ -356,4 +357,4 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run_study(main)

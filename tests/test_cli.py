@@ -173,7 +173,7 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             ["train", "connect2", "--coordinator", "here:70", "--process", "2", "--processes", "2"],
             "process must be 0..1, got 2",
         ),
-        (["solve", "mnk", "--columns", "many"], "error parsing --columns: invalid literal for int()"),
+        (["solve", "mnk", "--columns", "many"], "--columns must be an integer, got 'many'; `azjax solve mnk --help`"),
         (["benchmark", "games", "--repeats", "0"], "repeats must be at least 1, got 0"),
     ],
 )

@@ -72,7 +72,7 @@ def first_word(command: str, name: str, options: object, arguments: list[str]) -
 def parse(prog: str, defaults: Options, arguments: list[str]) -> Options:
     """Parses flags into a dataclass; see `parse_with_tyro`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
-    return cast(Options, parse_with_tyro(type(defaults), arguments, prog, default=defaults, config=config))
+    return cast(Options, parse_with_tyro(type(defaults), arguments, f"azjax {prog}", default=defaults, config=config))
 
 
 def parse_with_game(
@@ -99,7 +99,9 @@ def parse_with_game(
     # Its `Args` describe the options.
     game_options.__doc__ = inspect.getdoc(factory(name)) or f"Options of {name}."
     # The game comes first: the defaults of all other options depend on it.
-    first = parse_with_tyro(game_options, arguments, f"{prog} {name}", return_unknown_args=True, add_help=False)[0]
+    first = parse_with_tyro(game_options, arguments, f"azjax {prog} {name}", return_unknown_args=True, add_help=False)[
+        0
+    ]
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     for parameter in parameters:
@@ -167,7 +169,7 @@ def parse_with_players(
                 raise InputError(f"{spec} was trained on {other} and not on {game}: name one by --game and its options")
         _refuse_rules(game, flags, defaults)
         return parse(prog, defaults, flags), game, specs
-    named, rest = parse_with_tyro(_GameName, flags, prog, return_unknown_args=True, add_help=False)
+    named, rest = parse_with_tyro(_GameName, flags, f"azjax {prog}", return_unknown_args=True, add_help=False)
     if named.game is None:
         if any(flag in HELP for flag in flags):
             parse(f"{prog} --game GAME", defaults, ["--help"])

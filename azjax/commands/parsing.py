@@ -12,24 +12,30 @@ from rich.text import Text
 from azjax.core.errors import InputError
 
 _PROPOSALS = ("Perhaps you meant", "Arguments similar to")
+_TYPES = {"INT": "an integer", "FLOAT": "a number", "STR": "a text", "PATH": "a path", "{NONE}": "None"}
+_WRONG_TYPES = (
+    r"no type matching (?P<types>.*) could be instantiated from \[(?P<got>.*?)\]\. Got errors.*",
+    r"invalid literal for (?P<types>int)\(\) with base 10: (?P<got>.*)",
+    r"could not convert string to (?P<types>float): (?P<got>.*)",
+)
 
 
 def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) -> Any:
     """`tyro.cli` of these arguments. It exits with 0 after `--help`.
 
     Args:
-      kind: a dataclass, whose fields are options.
+      kind: a dataclass, whose fields are options, or a function, whose arguments are.
       arguments: the options and their values.
-      prog: the words before them, such as `match tictactoe random`.
+      prog: the words before them, such as `azjax match tictactoe random`.
       **options: of `tyro.cli`.
 
     Raises:
-      InputError: an unknown option, a value of another type, or one that the dataclass refuses.
+      InputError: an unknown option, a value of another type, or one that `kind` refuses.
     """
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            parsed = tyro.cli(kind, args=arguments, prog=f"azjax {prog}", **options)
+            parsed = tyro.cli(kind, args=arguments, prog=prog, **options)
     except SystemExit as end:
         if end.code != 2:
             raise
@@ -38,7 +44,7 @@ def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) 
             if isinstance(error, InputError):
                 raise error from None
             error = error.__context__
-        raise InputError(f"{_in_one_line(box.getvalue())}; `azjax {prog} --help` tells more") from None
+        raise InputError(f"{_in_one_line(box.getvalue())}; `{prog} --help` tells more") from None
     print(box.getvalue(), end="", file=sys.stderr)  # warnings
     return parsed
 
@@ -50,6 +56,10 @@ def _in_one_line(box: str) -> str:
     lines = "\n".join(line.strip("│").rstrip() for line in plain.splitlines()[1:-1])
     first, *others = filter(str.strip, re.split(r"^ *[─-]{4,}$", lines, flags=re.MULTILINE))
     message = " ".join(first.split()).rstrip(".").removesuffix(". Expected 1 values")
+    for pattern in _WRONG_TYPES:
+        if (wrong := re.fullmatch(rf"Error parsing (?P<option>\S+): {pattern}", message)) is not None:
+            types = [_TYPES.get(name.upper(), name) for name in reversed(wrong["types"].split("|"))]
+            message = f"{wrong['option']} must be {' or '.join(types)}, got {wrong['got']}"
     if (choice := re.fullmatch(r"(.*)\. Expected one of \((.*)\)", message)) is not None:
         allowed = sorted(word.strip("'") for word in choice[2].split(", "))
         message = f"{choice[1]}; available: {', '.join(allowed)}"

@@ -18,10 +18,12 @@ class Options:
     Attributes:
       games: the number of games, which has a description so long that it takes more than one line of a terminal.
       level: of the agent.
+      share: of its moves.
     """
 
     games: int = 2
     level: Literal["hard", "easy"] = "easy"
+    share: float | None = None
 
     def __post_init__(self):
         if self.games < 2:
@@ -51,7 +53,8 @@ def terminal(request, monkeypatch):
             "unrecognized options: --gaems, 4 (did you mean --games?); `azjax some",
         ),
         (["4"], "unrecognized options: 4; `azjax some command --help` tells more"),
-        (["--games", "many"], "error parsing --games: invalid literal for int() with base 10: 'many'; `azjax some"),
+        (["--games", "many"], "--games must be an integer, got 'many'; `azjax some"),
+        (["--share", "half"], "--share must be a number or None, got 'half'; `azjax some"),
         (["--games"], "missing value for argument '--games'; `azjax some command --help` tells more"),
         (["--level", "hart"], "invalid choice 'hart' for argument '--level'; available: easy, hard; `azjax some"),
         (["--games", "1"], "games must be at least 2, got 1"),
@@ -61,7 +64,7 @@ def test_what_is_refused_is_told_in_one_line(terminal, monkeypatch, arguments, l
     del terminal
     monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(InputError) as refused:
-        parse_with_tyro(Options, arguments, "some command")
+        parse_with_tyro(Options, arguments, "azjax some command")
     assert str(refused.value).startswith(line)
 
 
@@ -71,14 +74,14 @@ def test_what_the_options_print_is_shown(capsys):
         def __post_init__(self):
             print("a warning", file=sys.stderr)
 
-    parse_with_tyro(Warns, [], "some command")
+    parse_with_tyro(Warns, [], "azjax some command")
     assert capsys.readouterr().err == "a warning\n"
 
 
 def test_options_are_parsed_and_help_is_shown(capsys):
-    assert parse_with_tyro(Options, ["--games", "4"], "some command") == Options(games=4)
+    assert parse_with_tyro(Options, ["--games", "4"], "azjax some command") == Options(games=4)
     with pytest.raises(SystemExit, match="0"):
-        parse_with_tyro(Options, ["--help"], "some command")
+        parse_with_tyro(Options, ["--help"], "azjax some command")
     shown = capsys.readouterr()
     assert "usage: azjax some command" in shown.out
     assert not shown.err

@@ -8,6 +8,7 @@ import pytest
 from studies import load_study
 
 from azjax import packaged
+from azjax.core.errors import InputError
 from azjax.evaluation import (
     MatchResult,
 )
@@ -58,7 +59,7 @@ def test_matches_against_the_agent_before_are_played_at_tiny_sizes(tmp_path, mon
     ]
     assert all(sum(row["won_drawn_lost"]) == row["games"] for row in rows)
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SystemExit, match="has one checkpoint, and this study compares two or more"):
+    with pytest.raises(InputError, match="has one checkpoint, and this study compares two or more"):
         study.main("santorini_2x2", iterations=1, folder=tmp_path / "short")
 
 

@@ -1,16 +1,76 @@
 """What the studies share."""
 
+import sys
+
 import pytest
 from rich.console import Console
-from studies import load_study
+from studies import EXPERIMENTS, load_study
 
+from azjax.core.errors import InputError, RunError
 from azjax.games.registry import make
 
 
-def test_a_run_that_a_study_cannot_go_on_with_ends_it_with_a_line(tmp_path):
+def test_every_study_is_run_as_the_others():
+    scripts = {path for path in EXPERIMENTS.glob("*.py") if path.name != "study.py"}
+    end = '\n\nif __name__ == "__main__":\n    run_study(main)\n'
+    assert {path.name for path in scripts if not path.read_text().endswith(end)} == set()
+
+
+def count_games(games: int, half: bool = False) -> None:
+    """Prints a number.
+
+    Args:
+      games: how many.
+      half: whether a half of them.
+    """
+    if games < 0:
+        raise InputError(f"games must be at least 0, got {games}")
+    print(games / 2 if half else games)
+
+
+def ran(monkeypatch, capsys, *arguments):
+    """The exit code, the output and the errors of a study with these arguments."""
+    monkeypatch.setattr(sys, "argv", ["experiments/count_games.py", *arguments])
+    code = 0
+    try:
+        load_study("study").run_study(count_games)
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+def test_the_arguments_of_a_study_are_its_options(monkeypatch, capsys):
+    assert ran(monkeypatch, capsys, "--games", "3", "--half") == (0, "1.5\n", "")
+    code, help_text, _ = ran(monkeypatch, capsys, "--help")
+    assert code == 0
+    assert help_text.startswith("usage: python experiments/count_games.py [-h] --games INT")
+    assert "What the studies share." in help_text  # the docstring of the file
+    assert "whether a half of them" in help_text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--games", "-1"], "games must be at least 0, got -1"),
+        (["--games", "x"], "--games must be an integer, got 'x'; `python experiments/count_games.py --help` tells"),
+    ],
+)
+def test_an_error_ends_a_study_in_one_line(monkeypatch, capsys, arguments, line):
+    code, out, err = ran(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"azjax: {line}")
+    assert err.count("\n") == 1
+
+
+def test_names_that_are_no_agents_are_refused():
+    with pytest.raises(InputError, match=r"^unknown agent go, shogi; available: connect2, brandub$"):
+        load_study("study").refuse_unknown(("shogi", "brandub", "go"), ("connect2", "brandub"))
+
+
+def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):
     study = load_study("study")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(SystemExit, match=r"is not a run folder: its config\.json cannot be read"):
+    with pytest.raises(RunError, match=r"is not a run folder: its config\.json cannot be read"):
         study.trained(make("connect2"), tmp_path, Console())
 
 
@@ -19,5 +79,5 @@ def test_results_with_other_settings_are_not_gone_on_with(tmp_path):
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": []}
     study.write_results(path, "study.py", {"games": 4}, rows=[1], notes="")
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": [1]}
-    with pytest.raises(SystemExit, match=r"results.json has results with {'games': 4}, not with {'games': 8}: name"):
+    with pytest.raises(InputError, match=r"results.json has results with {'games': 4}, not with {'games': 8}: name"):
         study.results_so_far(path, {"games": 8}, rows=[])
