@@ -5,7 +5,12 @@ import random
 import pytest
 from clicking import CHROMIUM, click, people
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    # A move is one click or two, and in Othello a player may have to pass.
+    pytest.mark.parametrize("address", ["connect_four", "othello", "santorini"], indirect=True),
+]
 
 
 def test_a_game_is_resigned_by_a_second_press(page, browser):
