@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.text import whole_number
 from azjax.evaluation import Player, game_of_table, load_table, network_player, optimal_player, policy_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
@@ -140,9 +141,10 @@ def load_player(
             if is_given and level != LEVELS[-1]:
                 raise InputError(f"{option} is for players that search; {spec}:{level} does not")
     elif suffix:
-        if not (suffix.isascii() and suffix.isdigit()):
+        number = whole_number(suffix)
+        if number is None:
             raise InputError(f"{spec}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
-        num_simulations = int(suffix)
+        num_simulations = number
     if level not in LEVELS:
         raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if num_simulations < 1:
@@ -241,7 +243,13 @@ def load_search_spec(spec: str, game: AnyGame, tables: str | Path | None = None)
 
 
 def load_opponent(
-    spec: str, game: AnyGame | None = None, *, seconds: float | None = None, processes: int = 1, **search: Any
+    spec: str,
+    game: AnyGame | None = None,
+    *,
+    seconds: float | None = None,
+    processes: int = 1,
+    seed: int = 0,
+    **search: Any,
 ) -> Contestant:
     """Makes a player for matches. Its name is its spec, with those options of its search that are not the default.
 
@@ -252,6 +260,7 @@ def load_opponent(
       seconds: for each move: of a program, 10 by default, and of a trained agent at level `hard` without a number of
         simulations, which then searches for so long.
       processes: of a program, for games side by side.
+      seed: of a bot of OpenSpiel.
       **search: options of `load_player` for the search of a trained agent; players without one ignore them.
 
     Raises:
@@ -264,10 +273,11 @@ def load_opponent(
         name = spec if allowed == _PROGRAM_SECONDS else f"{spec}, {allowed:g} s"
         return ExternalPlayer(name, kind, command, allowed, processes)
     if kind == "openspiel":
-        algorithm, _, number = command.partition(":")
-        if not (number.isascii() and number.isdigit()):
+        algorithm, _, text = command.partition(":")
+        number = whole_number(text)
+        if number is None:
             raise InputError(f"{spec!r}: openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES")
-        return OpenSpielPlayer(spec, algorithm, int(number))
+        return OpenSpielPlayer(spec, algorithm, number, seed)
     agent, level = split_level(spec)
     if not is_trained(agent) or level in LEVELS[:-1]:
         return dataclasses.replace(load_player(spec, game), name=spec)
@@ -342,6 +352,7 @@ def _split(spec: str) -> tuple[str, int | Literal["best"] | None]:
         return spec, None
     if checkpoint == "best":
         return folder, "best"
-    if not (checkpoint.isascii() and checkpoint.isdigit()):
+    step = whole_number(checkpoint)
+    if step is None:
         raise InputError(f"{spec!r}: after @ comes best or an iteration, got {checkpoint!r}")
-    return folder, int(checkpoint)
+    return folder, step

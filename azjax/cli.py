@@ -26,7 +26,7 @@ usage: azjax COMMAND ...
   azjax match A B ...          play matches between players, and rate three or more
   azjax solve GAME             find every position of a game and its value
   azjax play PLAYER            play against an agent in the terminal, or with --web on a page
-  azjax gtp PLAYER             run an agent as an engine of the Go Text Protocol or of OpenTafl's
+  azjax gtp PLAYER             run an agent as an engine (Go Text Protocol, OpenTafl's protocol, analysis in JSON)
   azjax report RUN             write a page about a run: curves, strength, games, a search tree
   azjax report GAMES.jsonl     write a page about the games of a match that a player lost
   azjax sweep STUDY.toml       search for the best settings, with any number of workers
@@ -47,8 +47,10 @@ usage: azjax COMMAND ...
 GAME is a game such as tictactoe, connect_four, brandub or santorini, or one of pgx, such as pgx:hex; `azjax train`
 alone lists all. PLAYER is a run folder, a packaged agent (`azjax agents` lists them), optimal:FILE with a file
 that `azjax solve` wrote, or with --game GAME one of random, optimal, or a search without a network such as uct:1000 or
-uniform:64. In matches it may be a program (gtp:COMMAND, opentafl:COMMAND or line:COMMAND) or a bot of OpenSpiel
-(openspiel:mcts:1000 or openspiel:minimax:6).
+uniform:64. RUN@best or RUN@100 is a certain checkpoint, AGENT:400 searches with 400 simulations, and AGENT:medium,
+AGENT:easy and AGENT:beginner play without a search. In matches a player may be a program (gtp:COMMAND,
+opentafl:COMMAND, santorini:COMMAND or line:COMMAND) or a bot of OpenSpiel (openspiel:mcts:1000 or
+openspiel:minimax:6).
 
 Exit codes: 0 done, 1 error, 2 bad input; 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP (a closed terminal);
 141: the program that reads the output has ended. A training run that is stopped saves first.
@@ -102,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             gc.disable()  # while modules are imported nothing can be freed
             if command == "benchmark":
                 keep_freed_memory()
-            if _NO_CACHE not in rest:
+            if _NO_CACHE in rest:
+                os.environ["AZJAX_COMPILATION_CACHE"] = "off"  # for the workers of a sweep too
+            else:
                 importlib.import_module("azjax.core.compilation_cache").use_compilation_cache()
         imports, rest = _imports(word for word in rest if word != _NO_CACHE)
         for name in imports:

@@ -7,6 +7,7 @@ after it has the same value for the mover.
   positions that the table has are collected, each once, its images being the same.
 * Even draws: positions of the table in which some moves are right and some wrong, half of them for each side to move.
 
+    mkdir -p runs/solved
     azjax solve brandub --endings 5 --output runs/solved/brandub_endings.npz
     python experiments/brandub_endings.py
 

@@ -4,9 +4,10 @@ Files are compressed. The study compares that with what could be mapped into mem
 scores and plies of the unfinished positions, a bit for each number that says whether it has one, and how many have one
 before each word of these bits.
 
-    python experiments/solved.py && python experiments/table_files.py
+        python experiments/solved.py --output runs/solved.json && python experiments/table_files.py
 
-Each file is read in a process of its own, which takes a minute for all. Writes experiments/results/table_files.json.
+The first study writes the files; to a new file of results it adds all boards again. Each file is read in a process of
+its own, which takes a minute for all. Writes experiments/results/table_files.json.
 """
 
 import json

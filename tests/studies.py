@@ -27,6 +27,11 @@ def page(name: str) -> str:
     return (ROOT / "docs" / f"{name}.md").read_text()
 
 
+def prose(name: str) -> str:
+    """The text of docs/NAME.md without its line breaks."""
+    return " ".join(page(name).split())
+
+
 def result_of(name: str) -> Any:
     """The content of experiments/results/NAME.json."""
     return json.loads((EXPERIMENTS / "results" / f"{name}.json").read_text())

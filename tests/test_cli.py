@@ -54,7 +54,7 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         ),
         (
             ["gtp", "random", "--game", "tictactoe", "--seconds", "1"],
-            "seconds is for searches with priors; random is none",
+            "seconds is for searches; random does not search",
         ),
         (["train", "chess"], f"unknown game 'chess'; {CHOICES}"),
         (

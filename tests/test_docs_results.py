@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from studies import page, result_of
+from studies import page, prose, result_of
 
 
 def test_what_it_says_of_tactics_is_what_the_committed_file_says():
     results = result_of("tactics")
     one, two = re.search(
-        r"every mate in one by (\d+) simulations; in Connect Four every mate in two by (\d+)", page("search")
+        r"every mate in one by (\d+) simulations; in Connect Four every mate in two by (\d+)", prose("search")
     ).groups()
     for row in results["mates"]:
         needed = {1: int(one), 2: int(two) if row["game"] == "Connect Four" else None}[row["moves"]]
@@ -20,7 +20,7 @@ def test_what_it_says_of_tactics_is_what_the_committed_file_says():
         else:
             assert max(found[1000]) < row["positions"] / 2
     told = re.search(
-        r"all (\d,\d+) positions of tic-tac-toe and all (\d,\d+) of Santorini 2x2 by (\d+,\d+)", page("search")
+        r"all (\d,\d+) positions of tic-tac-toe and all (\d,\d+) of Santorini 2x2 by (\d+,\d+)", prose("search")
     ).groups()
     counts = [int(number.replace(",", "")) for number in told]
     assert (
@@ -47,7 +47,7 @@ def test_several_leaves_of_a_step_are_faster_and_as_strong_as_the_page_says():
 
 
 def test_the_solved_boards_are_those_of_the_committed_file():
-    rows, text = result_of("solved")["rows"], " ".join(page("solved").split())
+    rows, text = result_of("solved")["rows"], prose("solved")
     assert "| Connect Four 5x5 | 69,763,700 * | draw * | 1, 2, 3, 4, 5 |" in text
     assert "| Hex 4x4 | 9,386,235 | first player wins * | d1, c2, b3, a4 |" in text
     for name, row in rows.items():
@@ -66,11 +66,11 @@ def test_the_files_of_solved_boards_are_small_and_quick_as_the_page_says():
     assert all(row["unpacking_seconds"] * 3 < row["reading_seconds"] for row in rows)
     many, one = ([row["probe_microseconds"][size] for row in rows] for size in ("4096", "1"))
     told = f"takes {min(many)} to {max(many)} microseconds in batches of 4,096 positions, and {min(one):.0f} to"
-    assert f"{told} {max(one):.0f} for one position alone" in " ".join(page("solved").split())
+    assert f"{told} {max(one):.0f} for one position alone" in prose("solved")
 
 
 def test_the_solved_endings_are_those_of_the_committed_file():
-    results, text = result_of("brandub_endings"), " ".join(page("solved").split())
+    results, text = result_of("brandub_endings"), prose("solved")
     for part in results["endings"]:
         assert part["won"] + part["drawn"] + part["lost"] == part["positions"]
         assert f"| {part['positions']:,} | {part['won']:,} | {part['drawn']:,} | {part['lost']:,} |" in text
@@ -92,7 +92,7 @@ def test_the_solved_endings_are_those_of_the_committed_file():
 
 
 def test_proofs_are_those_of_the_committed_file():
-    results, text = result_of("proofs"), " ".join(page("solved").split())
+    results, text = result_of("proofs"), prose("solved")
     for row in results["mates"]:
         assert (row["proven"], row["refuted"]) == (row["mates"], 0)
     (start,) = results["starts"]
@@ -102,7 +102,7 @@ def test_proofs_are_those_of_the_committed_file():
 
 
 def test_the_first_minutes_are_those_of_the_committed_file():
-    rows, text = result_of("first_minutes")["rows"], " ".join(page("games").split())
+    rows, text = result_of("first_minutes")["rows"], prose("games")
     assert all(f"`{row['game']}`" in text for row in rows)
     assert f"in {rows[0]['games']} games against random moves" in text
     searching = {row["game"]: row["score"] for row in rows if "simulations" in row["player"]}
@@ -122,7 +122,7 @@ def test_the_first_minutes_are_those_of_the_committed_file():
 def test_what_helps_learning_is_what_the_committed_file_says():
     results = result_of("ablation")
     mean = {row["name"]: round(float(np.mean(row["mistakes"]))) for row in results["rows"]}
-    text = " ".join(page("learning").split())
+    text = prose("learning")
     base = mean["PUCT, 16 simulations"]
     assert f"Gumbel ends at 0 mistakes and PUCT at {mean['PUCT, 4 simulations']}" in text
     assert f"with 16 at {mean['Gumbel, 16 simulations']} and {base}; with 64 they are equal" in text
@@ -164,7 +164,7 @@ def test_santorini_is_learned_as_the_committed_file_says():
 def test_santorini_on_3x3_is_learned_as_the_committed_file_says():
     results = result_of("santorini_3x3")
     rows = results["rows"]
-    text = " ".join(page("agents").split())
+    text = prose("agents")
     minutes = int(re.search(r"After (\d+) minutes the network with 128", text)[1])
     (found,) = (row for row in rows if row["player"] == "network + 128" and round(row["seconds"] / 60) == minutes)
     shares = [f"{row[name]:.1%}" for row in (found, rows[0]) for name in ("wins_kept", "long_wins_kept", "signs_right")]
@@ -196,7 +196,7 @@ def test_matches_against_uct_are_those_of_the_committed_file(name, command, core
     ids=["santorini_5x5", "brandub"],
 )
 def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, late_iteration, as_attackers):
-    results, text = result_of(f"{name}_before"), " ".join(page("agents").split())
+    results, text = result_of(f"{name}_before"), prose("agents")
     row, late = results["rows"][-2:]
     assert (row["rival"], late["rival"]) == ("before", f"iteration {late_iteration}")
     assert row["iteration"] == late["iteration"] == result_of(name)["rows"][-1]["iteration"]
@@ -207,12 +207,12 @@ def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, 
     assert f"{told} balanced openings, it scores {scores[0]} that agent{as_attackers}, and {scores[1]} itself" in text
     if as_attackers:
         assert as_attackers == f", {row['first_score']:.1%} as attackers"
-    learning = " ".join(page("what_holds_learning_back").split())
+    learning = prose("what_holds_learning_back")
     assert f"{row['score']:.1%} against the perceptron before" in learning
 
 
 def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
-    text, files = " ".join(page("agents").split()), {}
+    text, files = prose("agents"), {}
     for name in ("brandub", "santorini_5x5"):
         files[name] = result_of(name)
     attackers, _, defenders = files["brandub"]["rival_against_itself"]["first_won_drawn_lost"]
@@ -249,7 +249,7 @@ def test_a_game_of_pgx_is_learned_as_the_committed_file_says(name):
 
 def test_connect_four_is_learned_as_the_committed_file_says():
     results = result_of("connect_four")
-    text = " ".join(page("agents").split())
+    text = prose("agents")
     rows = [*results["rivals"], *results["rows"][-2:]]
     for row in rows:
         assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in page("agents")
@@ -257,7 +257,8 @@ def test_connect_four_is_learned_as_the_committed_file_says():
     assert f"the run of `azjax train connect_four`, {rows[-1]['seconds'] / 60:.0f} minutes".lower() in text.lower()
     match = results["match"]
     assert (match["drawn"], match["lost"]) == (0, 0)
-    assert f"wins {match['won']} of {match['won']} games moving first, at {match['rollouts']:,} rollouts" in text
+    wins = f"wins {match['won']} of {match['won']} games against it with {match['rollouts']:,} rollouts"
+    assert f"Moving first, the network with 400 simulations {wins}" in text
     agents = list(results["sets"])
     assert "| moves that give away a win or a draw | " + " | ".join(agents) + " |" in page("agents")
     for name in results["sets"]["network"]:
@@ -266,7 +267,7 @@ def test_connect_four_is_learned_as_the_committed_file_says():
 
 
 def test_the_win_against_best_play_is_what_the_committed_file_says():
-    results, text = result_of("connect_four_best_play"), " ".join(page("agents").split())
+    results, text = result_of("connect_four_best_play"), prose("agents")
     alone, few, many = results["rows"][:3]
     games = results["settings"]["games"]
     assert (alone["num_simulations"], results["settings"]["agent"]) == (0, "packaged")
@@ -282,7 +283,7 @@ def test_the_win_against_best_play_is_what_the_committed_file_says():
 
 
 def test_the_worth_of_training_is_what_the_committed_file_says():
-    found, text = result_of("scaling")["exponents"], " ".join(page("what_holds_learning_back").split())
+    found, text = result_of("scaling")["exponents"], prose("what_holds_learning_back")
     training, play, worth = (
         [found[name]["mean"], *found[name]["interval"]]
         for name in (
@@ -301,7 +302,7 @@ def test_the_worth_of_training_is_what_the_committed_file_says():
 
 def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed_files_say():
     rows = {(row["network"], row["optimizer"]): row["mistakes"] for row in result_of("networks")["rows"]}
-    found, text = result_of("santorini_3x3"), " ".join(page("what_holds_learning_back").split())
+    found, text = result_of("santorini_3x3"), prose("what_holds_learning_back")
     assert f"{rows['mlp', 'adam']:.2%}" in page("what_holds_learning_back")
     assert rows["equivariant_mlp 512", "adam"] < 0.7 * rows["mlp", "adam"]
     assert rows["mlp", "muon"] > rows["mlp", "adam"]
@@ -315,7 +316,7 @@ def test_what_networks_learn_of_the_truth_and_of_self_play_is_what_the_committed
 
 
 def test_how_right_targets_are_is_what_the_committed_file_says():
-    found, text = result_of("targets"), " ".join(page("what_holds_learning_back").split())
+    found, text = result_of("targets"), prose("what_holds_learning_back")
     (row,) = [row for row in found["rows"] if (row["num_simulations"], row["considered"]) == (16, 16)]
 
     def share(name):
@@ -331,7 +332,7 @@ def test_how_right_targets_are_is_what_the_committed_file_says():
 
 
 def test_what_value_targets_are_worth_is_what_the_committed_file_says():
-    found, text = result_of("value_targets"), " ".join(page("what_holds_learning_back").split())
+    found, text = result_of("value_targets"), prose("what_holds_learning_back")
     settings, rows = found["settings"], {row["target"]: row for row in found["rows"]}
     told = (
         f"played {settings['games']} games of self-play from each of {settings['positions']:,} positions of plies 0 to"
@@ -352,7 +353,7 @@ def test_what_value_targets_are_worth_is_what_the_committed_file_says():
 
 
 def test_what_holds_learning_back_is_what_the_committed_file_says():
-    found, text = result_of("holding_back"), " ".join(page("what_holds_learning_back").split())
+    found, text = result_of("holding_back"), prose("what_holds_learning_back")
     rows = {row["name"]: row for row in found["rows"]}
 
     def alone(name, kind="mistakes"):
@@ -408,5 +409,5 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
 def test_a_second_of_connect_four_is_as_strong_as_the_page_says():
     last = result_of("connect_four_seconds")["rows"][-1]
     assert 0.5 < last["seconds_per_move"] < 1
-    (told,) = re.findall(r"with a second for each move, .* in one of (\d+) positions", " ".join(page("agents").split()))
+    (told,) = re.findall(r"with a second for each move, .* in one of (\d+) positions", prose("agents"))
     assert 1 / last["all"] == pytest.approx(int(told), rel=0.02)

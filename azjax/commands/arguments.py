@@ -30,7 +30,8 @@ class AgentOptions:
 
     Attributes:
       num_simulations: simulations of a trained agent's search.
-      policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of its training.
+      policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of the training of a run, and
+        `alphazero` for an agent that comes with azjax.
       solver: the search proves wins, losses and draws.
       reuse_tree: the search continues in the tree below the moves played.
       tables: exact values for the leaves of a trained agent's search: a file of `azjax solve GAME --output FILE`.

@@ -10,7 +10,15 @@ from azjax.agents import is_trained, load_opponent, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
-from azjax.evaluation import SequentialTest, play_round_robin, rate, records_of, save_games
+from azjax.evaluation import (
+    GameRecord,
+    MatchResult,
+    SequentialTest,
+    play_round_robin,
+    rate,
+    records_of,
+    save_games,
+)
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.pool import Pool
@@ -35,7 +43,8 @@ class MatchOptions:
       balance: see `judge`; 0..1.
       sprt: two differences in Elo, such as 0 50. A match stops when one of them is decided (see
         `azjax.evaluation.SequentialTest`).
-      policy: the search of trained agents: `alphazero`, `gumbel` or `uct`. Default: that of their training.
+      policy: the search of trained agents: `alphazero`, `gumbel` or `uct`. Default: that of the training of a run, and
+        `alphazero` for agents that come with azjax.
       solver: the searches of trained agents prove wins, losses and draws.
       reuse_tree: the searches of trained agents continue in the tree below the moves played.
       leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations.
@@ -97,7 +106,8 @@ def match_command(arguments: list[str]) -> None:
     if given and not any(is_trained(split_level(spec)[0]) for spec in specs):
         raise InputError(f"{', '.join(given)}: for trained agents, and none of the players is one")
     players = [
-        load_opponent(spec, game, seconds=options.seconds, processes=options.processes, **search) for spec in specs
+        load_opponent(spec, game, seconds=options.seconds, processes=options.processes, seed=options.seed, **search)
+        for spec in specs
     ]
     for player in players:
         if isinstance(player, ExternalPlayer) and (rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game)):
@@ -111,6 +121,16 @@ def match_command(arguments: list[str]) -> None:
     if len({*rated}) < 3 and (options.plot is not None or anchor is not None):
         raise InputError("anchor and plot are for the ratings of three players or more")
     judge = None if options.judge is None else load_player(options.judge, game)
+    records: list[GameRecord] = []
+
+    def keep(match: MatchResult) -> None:
+        """Saves the games of a match, before anything that may fail."""
+        if pool is not None:
+            pool.add(match)
+        if options.records is not None:
+            records.extend(records_of(game, match))
+            save_games(options.records, records)
+
     with progress_bar("games") as progress:
         task = progress.add_task("playing", total=None)
         matches = play_round_robin(
@@ -123,7 +143,7 @@ def match_command(arguments: list[str]) -> None:
             balance=options.balance,
             sequential_test=options.sequential_test,
             played=pool.games_between if pool else None,
-            on_match=pool.add if pool else None,
+            on_match=keep,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if matches:
@@ -140,8 +160,7 @@ def match_command(arguments: list[str]) -> None:
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
                 "were forfeited, so that the score says little about strength"
             )
-    if options.records is not None and matches:  # before all that may fail
-        save_games(options.records, [record for match in matches for record in records_of(game, match)])
+    if options.records is not None and matches:
         say(f"games saved to {options.records}")
     pairings = pool.pairings() if pool else pairings_of(matches)
     if len({name for *pair, _ in pairings for name in pair}) > 2:

@@ -79,9 +79,10 @@ def solve_command(arguments: list[str]) -> None:
     with _shown("solving") as progress:
         max_states = limit if options.max_states is None else options.max_states
         solution = solve(game, max_states=max_states, progress=progress)
+    if options.output is not None:  # first: the reader of the table may have ended
+        save_solution(solution, options.output)
     console.print(solution_table(solution))
     if options.output is not None:
-        save_solution(solution, options.output)
         say(f"saved to {options.output}")
 
 
@@ -92,9 +93,10 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
         check_can_write(options.output)
     with _shown("solving") as progress:
         solution = solve_endings(game, pieces, progress)
-    console.print(endings_table(solution))
     if options.output is not None:
         save_endings(solution, options.output)
+    console.print(endings_table(solution))
+    if options.output is not None:
         say(f"saved to {options.output}")
 
 

@@ -75,7 +75,7 @@ def sweep_command(arguments: list[str]) -> None:
     storage = str(folder / sweep.JOURNAL) if options.storage is None else options.storage
     with sweep.database_errors():
         if isinstance(options, ShowOptions):
-            trials = sweep.Trials(study, sweep.connect(storage, must_exist=True))
+            trials = sweep.Trials(study, sweep.connect(storage, must_exist=True), must_exist=True)
             _print_best(trials, options.best)
             say(f"page: {sweep.write_page(trials, folder)}")
             return

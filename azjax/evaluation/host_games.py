@@ -16,6 +16,7 @@ from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.protocols import TextGame, action_from_text
 
+_STARTS_COMPARED = 4  # of a game whose start may be random
 _ATTEMPTS = 1000  # balanced openings are rare in some games, one of 20 in Brandub
 
 
@@ -70,13 +71,15 @@ def position_from_text(game: Game[S], text: str) -> S:
 
 
 def start_text(game: Game[S], state: S) -> str | None:
-    """The text of one start position; None for the game's own start.
+    """The text of one start position; None for the start of a game that always begins alike.
 
     Raises:
       InputError: another start, of a game whose positions cannot be written as text.
     """
-    own = jax.tree.leaves(_starts(game, jax.random.split(jax.random.key(0), 1)))
-    if all(np.array_equal(leaf[0], other) for leaf, other in zip(own, jax.tree.leaves(state), strict=True)):
+    own = jax.tree.leaves(_starts(game, jax.random.split(jax.random.key(0), _STARTS_COMPARED)))
+    if all(
+        np.all(np.asarray(leaf) == np.asarray(other)) for leaf, other in zip(own, jax.tree.leaves(state), strict=True)
+    ):
         return None
     return text_game(game).to_text(state)
 

@@ -127,8 +127,16 @@ class MatchResult:
     @property
     def played_out(self) -> Record:
         """The games that nobody forfeited."""
+        first, second = self.played_out_by_seat
+        return Record(first.wins + second.wins, first.draws + second.draws, first.losses + second.losses)
+
+    @property
+    def played_out_by_seat(self) -> tuple[Record, Record]:
+        """The games that nobody forfeited, with the first player moving first, and moving second."""
         forfeits = self.forfeits or [None] * len(self.rewards)
-        return _record(reward for reward, forfeit in zip(self.rewards, forfeits, strict=True) if forfeit is None)
+        games = list(zip(self.rewards, forfeits, strict=True))
+        first, second = (_record(reward for reward, forfeit in games[seat::2] if forfeit is None) for seat in (0, 1))
+        return first, second
 
     @property
     def games(self) -> int:
@@ -209,6 +217,8 @@ def play_match(
     start_key, play_key = jax.random.split(key)
     if start_states is None:
         starts = starts_of(game, num_games // 2, start_key)
+    elif not len(start_states.terminated):
+        raise InputError("start_states must hold at least one position, got none")
     elif np.any(start_states.terminated):
         raise InputError(f"start state {int(np.argmax(start_states.terminated))} is a finished game")
     else:
@@ -244,7 +254,7 @@ def play_match(
             if progress is not None:
                 progress(begin + len(games), num_games)
             if sequential_test is not None:
-                accepted = sequential_test.accepted(rewards[: len(rewards) // 2 * 2])
+                accepted = sequential_test.accepted(_played_out_pairs(rewards, forfeits))
                 if accepted is not None:
                     break
     seconds = tuple(sides[0].seconds), tuple(sides[1].seconds)
@@ -333,6 +343,12 @@ def _seats_of(player: Contestant, game: AnyGame) -> Seats:
 def _record(rewards: Iterable[float]) -> Record:
     signs = collections.Counter(np.sign(reward) for reward in rewards)
     return Record(signs[1], signs[0], signs[-1])
+
+
+def _played_out_pairs(rewards: Sequence[float], forfeits: Sequence[str | None]) -> list[float]:
+    """The rewards of the pairs of games of which neither was forfeited."""
+    pairs = (slice(number, number + 2) for number in range(0, len(rewards) - 1, 2))
+    return [reward for pair in pairs if not any(forfeits[pair]) for reward in rewards[pair]]
 
 
 def _play_batch(

@@ -51,8 +51,8 @@ class OpenSpielPlayer:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             raise InputError(f"unknown bot {self.algorithm!r} of OpenSpiel; available: {', '.join(ALGORITHMS)}")
-        if self.strength < 1:
-            raise InputError(f"{self.name}: the number must be at least 1, got {self.strength}")
+        if not 1 <= self.strength < 2**31:
+            raise InputError(f"{self.name}: the number must be at least 1 and below 2^31, got {self.strength}")
 
 
 class OpenSpielSeats(Seats):

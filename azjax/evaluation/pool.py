@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from azjax.core.errors import InputError
-from azjax.core.files import write_atomically
+from azjax.core.files import only_writer, write_atomically
 from azjax.evaluation.game_record import GameRecord, load_games, records_of
 from azjax.evaluation.matches import MatchResult, Record
 from azjax.games.game import AnyGame
@@ -54,7 +54,7 @@ class Pool:
           FileError: it could not be written; the earlier file is unchanged.
         """
         records = records_of(self._game, match)
-        with write_atomically(self._path) as file:
+        with only_writer(self._path), write_atomically(self._path) as file:
             earlier = self._path.read_bytes() if self._path.exists() else b""
             ended = not earlier or earlier.endswith(b"\n")
             lines = "".join(record.to_json() + "\n" for record in records)

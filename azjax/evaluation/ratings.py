@@ -107,12 +107,12 @@ def rate(
 
 
 def pairings_of(matches: Sequence[MatchResult]) -> list[tuple[str, str, Record]]:
-    """The results of matches, in the form that `rate` takes."""
+    """The results of the games that nobody forfeited, in the form that `rate` takes: a forfeit is not a win."""
     pairings = []
     for match in matches:
-        second = match.moving_second
+        first, second = match.played_out_by_seat
         turned = Record(second.losses, second.draws, second.wins)
-        pairings += [(match.first, match.second, match.moving_first), (match.second, match.first, turned)]
+        pairings += [(match.first, match.second, first), (match.second, match.first, turned)]
     return pairings
 
 

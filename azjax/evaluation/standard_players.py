@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import replace_fields
+from azjax.core.text import whole_number
 from azjax.evaluation.players import MoveChoice, Player
 from azjax.evaluation.retrograde import EndingSolution
 from azjax.evaluation.solution import BestMoves, Solution
@@ -313,10 +314,11 @@ def num_simulations_of(name: str) -> int:
     if name in ("random", "optimal"):
         return 0
     count = name.partition(":")[2]
-    if not (count.isascii() and count.isdigit() and int(count) > 0):
+    number = whole_number(count)
+    if not number:
         raise InputError(f"{name!r}: SIMULATIONS must be a whole number of at least 1, got {count!r}")
-    check_num_simulations(int(count))
-    return int(count)
+    check_num_simulations(number)
+    return number
 
 
 def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: bool = False) -> Player:

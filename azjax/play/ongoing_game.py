@@ -36,7 +36,7 @@ class OngoingGame:
         if seconds is not None and not seconds > 0:
             raise InputError(f"seconds must be above 0, got {seconds}")
         if seconds is not None and not isinstance(player.policy, TimedPolicy):
-            raise InputError(f"seconds is for searches with priors; {player.name} is none")
+            raise InputError(f"seconds is for searches; {player.name} does not search")
         self.game, self.player = game, for_one_position(player)
         self._key, self._num_keys, self._seconds = jax.random.key(seed), 0, seconds
         self._is_compiled = False

@@ -37,8 +37,8 @@ class Update:
 class Callback:
     """Base class of callbacks; a function of an `Update` is a callback too.
 
-    In a population every method is called once for each run. Of several processes the first one calls them. An
-    exception ends the training; the checkpoints before it are kept.
+    In a population `begin` and `__call__` are called for each run, `save` and `end` once for all. Of several processes
+    the first one calls them. An exception ends the training; the checkpoints before it are kept.
     """
 
     def begin(self, folder: Path, config: Config, iteration: int) -> None:

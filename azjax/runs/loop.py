@@ -386,7 +386,8 @@ def _stop_requests() -> Iterator[list[signal.Signals]]:
         stops.append(signal.Signals(number))
         if number == signal.SIGHUP:
             discard_output(terminals)
-        signal.signal(number, before[number])
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
     before: dict[int, Any] = {}
     try:

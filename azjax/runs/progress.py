@@ -50,7 +50,7 @@ class TrainingProgress(Callback):
         updates = [each for each in self._runs.values() if each is not None and each.iteration == update.iteration]
         if len(updates) < len(self._runs):
             return
-        names = set.intersection(*(set(each.metrics) for each in updates))
+        names = [name for name in update.metrics if all(name in each.metrics for each in updates)]
         self._latest |= {name: sum(each.metrics[name] for each in updates) / len(updates) for name in names}
         self._games += sum(each.metrics["games"] for each in updates)
         rates = [sum(each.timing[f"{what}_per_second"] for each in updates) for what in ("games", "simulations")]

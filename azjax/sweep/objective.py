@@ -21,6 +21,8 @@ Measure: TypeAlias = Callable[[Path, int], float]
 
 Direction = Literal["minimize", "maximize"]
 
+_AMONG = 2**31 - 1  # in place of a seed
+
 
 @runtime_checkable
 class Objective(Protocol):
@@ -149,8 +151,8 @@ class Elo:
     def prepare(self, game: AnyGame) -> Measure:
         opponents = [dataclasses.replace(load_player(spec, game), name=spec) for spec in self.opponents]
         plies = self.opening_plies
-        # The same key in every worker, so that all runs are rated on one scale.
-        key = jax.random.key(0)
+        # The same key in every worker, so that all runs are rated on one scale; that of no seed.
+        key = jax.random.fold_in(jax.random.key(0), _AMONG)
         among = play_round_robin(game, opponents, self.games, key, opening_plies=plies) if opponents[1:] else []
 
         def measure(folder: Path, seed: int) -> float:

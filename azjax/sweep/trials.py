@@ -60,12 +60,20 @@ class Trials:
       study: the study; it is added to the storage if it is not there.
       storage: of `connect`.
       lease: seconds after which a worker without a sign of life counts as dead; the same for all workers.
+      must_exist: whether a study that the storage does not have is an error.
 
     Raises:
-      InputError: the storage has another study of the same name.
+      InputError: the storage has another study of the same name, or none where there must be one.
     """
 
-    def __init__(self, study: Study, storage: optuna.storages.BaseStorage, *, lease: float = LEASE_SECONDS):
+    def __init__(
+        self,
+        study: Study,
+        storage: optuna.storages.BaseStorage,
+        *,
+        lease: float = LEASE_SECONDS,
+        must_exist: bool = False,
+    ):
         self.study = study
         self._storage = storage
         self._lease = lease
@@ -79,6 +87,8 @@ class Trials:
                 study_name=study.name, storage=storage, sampler=sampler, pruner=pruner
             )
         except KeyError:
+            if must_exist:
+                raise InputError(f"there is no sweep {study.name} there yet") from None
             self.optuna_study = optuna.create_study(
                 study_name=study.name,
                 storage=storage,

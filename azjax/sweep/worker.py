@@ -76,7 +76,7 @@ def work(
                         leases.enter_context(trials.keep_lease(attempt))
                     _Worker(trials, folder, measure, check, on_change).try_all(attempts)
                 on_change()
-            except (Stopped, RunError, FileError):
+            except (Stopped, RunError, FileError, InputError):
                 for attempt in attempts:
                     trials.release(attempt)
                 raise
@@ -98,7 +98,7 @@ class _Worker:
         while going:
             due = self._trainable_together(going)
             try:
-                values = self._train(due)
+                runs = self._train(due)
             except (InputError, SettingsError) as error:
                 if len(due) > 1:
                     # One of them may be the cause, or their number.
@@ -108,7 +108,7 @@ class _Worker:
                     self._fail(due[0], str(error))
                 staying = []
             else:
-                pairs = zip(due, values, strict=True)
+                pairs = zip(due, self._measure(runs), strict=True)
                 staying = [attempt for attempt, by_seed in pairs if not self._is_done(attempt, by_seed)]
             going = [attempt for attempt in going if attempt not in due] + staying
             self.on_change()
@@ -145,8 +145,8 @@ class _Worker:
         with contextlib.suppress(LeaseExpired):
             self.trials.fail(attempt, reason)
 
-    def _train(self, attempts: list[Attempt]) -> list[list[float]]:
-        """Trains the runs of the attempts up to their next rung; returns the objective of each attempt, by seed."""
+    def _train(self, attempts: list[Attempt]) -> list[tuple[Path, int]]:
+        """Trains the runs of the attempts up to their next rung; returns their folders and seeds."""
         study = self.trials.study
         configs, folders = [], []
         for attempt in attempts:
@@ -158,8 +158,12 @@ class _Worker:
         if results[0].stopped_by is not None:
             raise Stopped(results[0].stopped_by)
         self.check()
-        values = [self.measure(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
-        return [values[first : first + study.seeds] for first in range(0, len(values), study.seeds)]
+        return [(folder, config.seed) for folder, config in zip(folders, configs, strict=True)]
+
+    def _measure(self, runs: list[tuple[Path, int]]) -> list[list[float]]:
+        """The objective of each attempt, by seed."""
+        values, seeds = [self.measure(folder, seed) for folder, seed in runs], self.trials.study.seeds
+        return [values[first : first + seeds] for first in range(0, len(values), seeds)]
 
     def _train_population(self, configs: list[Config], folders: list[Path]) -> list[TrainResult]:
         """Trains the runs, after another process that trains in their folders has ended.

@@ -112,7 +112,8 @@ def opponent_policy_loss(
 ) -> tuple[Float32[Array, ""], Metrics]:
     """Cross-entropy between `opponent_policy_logits` [B, A] and the search's policy after the move that was played.
 
-    Wu 2019, section 3.4, with the weight 0.15. The last positions of games have no reply.
+    Wu 2019, section 3.4, with the weight 0.15. The last positions of games have no reply, and one that a fast search
+    chose is not learned from.
     """
     following = _following(targets)
     assert targets.reply_actions is not None

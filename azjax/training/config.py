@@ -241,6 +241,8 @@ class Config:
                 raise InputError(f"unknown auxiliary loss {name!r}; available: {', '.join(AUXILIARY_LOSSES)}")
         if len(set(self.auxiliary_losses)) < len(self.auxiliary_losses):
             raise InputError(f"auxiliary_losses: each once, got {', '.join(self.auxiliary_losses)}")
+        if len(set(self.ladder_opponents)) < len(self.ladder_opponents):
+            raise InputError(f"ladder_opponents: each once, got {', '.join(self.ladder_opponents)}")
         if self.uncertainty_weighting and "value_error" not in self.auxiliary_losses:
             raise InputError(
                 "uncertainty_weighting needs the auxiliary loss value_error: nothing else teaches the errors"

@@ -83,5 +83,5 @@ def make_ladder(game: AnyGame, config: Config) -> Climb:
 
 def ladder_cost(game: AnyGame, config: Config) -> int:
     """Positions evaluated or simulated in the matches of one network, at most."""
-    moves = config.ladder_games * -(-config.longest_game(game) // 2)  # of one side
+    moves = config.ladder_games * -(-game.max_plies // 2)  # of one side: matches are not truncated
     return moves * (2 + sum(1 + max(1, num_simulations_of(name)) for name in config.ladder_opponents))

@@ -87,7 +87,7 @@ class Following:
         the end it is the `outcome` of the position.
       plies_left: how many plies the game had left, with the move of the position; W for that many and more, and where
         the game was truncated.
-      has_reply: the game went on after the move.
+      has_reply: the game went on after the move, and a full search chose the next one.
       reply_states: the positions after the move, where `has_reply`.
       reply_policy: the search's policy there, over the slots of `Game.legal_slots`.
     """
@@ -259,11 +259,12 @@ def _following(
     is_after = jnp.cumsum(ended, axis=1, dtype=jnp.int32) - ended > 0
     value = jnp.where(player == player[:, :1], value, -value)
     was_truncated = jnp.any(truncated & ~is_after, axis=1)
-    reply_states, reply_policy = read((steps.states, steps.policy), (row + 1) % num_rows, column)
+    reply = steps.states, steps.policy, steps.learned
+    reply_states, reply_policy, reply_learned = read(reply, (row + 1) % num_rows, column)
     return Following(
         values=jnp.where(is_after, outcome[:, None], value),
         plies_left=jnp.where(was_truncated, WINDOW, jnp.sum(~is_after, axis=1, dtype=jnp.int32)),
-        has_reply=~ended[:, 0],
+        has_reply=~ended[:, 0] & reply_learned,
         reply_states=reply_states,
         reply_policy=reply_policy,
     )

@@ -18,7 +18,8 @@ def config_to_json(config: Config) -> dict[str, Any]:
     A network that is an object is saved as its class and its fields, so a frozen dataclass can be made again.
     """
     network = config.network if isinstance(config.network, str) else _network_to_json(config.network)
-    fields: dict[str, Any] = dataclasses.asdict(dataclasses.replace(config, network="mlp")) | {"network": network}
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    fields |= {"network": network, "hyper": dataclasses.asdict(config.hyper)}
     as_saved: dict[str, Any] = json.loads(json.dumps(fields))
     return as_saved
 

@@ -29,6 +29,20 @@ def test_the_games_of_a_match_are_saved(capsys, tmp_path):
     assert {game.rewards for game in games} == {(1.0, -1.0)}
 
 
+def test_games_are_saved_before_the_table_is_printed(tmp_path, monkeypatch):
+    """The reader of the output may have ended, as in `azjax match ... | head -1`."""
+
+    def end(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("azjax.commands.match.console.print", end)
+    records = tmp_path / "games.jsonl"
+    with pytest.raises(SystemExit) as stop:
+        main(["match", "random", "uniform:1", "--game", "connect2", "--games", "4", "--records", str(records)])
+    assert stop.value.code == 141
+    assert len(load_games(records)) == 4
+
+
 @pytest.mark.slow
 def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]

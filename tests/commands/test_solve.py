@@ -7,6 +7,8 @@ from refusals import refused
 
 from azjax.cli import main
 from azjax.evaluation.retrograde import load_endings
+from azjax.evaluation.solution_file import load_solution
+from azjax.games.registry import make
 
 
 def test_solve_prints_the_facts_of_connect2(capsys):
@@ -29,6 +31,18 @@ def test_solve_prints_and_saves_endings(capsys, tmp_path):
     assert re.search(r"defenders +1,936 +0 +0 +5\b", text.out)
     assert f"saved to {file}" in text.err + text.out
     assert load_endings(file).summary()[1].won == 1936
+
+
+def test_a_solution_is_saved_before_its_table_is_printed(tmp_path, monkeypatch):
+    def end(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("azjax.commands.solve.console.print", end)
+    path = tmp_path / "solution.npz"
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", "hex", "--size", "2", "--output", str(path)])
+    assert stop.value.code == 141
+    assert load_solution(path, make("hex", size=2)).game == make("hex", size=2)
 
 
 def test_solve_proves_one_position(capsys):

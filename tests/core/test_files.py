@@ -1,7 +1,9 @@
+import threading
+
 import pytest
 
 from azjax.core.errors import FileError
-from azjax.core.files import write_atomically, write_text
+from azjax.core.files import only_writer, write_atomically, write_text
 
 
 def test_a_file_is_written_in_utf_8(tmp_path):
@@ -19,3 +21,28 @@ def test_a_block_that_fails_leaves_the_earlier_file_alone(tmp_path):
 def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(FileError, match=r"missing/page\.html could not be written: No such file or directory"):
         write_text(tmp_path / "missing" / "page.html", "")
+
+
+def test_writers_of_a_folder_wait_for_each_other(tmp_path):
+    entered = threading.Event()
+
+    def enter():
+        with only_writer(tmp_path / "b"):
+            entered.set()
+
+    thread = threading.Thread(target=enter)
+    with only_writer(tmp_path / "a"):
+        thread.start()
+        assert not entered.wait(0.2)
+    assert entered.wait(60)
+    thread.join()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_of_one_file_at_once_have_files_of_their_own(tmp_path):
+    path = tmp_path / "page.html"
+    with write_atomically(path) as one, write_atomically(path) as other:
+        assert one.name != other.name
+        one.write(b"one")
+        other.write(b"other")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("page.html", "one")]

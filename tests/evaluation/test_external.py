@@ -14,7 +14,7 @@ import jax
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.evaluation import ExternalPlayer, play_match, random_player, records_of
+from azjax.evaluation import ExternalPlayer, SequentialTest, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.engine_protocols import _santorini_move as santorini_move
@@ -269,3 +269,9 @@ def test_lines_arrive_whole_however_they_are_written():
     with pytest.raises(EngineError, match=r"crash: it ended with exit code 0; its last line: last$"):
         answer.line()
     engine.close()
+
+
+def test_a_sequential_test_takes_no_forfeit_for_a_loss():
+    match = against_random(player("line", "illegal"), 16, sequential_test=SequentialTest(0.0, 400.0))
+    assert match.num_forfeits == match.games == 16
+    assert match.accepted is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from azjax.evaluation import GameRecord, load_games, play_match, random_player, records_of, save_games
+from azjax.games.mnk import Mnk
 from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
@@ -75,6 +76,24 @@ def test_records_have_seats_and_starts(positions_of):
         # Player 0 is the match's first player in even games.
         of_first = np.sum([state.rewards for state in states], axis=0)[number % 2]
         assert of_first == match.rewards[number]
+
+
+class RandomStarts(Mnk):
+    """Tic-tac-toe whose first stone lies anywhere."""
+
+    def init(self, key):
+        state = super().init(key)
+        return self.step(state, jax.random.randint(key, (), 0, 9))
+
+
+def test_a_game_with_random_starts_records_the_start(tmp_path):
+    game = RandomStarts(3, 3, 3)
+    match = play_match(game, random_player(game), random_player(game), 40, jax.random.key(0))
+    records = records_of(game, match)
+    assert {record.start.count("X") for record in records} == {1}
+    assert len({record.start for record in records}) > 3
+    for record in records:
+        record.replay()
 
 
 def test_a_record_may_have_an_end_outside_the_rules():

@@ -244,6 +244,13 @@ def test_a_finished_start_and_an_empty_batch_are_refused(positions_of):
         play_match(TICTACTOE, player, player, 2, key(), batch_size=0)
 
 
+def test_no_start_at_all_is_refused():
+    none = jax.tree.map(lambda leaf: leaf[:0], jax.vmap(TICTACTOE.init)(jax.random.split(jax.random.key(0), 1)))
+    player = random_player(TICTACTOE)
+    with pytest.raises(InputError, match="start_states must hold at least one position, got none"):
+        play_match(TICTACTOE, player, player, 2, jax.random.key(0), start_states=none)
+
+
 def test_a_game_that_outlasts_max_plies_is_an_error(nim):
     @dataclasses.dataclass(frozen=True)
     class Hasty(nim):

@@ -51,7 +51,8 @@ def test_what_it_cannot_play_is_refused(positions_of):
     for spec, message in [
         ("openspiel:chess:3", "unknown bot 'chess' of OpenSpiel; available: mcts, minimax"),
         ("openspiel:mcts", "'openspiel:mcts': openspiel:mcts:SIMULATIONS or openspiel:minimax:PLIES"),
-        ("openspiel:mcts:0", "the number must be at least 1, got 0"),
+        ("openspiel:mcts:0", r"the number must be at least 1 and below 2\^31, got 0"),
+        ("openspiel:mcts:2147483648", r"at least 1 and below 2\^31, got 2147483648"),
     ]:
         with pytest.raises(ValueError, match=message):
             load_opponent(spec)

@@ -110,6 +110,15 @@ def test_results_of_a_match_are_paired_by_the_first_mover():
     assert ratings.first_move_advantage > 0
 
 
+def test_forfeited_games_are_not_rated():
+    starts = make("tictactoe").init(jax.random.key(0))
+    match = MatchResult(
+        "a", "b", (1.0, -1.0, 1.0, 0.0), ((0,),) * 4, starts=starts, forfeits=("time", None, None, None)
+    )
+    assert pairings_of([match]) == [("a", "b", Record(1, 0, 0)), ("b", "a", Record(1, 1, 0))]
+    assert match.played_out == Record(1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("pairings", "options", "message"),
     [

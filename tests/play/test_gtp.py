@@ -241,7 +241,7 @@ def test_simulations_can_be_set_during_a_game(player):
 def test_seconds_a_move_are_for_those_who_can_search_so_long(best):
     engine = GtpEngine(OngoingGame(GAME, _searcher(), seconds=0.05))
     assert engine.answer("genmove").startswith("= ")
-    with pytest.raises(ValueError, match="seconds is for searches with priors; optimal is none"):
+    with pytest.raises(ValueError, match="seconds is for searches; optimal does not search"):
         OngoingGame(GAME, best, seconds=1.0)
     with pytest.raises(ValueError, match="seconds must be above 0, got 0"):
         OngoingGame(GAME, _searcher(), seconds=0.0)

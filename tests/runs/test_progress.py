@@ -57,3 +57,15 @@ def test_the_rates_have_two_digits_at_least():
 def test_the_strength_is_the_rating_and_the_score_against_the_last_opponent():
     row = {"loss": 1.0, "ladder_rating": 412.3, "score_random": 1.0, "score_uct:100": 0.625}
     assert status_of(row, 1.0, 50.0).startswith("loss 1.00, +412 Elo, 62% against uct:100, ")
+
+
+def test_the_opponents_of_a_ladder_keep_their_order(tmp_path):
+    """The last one is told."""
+    output, names = io.StringIO(), [f"score_uniform:{number}" for number in range(1, 17)]
+    shown = TrainingProgress(Console(file=output))
+    shown.begin(tmp_path, Config(iterations=1), 0)
+    timing = {"games_per_second": 10.0, "simulations_per_second": 20_000.0}
+    metrics = {"loss": 1.0, "games": 4.0, **dict.fromkeys(names, 0.5)}
+    shown(Update(tmp_path, 1, 1, metrics, timing, lambda: None))
+    shown.end()
+    assert "50% against uniform:16, " in output.getvalue()

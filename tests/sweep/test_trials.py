@@ -1,13 +1,14 @@
 """Which worker tries which point: never two at once, and a point whose worker was killed is tried once more."""
 
 import concurrent.futures
+import dataclasses
 import os
 
 import optuna
 import pytest
 from small_sweep import write_sweep
 
-from azjax.core.errors import FileError
+from azjax.core.errors import FileError, InputError
 from azjax.sweep import JOURNAL, LeaseExpired, Trials, connect, load_study
 
 
@@ -265,6 +266,14 @@ def test_looking_at_a_missing_journal_makes_no_study(tmp_path):
     with pytest.raises(FileError, match=r"there is no sweep yet: .*journal\.log is missing"):
         connect(tmp_path / "no" / JOURNAL, must_exist=True)
     assert not (tmp_path / "no").exists()
+
+
+def test_looking_at_a_study_that_was_never_begun_makes_none(make_trials):
+    trials = make_trials()
+    other = dataclasses.replace(trials.study, name="another")
+    with pytest.raises(InputError, match="there is no sweep another there yet"):
+        Trials(other, trials._storage, must_exist=True)
+    assert [study.study_name for study in trials._storage.get_all_studies()] == [trials.study.name]
 
 
 def test_a_lock_that_cannot_be_released_is_told(tmp_path, monkeypatch):

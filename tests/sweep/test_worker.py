@@ -11,7 +11,7 @@ from small_sweep import write_sweep
 
 import azjax
 from azjax.cli import main
-from azjax.core.errors import FileError, LockedError, SettingsError
+from azjax.core.errors import FileError, InputError, LockedError, SettingsError
 from azjax.runs import load_run, load_state, population
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
 
@@ -62,6 +62,19 @@ def test_a_point_whose_settings_cannot_be_trained_fails_and_the_next_one_is_trie
     work(trials, tmp_path)
     assert [point.state for point in trials.points()] == ["failed", "complete", "complete"]
     assert trials.points()[0].reason == "10 updates in a row were skipped"
+
+
+def test_a_measurement_that_is_refused_ends_the_worker_and_releases_its_point(tmp_path, trained):
+    """It is no fault of the point: all others would fail alike."""
+
+    def refuse(run, seed):
+        raise InputError("9 random plies ended a game 1000 times in a row")
+
+    trained.measure = refuse
+    trials = make_trials(tmp_path)
+    with pytest.raises(InputError, match="9 random plies"):
+        work(trials, tmp_path)
+    assert [point.state for point in trials.points()] == ["waiting"]
 
 
 def test_a_sweep_without_a_complete_trial_ends_with_one_line(tmp_path, trained, capsys):

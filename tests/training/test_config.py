@@ -74,6 +74,7 @@ from azjax.training import Config, Hyper, preset
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"ladder_games": 3}, "ladder_games must be even, so that both move first equally; got 3"),
         ({"gate_games": 1}, "gate_games must be even, so that both move first equally; got 1"),
+        ({"ladder_opponents": ("random", "random")}, "ladder_opponents: each once, got random, random"),
         ({"evaluation_share": 0.0}, "evaluation_share must be a number above 0, got 0.0"),
         ({"exploring_starts": 1.5}, "exploring_starts must be 0..1, got 1.5"),
         ({"exploring_plies": 2}, "exploring_plies = 2 needs exploring_starts above 0"),

@@ -84,3 +84,5 @@ def test_the_cost_counts_each_move_of_either_side():
     config = dataclasses.replace(SMALL, ladder_every=1, ladder_games=10, ladder_opponents=("random", "uct:100"))
     # 4 plies: 2 moves of a side; the network in three matches, its opponent, random, and 100 simulations.
     assert ladder_cost(GAME, config) == 10 * 2 * (3 + 1 + 1 + 100)
+    # Matches are played to the end of the game.
+    assert ladder_cost(GAME, dataclasses.replace(config, truncate_at_ply=2)) == ladder_cost(GAME, config)

@@ -206,6 +206,15 @@ def test_what_follows_a_position_are_the_values_of_its_game_and_then_the_result(
     np.testing.assert_array_equal(second.reply_policy, policy[2])
 
 
+def test_a_move_that_a_fast_search_chose_is_no_reply(empty):
+    movers, ended = np.array([0, 1, 0, 0]), np.array([False, False, False, True])
+    learned = np.array([True, True, False, True])
+    replay = _columns(empty, movers, np.zeros(4), ended, value=np.zeros(4, np.float32), learned=learned)
+    following = _following(replay, 1)
+    assert not following.has_reply
+    assert int(following.plies_left) == 3
+
+
 def test_the_last_position_of_a_game_has_no_reply_and_one_ply_left(empty):
     replay = _columns(empty, np.array([0, 1]), np.array([0.0, -1.0]), np.array([False, True]), value=np.zeros(2))
     last = _following(replay, 1)

@@ -43,6 +43,12 @@ def test_a_network_that_is_an_object_is_saved_as_its_class_and_fields():
     assert network == {"source": "azjax.networks.mlp", "class": "Mlp", "fields": fields}
 
 
+def test_beside_a_network_that_is_an_object_the_width_means_nothing():
+    saved = config_to_json(Config(network=Mlp(8, 1), width=0))
+    assert saved["width"] == 0
+    assert config_from_json(saved) == Config(network=Mlp(8, 1), width=0)
+
+
 def test_a_network_that_json_cannot_hold_is_saved_and_not_read():
     saved = config_to_json(Config(network=Wrapped(Mlp(8, 1))))
     assert saved["network"]["fields"] is None
