@@ -29,13 +29,16 @@ from azjax.training import init, preset
 from azjax.training.presets import games_with_presets
 
 _PACKAGES = ("azjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
-# By name: a package of each, and what it is for.
+# By name: its packages, and what it is for.
 _EXTRAS = {
-    "play": ("uvicorn", "the page of azjax play --web"),
-    "plot": ("matplotlib", "learning curves and reports"),
-    "sweep": ("optuna", "azjax sweep"),
-    "log": ("tensorboardX", "TensorBoard"),
-    "interop": ("pgx", "games of pgx, and rivals of the benchmarks"),
+    "play": (("uvicorn", "starlette"), "the page of azjax play --web"),
+    "plot": (("matplotlib", "jinja2"), "learning curves and reports"),
+    "sweep": (("optuna", "submitit"), "azjax sweep"),
+    "export": (("safetensors", "onnx", "flatbuffers"), "azjax export"),
+    "log": (("tensorboardX",), "TensorBoard"),
+    "wandb": (("wandb",), "Weights & Biases"),
+    "mlflow": (("mlflow",), "MLflow"),
+    "interop": (("pgx", "mctx", "pyspiel"), "games of pgx, and rivals of the benchmarks"),
 }
 _SIDE = 2048  # of the matrices
 _PRECISIONS = ("float32", "bfloat16")
@@ -62,7 +65,7 @@ class Doctor:
         with console.status("measuring this machine") as status:
             report["machine"] = machine_with_load(_PACKAGES)
             report["extras"] = {
-                extra: importlib.util.find_spec(module) is not None for extra, (module, _) in _EXTRAS.items()
+                extra: all(map(importlib.util.find_spec, packages)) for extra, (packages, _) in _EXTRAS.items()
             }
             free = free_memory(jax.devices()[0])
             report["free_memory"] = free

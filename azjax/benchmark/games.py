@@ -7,6 +7,7 @@ by side in one compiled loop with the same random bits; the others play one game
 
 import dataclasses
 import functools
+import importlib.util
 import random
 import statistics
 import time
@@ -85,6 +86,7 @@ CONTESTS = {
     ),
 }
 _RIVALS = ("pgx", "OpenSpiel", PLAIN_PYTHON)
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,13 +119,13 @@ class GamesBenchmark:
         for game in self.games:
             if game not in CONTESTS:
                 raise InputError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
+        if self.plot is not None and self.plot.suffix not in _PICTURES:
+            raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {self.plot}")
+        if self.plot is not None and importlib.util.find_spec("matplotlib") is None:
+            raise InputError("a plot needs Matplotlib: pip install 'azjax[plot]'")
 
     def run(self, console: Console) -> Report:
-        """Measures, prints a table, writes `output` and `plot`, and returns what was written.
-
-        Raises:
-          InputError: Matplotlib is needed for `plot` and not installed.
-        """
+        """Measures, prints a table, writes `output` and `plot`, and returns what was written."""
         missing = missing_rivals(_RIVALS)
         if missing:
             console.print(left_out(missing), markup=False)
@@ -300,11 +302,8 @@ def _table(rows: list[Report]) -> Table:
 
 def _draw(rows: list[Report], path: Path) -> None:
     """Bars of the largest batch, on a logarithmic axis."""
-    try:
-        # Not pyplot, which would choose a window system.
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise InputError("a plot needs Matplotlib: pip install 'azjax[plot]'") from error
+    # Not pyplot, which would choose a window system.
+    from matplotlib.figure import Figure
 
     largest = max(row["batch"] for row in rows)
     shown = [row for row in rows if row["batch"] == largest]
@@ -326,7 +325,7 @@ def _draw(rows: list[Report], path: Path) -> None:
     panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.14))
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_atomically(path) as file:
-        figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
+        figure.savefig(file, format=path.suffix.removeprefix("."), dpi=150)
 
 
 def _factor(ratio: float) -> str:

@@ -42,7 +42,9 @@ class Registry(Generic[_T]):
             taken = self._entries.get(name)
             if taken is not None and _identity(taken) != _identity(entry):
                 raise InputError(f"the name {name!r} is taken by the {self._kind} of {source_name(taken)}")
-            if taken is None and name in self._offered():
+            # A package that offers the entry may register it by the decorator too.
+            offered = self._offered().get(name)
+            if taken is None and offered is not None and offered.module != getattr(entry, "__module__", None):
                 raise InputError(f"the name {name!r} is taken by the {self._kind} of an installed package")
             self._entries[name] = cast(_T, entry)
             return entry

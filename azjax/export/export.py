@@ -74,7 +74,7 @@ def _safetensors(agent: Agent) -> bytes:
     library = _import("safetensors.numpy")
     leaves = jax.tree_util.tree_leaves_with_path(agent.variables)
     arrays = {
-        jax.tree_util.keystr(path, simple=True, separator="/"): np.ascontiguousarray(leaf) for path, leaf in leaves
+        jax.tree_util.keystr(path, simple=True, separator="/"): np.asarray(leaf, order="C") for path, leaf in leaves
     }
     return library.save(arrays)  # type: ignore[no-any-return]
 

@@ -283,6 +283,10 @@ class Breakthrough(
         board = jnp.asarray(self._seen(owners, int(state.current_player)))
         return dataclasses.replace(state, board=board, terminated=jnp.bool_(False))
 
+    def with_mover(self, state: BreakthroughState, player: int) -> BreakthroughState:
+        board = jnp.asarray(self._seen(self.owners(state), player))
+        return dataclasses.replace(state, board=board, current_player=jnp.int32(player))
+
     def _squares(self, action: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """The (row, column) from and to which the player to move steps, in its own view."""
         square, side = action // 3, action % 3

@@ -174,8 +174,10 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
         return (lowest * self.columns + jnp.arange(self.columns, dtype=jnp.int32))[:, None]
 
     def draw(self, state: StonesState) -> str:
-        rows = [" ".join(row.replace("_", ".")) for row in self._rows_as_text(state)]
-        return "\n".join([*rows, " ".join(self.action_number(column) for column in range(self.columns))])
+        numbers = [self.action_number(column) for column in range(self.columns)]
+        rows = [*(row.replace("_", ".") for row in self._rows_as_text(state)), numbers]
+        width = len(numbers[-1])
+        return "\n".join(" ".join(cell.rjust(width) for cell in row) for row in rows)
 
 
 @register("connect_four")

@@ -109,6 +109,10 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
     wanted = [tuple(game.action_squares(state, action)) for action in actions]
     law = "squares_of_actions has the action_squares of every legal action"
     hold(found == wanted, "squares_of_actions", law, at=(state, wanted), found=str(found))
+    with in_method("with_mover"):
+        other = game.with_mover(state, 1 - int(state.current_player))
+        same = np.array_equal(jax.jit(game.cells)(other), cells)
+    hold(same, "with_mover", "with_mover changes no cells", at=state)
 
 
 def _check_picture(game: Any, state: State) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int32, PRNGKeyArray, UInt32
 
 from azjax.core.errors import InputError
+from azjax.core.pytree import replace_fields
 from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.repetition import History
 
@@ -135,13 +136,21 @@ class EditableGame(Protocol[S]):
         it is possible.
         """
 
+    def with_mover(self, state: S, player: int) -> S:
+        """`state` with `player` to move, and the same pieces on all squares.
+
+        The default is for games whose states do not show the board from the side of the player to move.
+        """
+        return replace_fields(state, current_player=jnp.int32(player))
+
 
 @runtime_checkable
 class CellGame(BoardGame[S], EditableGame[S], Protocol[S]):
     """A game that says in arrays what stands on each square, so that a page without Python can draw and play it
     (`azjax play --export`). It is a `BoardGame` and an `EditableGame`.
 
-    Law: `squares_of_actions` has the `action_squares` of every legal action, and `with_piece` changes cells.
+    Law: `squares_of_actions` has the `action_squares` of every legal action, `with_piece` changes cells, and
+    `with_mover` changes none.
     """
 
     @abc.abstractmethod

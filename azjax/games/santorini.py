@@ -297,6 +297,10 @@ class Santorini(
         player = int(heights.sum()) % 2 if placed else int(len(sides[0]) == self.workers)
         return self._position(self._boards(Setup(heights, sides[player], sides[1 - player])), jnp.int32(player))
 
+    def with_mover(self, state: SantoriniState, player: int) -> SantoriniState:
+        own, other = (state.own, state.other)[:: 1 if int(state.current_player) == player else -1]
+        return dataclasses.replace(state, own=own, other=other, current_player=jnp.int32(player))
+
     def _boards(self, setup: Setup) -> UInt32[np.ndarray, "6"]:
         """The sets of squares in the order of the state's fields."""
         levels = [self.grid.word(np.flatnonzero(setup.heights >= floor).tolist()) for floor in range(1, DOME + 1)]

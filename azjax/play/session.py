@@ -17,7 +17,6 @@ from jaxtyping import Float32
 
 from azjax.agents import NUM_SIMULATIONS
 from azjax.core.errors import InputError
-from azjax.core.pytree import replace_fields
 from azjax.evaluation import GameRecord, Player, act, choose
 from azjax.evaluation.host_games import host_step, position_from_text, text_game
 from azjax.games.game import AnyGame, State
@@ -182,7 +181,7 @@ class PlaySession:
             state = game.with_piece(state, square, piece)
         text, problem = rules.to_text(state), None
         if mover is not None:
-            other: State = replace_fields(state, current_player=jnp.int32(mover))
+            other: State = game.with_mover(state, mover)
             # In some games the pieces decide who moves. The text is then the same.
             other_text = rules.to_text(other)
             state, text = (other, other_text) if other_text != text else (state, text)

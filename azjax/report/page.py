@@ -80,7 +80,8 @@ def facts(report: RunReport) -> dict[str, str]:
     seconds = sum(row["seconds"] + row["evaluation_seconds"] for row in timing)
     games = sum(row["games"] for row in rows)
     positions = len(rows) * config.num_games * config.steps_per_iteration
-    rate = sum(row["seconds"] * row["simulations_per_second"] for row in timing) / max(seconds, 1e-9)
+    simulations = sum(row["seconds"] * row["simulations_per_second"] for row in timing)
+    rate = simulations / max(sum(row["seconds"] for row in timing), 1e-9)
     options = ", ".join(f"{name}={value}" for name, value in options_of(report.game).items())
     return {
         "game": report.game.name + (f" ({options})" if options else ""),

@@ -11,7 +11,7 @@ from azjax.games.game import State
 from azjax.search.alphazero import AlphaZero
 from azjax.search.draws import Keys, fold_in
 from azjax.search.hyper import SearchHyper
-from azjax.search.policy import SearchPolicy
+from azjax.search.policy import MOST_SIMULATIONS, SearchPolicy
 from azjax.search.result import SearchResult
 
 _MAX_NODES = 100_000
@@ -48,7 +48,8 @@ def search_within(
         action exceeds the simulations left; if only time is given, these are estimated from the rate so far.
 
     Raises:
-      InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's.
+      InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's or
+        above 2^24, at which a search for some seconds ends too.
     """
     chunk = policy.num_simulations
     if seconds is None and num_simulations is None:
@@ -59,6 +60,8 @@ def search_within(
         raise InputError(
             f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations}"
         )
+    if num_simulations is not None and num_simulations > MOST_SIMULATIONS:
+        raise InputError(f"num_simulations must be at most {MOST_SIMULATIONS:,}, got {num_simulations:,}")
     if max_nodes is None:
         max_nodes = policy.max_nodes or _MAX_NODES
     if num_simulations is not None:
@@ -75,7 +78,7 @@ def search_within(
             left = 0 if passed >= seconds else min(left, rate * (seconds - passed))
         # A solver may still prove that the most visited action loses.
         lead = left if isinstance(policy, AlphaZero) and not policy.solver else np.inf
-        if left <= 0 or (stop_early and _is_settled(result, lead)):
+        if left <= 0 or done + chunk > MOST_SIMULATIONS or (stop_early and _is_settled(result, lead)):
             return result
         key = fold_in(key, done)
         result = policy(params, key, states, hyper=hyper, tree=result.tree)

@@ -77,8 +77,8 @@ def log_gamma_draws(keys: Key[Array, "B"], alpha: Float32[Array, "B K"]) -> Floa
     def draw(key: Key[Array, ""]) -> tuple[Float32[Array, "S"], Float32[Array, "U"]]:
         normal_key, uniform_key = jax.random.split(key)
         # One axis: XLA compiles a draw of two for a second.
-        normal = jax.random.normal(normal_key, (proposals * size,))
-        return normal, jax.random.uniform(uniform_key, ((proposals + 1) * size,), minval=_TINY)
+        normal = jax.random.normal(normal_key, (proposals * size,), jnp.float32)
+        return normal, jax.random.uniform(uniform_key, ((proposals + 1) * size,), jnp.float32, minval=_TINY)
 
     normal, uniform = (draws.reshape(batch, -1, size) for draws in jax.vmap(draw)(keys))
     log_uniform = jnp.log(uniform)
@@ -107,11 +107,12 @@ def sample_by_visits(
     temperature = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), visits.shape[:1])
     # Relative to the most visited, so that no power overflows; 0 ** 0 is 1, which infinity needs.
     most = jnp.max(visits, axis=1, keepdims=True)
-    share = visits / jnp.where(most > 0, most, 1)
-    weights = jnp.where(valid, share ** (1 / temperature)[:, None], 0.0)
+    relative = visits / jnp.where(most > 0, most, 1)
+    weights = jnp.where(valid, relative ** (1 / temperature)[:, None], 0.0)
     # By the cumulative sum: `jax.random.categorical` takes most of a second to compile.
     up_to = jnp.cumsum(weights, axis=1)
     total = up_to[:, -1:]
-    draw = jnp.minimum(jax.vmap(jax.random.uniform)(keys)[:, None] * total, jnp.nextafter(total, 0.0))
+    share = jax.vmap(lambda key: jax.random.uniform(key, (1,), jnp.float32))(keys)
+    draw = jnp.minimum(share * total, jnp.nextafter(total, 0.0))
     drawn = jnp.minimum(jnp.sum(up_to <= draw, axis=1), visits.shape[1] - 1)
     return jnp.where(temperature == 0, jnp.argmax(visits, axis=1), drawn).astype(jnp.int32)

@@ -76,11 +76,6 @@ class Dynamics(Protocol):
     """What lies behind an edge."""
 
     @property
-    def num_actions(self) -> int:
-        """A."""
-        ...
-
-    @property
     def max_depth(self) -> int:
         """No line is longer."""
         ...
@@ -109,10 +104,6 @@ class GameDynamics:
     evaluator: Evaluator
 
     @property
-    def num_actions(self) -> int:
-        return self.game.num_actions
-
-    @property
     def max_depth(self) -> int:
         return self.game.max_plies
 
@@ -132,7 +123,7 @@ class GameDynamics:
             following = select_rows(repeated, jax.vmap(self.game.repeated)(following), following)
         reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
         same_player = following.current_player == states.current_player
-        discount = jnp.where(following.terminated, 0.0, jnp.where(same_player, 1.0, -1.0))
+        discount = jnp.where(following.terminated, jnp.float32(0), jnp.where(same_player, 1.0, -1.0))
         return Step(following, reward, discount, keys=keys)
 
     def evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree, output: PyTree = None) -> Evaluation:
@@ -154,6 +145,8 @@ class GameDynamics:
         value: Float[Array, "B"],
         error: Float[Array, "B"] | None = None,
     ) -> Evaluation:
+        # Of an evaluator that computes in another precision.
+        prior_logits, value = prior_logits.astype(jnp.float32), value.astype(jnp.float32)
         actions, valid = legal_slots(self.game, states)
         if actions is None:
             by_slot = prior_logits.T
@@ -162,7 +155,7 @@ class GameDynamics:
             by_slot = prior_logits.at[row, actions.T].get(mode="promise_in_bounds", wrap_negative_indices=False)
         value = jnp.where(jnp.isnan(value), 0, jnp.clip(value, -1, 1))
         # No value in -1..1 is more than 2 off.
-        error = None if error is None else jnp.where(jnp.isnan(error), 2, jnp.clip(error, 0, 2))
+        error = None if error is None else jnp.where(jnp.isnan(error), 2, jnp.clip(error, 0, 2)).astype(jnp.float32)
         return Evaluation(actions, legal_logits(by_slot, valid.T), value, error)
 
 

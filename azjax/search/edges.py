@@ -29,8 +29,9 @@ Index: TypeAlias = Int32[Array, "R"]
 """Flat indices of R nodes or edges."""
 
 NO_CHILD = 0
-_MOST_NUMBERS = (1 << 31) - 1  # of an array that indices of 32 bits address
 """For `child`: no edge leads to the root, so its number is free."""
+
+_MOST_NUMBERS = (1 << 31) - 1  # of an array that indices of 32 bits address
 
 
 class NewEdge(NamedTuple):
@@ -278,7 +279,7 @@ class EdgeStore(abc.ABC):
                 highest = jnp.where(exists, jnp.maximum(highest, read(uppers, begin + lane)), highest)
             return highest
 
-        highest = self.over_blocks(index, in_block, jnp.full(len(index), -jnp.inf))
+        highest = self.over_blocks(index, in_block, jnp.full(len(index), -jnp.inf, jnp.float32))
         return jnp.where(self.untried_at(index).prior >= 0, 1.0, highest)
 
     def find(self, index: Index, slots: Int32[Array, "J R"]) -> Int32[Array, "J R"]:

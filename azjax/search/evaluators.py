@@ -76,7 +76,7 @@ class UniformEvaluator:
     def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> _Evaluation:
         del params, key
         batch = states.current_player.shape[0]
-        return jnp.zeros((batch, self.game.num_actions)), jnp.zeros(batch)
+        return jnp.zeros((batch, self.game.num_actions), jnp.float32), jnp.zeros(batch, jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,10 +100,10 @@ class RolloutEvaluator:
             # A game that breaks the law may have no legal action, and would go on for ever.
             return ~jnp.all(carry[0].terminated) & (carry[2] < game.max_plies)
 
-        start = states, jnp.zeros((batch, 2)), jnp.int32(0)
+        start = states, jnp.zeros((batch, 2), jnp.float32), jnp.int32(0)
         _, total, _ = jax.lax.while_loop(goes_on, play, start)
         value = jnp.where(states.current_player == 0, total[:, 0], total[:, 1])
-        return jnp.zeros((batch, game.num_actions)), value
+        return jnp.zeros((batch, game.num_actions), jnp.float32), value
 
 
 @dataclasses.dataclass(frozen=True)

@@ -281,9 +281,11 @@ def _of_each_slot(summary: PyTree) -> PyTree:
 
 
 def check_considered(max_num_considered_actions: int) -> None:
-    """Raises InputError below 1."""
-    if max_num_considered_actions < 1:
-        raise InputError(f"max_num_considered_actions must be at least 1, got {max_num_considered_actions}")
+    """Raises InputError unless it is a whole number of at least 1."""
+    if type(max_num_considered_actions) is not int or max_num_considered_actions < 1:
+        raise InputError(
+            f"max_num_considered_actions must be a whole number of at least 1, got {max_num_considered_actions!r}"
+        )
 
 
 def considered_visits(num_considered: int, num_simulations: int) -> Int32[np.ndarray, "num_simulations"]:

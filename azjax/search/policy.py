@@ -22,7 +22,7 @@ from azjax.search.search import RootRule, new_tree, search
 from azjax.search.selection import Selection
 from azjax.search.tree import Tree
 
-_MOST_SIMULATIONS = 1 << 24  # visits are counted in float32
+MOST_SIMULATIONS = 1 << 24  # visits are counted in float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SearchPolicy(abc.ABC):
 
     Raises:
       InputError: a number that is no whole number, num_simulations out of range or not a multiple of leaves_per_step,
-        or max_nodes below 2.
+        or max_nodes below 2 or not above leaves_per_step.
     """
 
     game: AnyGame
@@ -55,6 +55,9 @@ class SearchPolicy(abc.ABC):
         check_num_simulations(self.num_simulations, self.leaves_per_step)
         if self.max_nodes is not None and not (type(self.max_nodes) is int and self.max_nodes >= 2):
             raise InputError(f"max_nodes must be a whole number of at least 2, got {self.max_nodes!r}")
+        if self.max_nodes is not None and self.max_nodes <= self.leaves_per_step:
+            # A step that does not fit makes no nodes.
+            raise InputError(f"max_nodes must be above leaves_per_step = {self.leaves_per_step}, got {self.max_nodes}")
 
     def __call__(
         self,
@@ -80,7 +83,8 @@ class SearchPolicy(abc.ABC):
             repetitions depend, is not compared.
 
         Raises:
-          InputError: one state in place of a batch, or `tree` does not fit.
+          InputError: one state in place of a batch, keys or numbers of `hyper` for another batch, or a `tree` that does
+            not fit.
         """
         if len(shape := jnp.shape(states.terminated)) != 1:
             raise InputError(
@@ -88,6 +92,7 @@ class SearchPolicy(abc.ABC):
                 "jax.tree.map(lambda leaf: leaf[None], state) is a batch of one"
             )
         hyper = SearchHyper() if hyper is None else hyper
+        _check_batch(shape[0], key, hyper)
         result: SearchResult = _search(self, params, key, states, hyper, explore, tree)
         return result
 
@@ -149,6 +154,19 @@ class SearchPolicy(abc.ABC):
         return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like))
 
 
+def _check_batch(batch: int, key: Keys, hyper: SearchHyper) -> None:
+    """Raises InputError for keys or numbers of another batch."""
+    shape = key.shape if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key.shape[:-1]
+    if shape not in ((), (batch,)):
+        raise InputError(f"key must be one key, or one for each of {batch} states, got the shape {list(shape)}")
+    for field in dataclasses.fields(hyper):
+        value = getattr(hyper, field.name)
+        if value is not None and (shape := jnp.shape(value)) not in ((), (batch,)):
+            raise InputError(
+                f"{field.name} must be one number, or one for each of {batch} states, got the shape {list(shape)}"
+            )
+
+
 @functools.partial(jax.jit, static_argnames=("policy", "explore"))
 def _search(
     policy: SearchPolicy,
@@ -159,6 +177,8 @@ def _search(
     explore: bool,
     tree: Tree | None,
 ) -> SearchResult:
+    # No gradient flows through a search, whose loops JAX could not differentiate.
+    params, states, hyper, tree = jax.lax.stop_gradient((params, states, hyper, tree))
     return policy.search(params, key, states, hyper, explore, tree)
 
 
@@ -188,7 +208,7 @@ def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> Non
             raise InputError(f"{name} must be a whole number, got {number!r}")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
-    if num_simulations > _MOST_SIMULATIONS:
-        raise InputError(f"num_simulations must be at most {_MOST_SIMULATIONS:,}, got {num_simulations:,}")
+    if num_simulations > MOST_SIMULATIONS:
+        raise InputError(f"num_simulations must be at most {MOST_SIMULATIONS:,}, got {num_simulations:,}")
     if leaves_per_step < 1 or num_simulations % leaves_per_step:
         raise InputError(f"leaves_per_step must divide num_simulations = {num_simulations}, got {leaves_per_step}")

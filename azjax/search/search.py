@@ -71,7 +71,10 @@ def new_tree(
     batch, num_slots = root.prior.shape
     num_nodes = max_nodes + leaves_per_step
     ones, zeros = jnp.ones(batch, jnp.float32), jnp.zeros(batch, jnp.int32)
-    value, discount = jnp.where(root.terminated, 0.0, root.evaluation.value), jnp.where(root.terminated, 0.0, 1.0)
+    value, discount = (
+        jnp.where(root.terminated, 0.0, root.evaluation.value),
+        jnp.where(root.terminated, jnp.float32(0), 1.0),
+    )
     weight = weight_of_values(root.evaluation, ~root.terminated)
     packing, (returns, own_sums) = Packing.of(root.positions), sums_of_visit(selection, value, weight)
     sums = jnp.stack([ones, returns, *own_sums.values()], axis=1)
@@ -80,7 +83,9 @@ def new_tree(
         histories=root.histories,
         keys=None if root.keys is None else allocate(num_nodes, root.keys),
         positions=allocate(num_nodes, packing.pack(root.positions)),
-        sums=write_rows(jnp.zeros(num_nodes * sums.size), sums if evaluated else jnp.zeros_like(sums), jnp.int32(ROOT)),
+        sums=write_rows(
+            jnp.zeros(num_nodes * sums.size, jnp.float32), sums if evaluated else jnp.zeros_like(sums), jnp.int32(ROOT)
+        ),
         facts=allocate(num_nodes, jnp.stack([0 * ones, discount, ones, value], axis=1)),
         links=allocate(num_nodes, jnp.stack([zeros, zeros], axis=1)),
         prior=allocate(num_nodes, root.prior),

@@ -19,7 +19,7 @@ _WIDTH = 2  # of `Tree.bounds`
 
 def unproven(terminated: Bool[Array, "R"]) -> Float32[Array, "R 2"]:
     """`Tree.bounds` of new nodes: 0 and 0 after the end, -1 and 1 before."""
-    bound = jnp.where(terminated, 0.0, 1.0)
+    bound = jnp.where(terminated, jnp.float32(0), 1.0)
     return jnp.stack([-bound, bound], axis=1)
 
 
@@ -69,7 +69,7 @@ def prove(
 def root_bounds(tree: Tree) -> Float32[Array, "B 2"]:
     """The bounds of the roots' values, -1 and 1 without a solver."""
     if tree.bounds is None:
-        return jnp.broadcast_to(jnp.array([-1.0, 1.0]), (tree.batch, 2))
+        return jnp.broadcast_to(jnp.array([-1.0, 1.0], jnp.float32), (tree.batch, 2))
     return bounds_by_node(tree)[ROOT]
 
 

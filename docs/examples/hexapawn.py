@@ -163,6 +163,10 @@ class Hexapawn(
         board = jnp.asarray(self._seen(owners, int(state.current_player)))
         return dataclasses.replace(state, board=board, terminated=jnp.bool_(False))
 
+    def with_mover(self, state, player):
+        board = jnp.asarray(self._seen(self.owners(state), player))
+        return dataclasses.replace(state, board=board, current_player=jnp.int32(player))
+
     def owners(self, state):
         """The pawns as people see the board, int [rows, columns]: 0 empty, 1 white, 2 black."""
         return np.array(self.cells(state), int).reshape(self.rows, self.columns)

@@ -2,6 +2,7 @@ import importlib
 import io
 import json
 import sys
+from pathlib import Path
 
 import jax
 import pytest
@@ -105,3 +106,8 @@ def test_an_unknown_game_and_a_batch_below_one_are_refused():
         GamesBenchmark(games=("chess",))
     with pytest.raises(ValueError, match="batches must be at least 1, got 0"):
         GamesBenchmark(batches=(0, 4))
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_is_measured():
+    with pytest.raises(ValueError, match=r"plot must be a file of .png, .svg, .pdf, got speeds.foo"):
+        GamesBenchmark(plot=Path("speeds.foo"))

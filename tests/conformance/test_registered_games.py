@@ -211,6 +211,11 @@ class ExamplesAreNoPositions(Mnk):
         return (("XXXXXXXXX", "Too many."),)
 
 
+class AStoneComesWithTheMover(Mnk):
+    def with_mover(self, state, player):
+        return self.with_piece(super().with_mover(state, player), 0, 1)
+
+
 class PictureIsNotClosed(Mnk):
     def svg(self, state, *, policy=None, last_action=None):
         return "<svg>"
@@ -247,6 +252,7 @@ class PictureIsNotClosed(Mnk):
         (PiecesAreToggled, "placing a piece twice is the same as once"),
         (ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
         (ExamplesAreNoPositions, "9 X and 0 O"),
+        (AStoneComesWithTheMover, "with_mover changes no cells"),
         (CellsLackARow, "cells are those of the board"),
         (PictureIsNotClosed, "svg is well-formed XML"),
     ],

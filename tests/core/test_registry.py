@@ -76,3 +76,10 @@ def test_an_entry_point_is_imported_when_its_name_is_asked_for(offers):
         registry.find("missing")
     with pytest.raises(InputError, match="the name 'missing' is taken by the game of an installed package"):
         registry.register("missing")(first)
+
+
+def test_a_module_may_register_what_its_package_offers(offers):
+    offers(f"one = {__name__}:first")
+    registry = Registry("game", "azjax.tests")
+    registry.register("one")(first)
+    assert registry.find("one") is first

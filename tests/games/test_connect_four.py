@@ -148,3 +148,10 @@ def test_moves_are_written_as_columns_from_1():
     assert legal_texts(GAME, state) == ["1", "2", "3", "4", "5", "6", "7"]
     assert action_from_text(GAME, state, "4") == 3
     assert GAME.action_squares(_after("44"), 3) == (3 * 7 + 3,)
+
+
+def test_the_numbers_of_many_columns_stand_below_them():
+    game = make("connect_four", columns=12, rows=4)
+    *rows, numbers = game.draw(game.step(game.init(jax.random.key(0)), jnp.int32(11))).splitlines()
+    assert rows[-1].index("X") == numbers.index("12") + 1
+    assert len({*map(len, rows), len(numbers)}) == 1

@@ -308,3 +308,14 @@ def test_a_game_without_text_and_board_is_played_by_action_numbers():
         assert refused.json()["error"].startswith("move 3: '4' is not a legal move here; legal: 1, 2, 3, 5")
         assert client.post("/edit", json={"pieces": []}).status_code == 400
     pool.close()
+
+
+def test_another_player_to_move_leaves_the_pieces_where_they_stand():
+    """Breakthrough keeps its board as the player to move sees it."""
+    game = make("breakthrough", columns=3, rows=4)
+    session = PlaySession(game, "random", SearchPool(AlphaZero(game, evaluators.uniform(game), 4), None), {})
+    asked = {"start": None, "actions": [], "pieces": [[4, 2]]}
+    assert [session.edit({**asked, "mover": mover})["text"] for mover in (0, 1)] == [
+        "bbb/.b./.../www w",
+        "bbb/.b./.../www b",
+    ]

@@ -192,3 +192,11 @@ def test_the_game_of_the_reference_page_draws_itself():
     assert label(picture) == "bare: The first player to move. Likely moves 3 100%"
     assert len(pieces(picture)) == 2
     assert len(texts(picture)) == 8 + 1 + 2  # the columns, the policy, and the caption with its legend
+
+
+@pytest.mark.parametrize(("name", "options"), [("hex", {"size": 3, "swap": True}), ("santorini", {"placement": True})])
+def test_a_policy_that_is_not_masked_is_drawn(name, options):
+    options = options | {"size": 5, "workers": 2} if name == "santorini" else options
+    game = azjax.games.make(name, **options)
+    policy = np.full(game.num_actions, 1 / game.num_actions) if name == "hex" else np.eye(game.num_actions)[0]
+    assert svg(game, game.init(jax.random.key(0)), policy=policy).startswith("<svg")

@@ -1,5 +1,6 @@
 """The report page of a run, parsed as HTML and as Markdown."""
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -155,3 +156,8 @@ def test_a_folder_without_a_run_or_without_metrics_is_refused(tmp_path, report):
         gather(tmp_path)
     with pytest.raises(ValueError, match="num_sample_games must be at least 1, got 0"):
         gather(report.folder, num_sample_games=0)
+
+
+def test_the_rate_is_that_of_the_iterations_without_the_evaluations(report):
+    timing = [{"seconds": 1.0, "evaluation_seconds": 3.0, "simulations_per_second": 100.0}] * 2
+    assert facts(dataclasses.replace(report, timing=timing))["search"].endswith("; 100 per second")

@@ -92,3 +92,10 @@ def test_time_ends_a_search_that_never_settles():
 def test_other_budgets_are_refused(budget, message):
     with pytest.raises(ValueError, match=message):
         search_within(POLICY, None, KEY, SOME, **budget)
+
+
+def test_visits_beyond_those_that_are_counted_are_refused():
+    policy = AlphaZero(GAME, evaluators.uniform(GAME), 1 << 22, max_nodes=64)
+    states = jax.tree.map(lambda leaf: leaf[None], GAME.init(jax.random.key(0)))
+    with pytest.raises(ValueError, match="num_simulations must be at most 16,777,216, got 25,165,824"):
+        search_within(policy, None, jax.random.key(0), states, num_simulations=6 << 22)

@@ -196,7 +196,7 @@ START = mctx.RootFnOutput(prior_logits=jnp.zeros((2, 4)), value=jnp.zeros(2), em
     ("root", "options", "message"),
     [
         (START, {"num_simulations": 0}, "num_simulations must be at least 1, got 0"),
-        (START, {"max_depth": 0}, "max_depth must be at least 1, or None for any depth, got 0"),
+        (START, {"max_depth": 0}, "max_depth must be a whole number from 1 on, or None for any depth, got 0"),
         (START, {"loop_fn": jax.lax.while_loop}, "loop_fn must be jax.lax.fori_loop, got"),
         (START, {"qtransform": max}, "qtransform must be one of qtransform_by_min_max, qtransform_by_parent_and_sib"),
         (START, {"qtransform": ours.qtransform_by_min_max}, "qtransform: .*missing.*min_value"),
@@ -216,3 +216,24 @@ def test_wrong_arguments_are_named(policy, root, options, message):
         getattr(ours, policy)(
             (), jax.random.PRNGKey(0), root, lambda *arguments: None, **({"num_simulations": 4} | options)
         )
+
+
+@pytest.mark.parametrize("policy", [ours.muzero_policy, ours.gumbel_muzero_policy])
+def test_no_gradient_flows_through_a_search(policy):
+    def loss(params):
+        root = ours.RootFnOutput(params * jnp.ones((2, 3)), params * jnp.ones(2), jnp.zeros((2, 1)))
+
+        def recurrent_fn(params, key, action, embedding):
+            output = ours.RecurrentFnOutput(jnp.zeros(2), jnp.ones(2), params * jnp.ones((2, 3)), params * jnp.ones(2))
+            return output, embedding
+
+        output = policy(params, jax.random.key(0), root, recurrent_fn, num_simulations=4)
+        return jnp.sum(output.action_weights) + 3 * params
+
+    assert jax.grad(loss)(jnp.float32(0.5)) == 3
+
+
+def test_random_keys_in_an_embedding_are_refused():
+    root = ours.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), jax.random.split(jax.random.key(0), 2))
+    with pytest.raises(ValueError, match=r"root.embedding holds key<fry>: store jax.random.key_data of it"):
+        ours.muzero_policy(None, jax.random.key(0), root, lambda *_: None, num_simulations=4)

@@ -143,12 +143,12 @@ function touch(square) {
 }
 function place(squares) {
   edits = [...edits.filter(([square]) => !squares.includes(square)), ...squares.map(square => [square, piece()])];
-  $("placed").disabled = true;
   edited();
 }
 const piece = () => Number($("pieces").querySelector("[aria-checked=true]").dataset.piece);
 async function edited() {
   stop();
+  $("placed").disabled = true;
   const now = turn;
   try {
     const answer = await (await ask("edit", {...(base === null ? here() : {start: base, actions: []}), pieces: edits, mover: Number($("mover").value)})).json();
@@ -167,7 +167,7 @@ function choose(button) {
   for (const each of $("pieces").children) { each.setAttribute("aria-checked", each === button); each.tabIndex = each === button ? 0 : -1; }
 }
 function play(action) {
-  if (!mine()) return;
+  if (edits || !mine()) return;
   clock.turn(null);
   if (game.result) return;  // the time ran out just now
   game.actions.length = game.ply;

@@ -79,7 +79,7 @@ async function show(animate = true) {
     shown = {...answer, asked};
     movers = [...answer.movers, ...movers.slice(answer.movers.length, game.actions.length + 1)];
     if (!stays) held = [];
-    answered = {start: game.start, actions: [...game.actions], ply: game.ply};
+    answered = {start: game.start, actions: [...game.actions], ply: game.ply, result: game.result};
     $("message").textContent = "";
     draw(answer.svg, animate);
     squares();

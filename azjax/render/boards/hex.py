@@ -51,7 +51,8 @@ def draw_hex(game: Hex, state: StonesState, policy: Policy | None, last_action: 
     _edges(sheet)
     for square in np.ndindex(owners.shape):
         sheet.add("board", _cell(sheet, square, fill="cell", stroke="cell-edge", stroke_width=4))
-    likely = likely_actions(game, policy, _SHADES)
+    # A policy that is not masked may swap on the empty board.
+    likely = [each for each in likely_actions(game, policy, _SHADES) if each[0] < owners.size or owners.any()]
     for rank, (action, probability) in enumerate(likely):
         square = _square(owners, action)
         opacity = 0.1 + 0.5 * probability / likely[0][1]

@@ -68,9 +68,14 @@ def draw_santorini(game: Santorini, state: SantoriniState, policy: Policy | None
         last_move = _mark_last(sheet, heights, owners, num_workers, 1 - int(state.current_player), last_action)
     for row, column in squares(owners > 0):
         _worker(sheet, row, column, int(heights[row, column]), ("first", "second")[owners[row, column] - 1])
+    own = squares(owners == int(state.current_player) + 1)
+    if policy is not None:
+        # A policy that is not masked may move workers that do not stand yet.
+        policy = np.array(policy, np.float64)
+        policy[MOVES * len(own) : MOVES * num_workers] = 0
     likely = likely_actions(game, policy, 6)
-    if likely:
-        _show_policy(sheet, np.asarray(policy), squares(owners == int(state.current_player) + 1), num_workers)
+    if policy is not None and likely:
+        _show_policy(sheet, policy, own, num_workers)
     sheet.coordinates()
     details = []
     for name, owner in zip(player_names(game), (1, 2), strict=True):

@@ -78,6 +78,8 @@ def root_of(root: RecurrentRoot, invalid_actions: Shaped[Any, "..."] | None) -> 
     for leaf in jax.tree.leaves(positions):
         if leaf.shape[:1] != shape[:1]:
             raise InputError(f"every leaf of root.embedding must have the shape [{shape[0]}, ...], got {leaf.shape}")
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
+            raise InputError(f"root.embedding holds {leaf.dtype}: store jax.random.key_data of it")
     valid = jnp.ones(shape, bool) if invalid_actions is None else jnp.logical_not(invalid_actions)
     if valid.shape != shape:
         raise InputError(f"invalid_actions must have the shape {shape} of root.prior_logits, got {valid.shape}")
@@ -106,8 +108,8 @@ class RecurrentDynamics:
         cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: int | None
     ) -> "RecurrentDynamics":
         """For a search from `root`, as deep as its simulations go, or to `max_depth`."""
-        if max_depth is not None and max_depth < 1:
-            raise InputError(f"max_depth must be at least 1, or None for any depth, got {max_depth}")
+        if max_depth is not None and not (type(max_depth) is int and max_depth >= 1):
+            raise InputError(f"max_depth must be a whole number from 1 on, or None for any depth, got {max_depth!r}")
         depth = num_simulations if max_depth is None else min(max_depth, num_simulations)
         return cls(recurrent_fn, root.prior.shape[1], depth, cuts_off=depth < num_simulations)
 

@@ -87,6 +87,8 @@ def gumbel_muzero_policy(
     check_considered(max_num_considered_actions)
     _check_loop(loop_fn)
     loop_key, noise_key = jax.random.split(rng_key)  # as in mctx, so that the noise is the same
+    # No gradient flows through a search, whose loops JAX could not differentiate.
+    params, root = jax.lax.stop_gradient((params, root))
     start = root_of(root, invalid_actions)
     # Drawn along one axis: XLA compiles a draw of two for a second.
     draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
@@ -153,6 +155,8 @@ def muzero_policy(
     numbers = {"dirichlet_fraction": dirichlet_fraction, "dirichlet_alpha": dirichlet_alpha, "temperature": temperature}
     SearchHyper(**numbers)  # refuses what is out of range
     start_key, loop_key = jax.random.split(rng_key)
+    # No gradient flows through a search, whose loops JAX could not differentiate.
+    params, root = jax.lax.stop_gradient((params, root))
     start = root_of(root, invalid_actions)
     noise_keys, action_keys = keys_of_states(start_key, len(start.prior), 2)
     start = start._replace(prior=add_dirichlet_noise(noise_keys, start.prior, dirichlet_fraction, dirichlet_alpha))

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
 from azjax.core.pytree import pytree_dataclass, static_field
-from azjax.search.selection import EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms, gumbel
+from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms, gumbel
 
 _TINY = 1e-30
 
@@ -28,7 +28,7 @@ class RelativeEntropy(Selection):
 
     def update(self, edge: EdgeStatistics) -> VisitedTerms:
         # What the child handed up last, in place of a mean.
-        return VisitedTerms(edge.value, edge.prior, edge.visits)
+        return VisitedTerms(jnp.where(edge.value <= LOST, -1.0, edge.value), edge.prior, edge.visits)
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> tuple[Array, Array, Array, Array]:
         value, untried = self._soft_value(node, fold)

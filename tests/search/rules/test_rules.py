@@ -203,3 +203,17 @@ def test_leaves_evaluated_at_once_leave_every_edge_the_soft_value_of_its_child()
         np.testing.assert_allclose(edge, nodes.reward[row, node] - temperature * np.log(weight), atol=1e-4)
         checked += 1
     assert checked > 20 * TREES
+
+
+def test_a_proven_loss_counts_as_minus_one_in_the_soft_value():
+    """X threatens cell 2, and the evaluator thinks little of blocking it: nearly all other moves are proven lost."""
+    game = azjax.make("tictactoe")
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game.from_text("XX_O_____"))
+
+    def evaluator(params, key, states):
+        logits = jnp.zeros((len(states.terminated), 9)).at[:, 2].set(-12.0)
+        return logits, jnp.where(states.current_player == 0, 0.5, -0.5)
+
+    policy = AlphaZero(game, evaluator, 400, solver=True, rule=lambda hyper, game: RelativeEntropy())
+    nodes = policy(None, jax.random.key(0), state).tree.nodes
+    assert np.abs(np.asarray(nodes.q)[np.asarray(nodes.visits) > 0]).max() <= 1
