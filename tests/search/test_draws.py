@@ -44,11 +44,6 @@ def test_one_key_is_split_for_the_states(name):
     jax.tree.map(np.testing.assert_array_equal, one, _search(name, jax.random.PRNGKey(1), 8))
 
 
-def test_keys_of_another_number_than_the_states_are_refused():
-    with pytest.raises(AssertionError, match="shape"):
-        _search("alphazero", jax.random.split(jax.random.key(1), 3), 8)
-
-
 @pytest.mark.slow_except("1-2.0")
 @pytest.mark.parametrize(("leaves_per_step", "forced_playouts"), [(1, None), (2, None), (1, 2.0)])
 def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
