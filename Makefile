@@ -16,9 +16,9 @@ help:  ## this list
 train: $(INSTALLED)  ## train tic-tac-toe, going on from the last run if there is one
 	$(BIN)/azjax train tictactoe --resume
 
-test: $(INSTALLED)  ## lint, types, the site, the default tests and two of the notebooks
+test: $(INSTALLED)  ## lint, types, the site, the default tests and one of the notebooks
 	$(MAKE) --jobs 2 --no-print-directory lint docs
-	$(BIN)/pytest -n 2 --nbmake notebooks/tictactoe.ipynb notebooks/connect2.ipynb tests
+	$(BIN)/pytest -n 2 --nbmake notebooks/tictactoe.ipynb tests
 
 # With the types and shapes of all calls checked, those of the default tests too. Those in tests/slow run programs for
 # minutes, which are compiled in full; see tests/conftest.py.

@@ -18,6 +18,6 @@ nox.options.error_on_missing_interpreters = False
 @nox.session
 @nox.parametrize(("python", "jax"), PAIRS)
 def test(session: nox.Session, jax: str) -> None:
-    """Lint, types, the site, the default tests and two of the notebooks."""
+    """Lint, types, the site, the default tests and one of the notebooks."""
     session.install("-e", f".[{EXTRAS}]", "hatchling>=1.27", f"jax=={jax}", f"jaxlib=={jax}")
     session.run("make", f"BIN={session.bin}", "INSTALLED=", "test", external=True)

@@ -334,6 +334,7 @@ def test_a_bug_is_not_caught(error):
         raise error
 
 
+@pytest.mark.slow
 def test_a_bug_ends_the_installed_command_with_its_traceback():
     program = "from azjax import cli; from azjax.commands import solve\n"
     program += "solve.solve_command = lambda arguments: {}['nothing']; cli.main()"

@@ -34,6 +34,7 @@ def hexapawn(tmp_path_factory):
         yield load_example("hexapawn", tmp_path_factory.mktemp("elsewhere"))
 
 
+@pytest.mark.slow
 def test_the_file_can_be_the_first_import_of_a_process(tmp_path):
     shutil.copy(EXAMPLES / "hexapawn.py", tmp_path)
     script = "import hexapawn, azjax; print(azjax.make('hexapawn', rows=7))"

@@ -84,9 +84,7 @@ def test_without_the_import_one_line_says_what_is_missing(elsewhere, capsys):
     expected = "azjax: runs/nim was made with nim.py, draw_network.py: add --import nim.py --import draw_network.py, or"
     for command in (
         ["evaluate", "runs/nim"],
-        ["play", "runs/nim"],
         ["match", "runs/nim", "random"],
-        ["report", "runs/nim"],
     ):
         code, error = ended(capsys, command)
         assert code == 1

@@ -16,7 +16,7 @@ from azjax.games.tafl import Tafl, TaflRules
 from benchmarks.rules.table_game import TableGame
 
 
-@pytest.mark.slow_except("chomp", "santorini", "tictactoe")
+@pytest.mark.slow_except("chomp", "santorini")
 @each_game()
 def test_a_registered_game_keeps_every_law(name):
     check_game(azjax.games.make(name))

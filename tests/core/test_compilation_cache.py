@@ -35,6 +35,7 @@ def test_it_lies_in_the_user_s_cache_directory_in_a_folder_for_the_processor(tmp
     assert list((tmp_path / "azjax" / "xla").rglob("*-cache"))
 
 
+@pytest.mark.slow
 def test_one_variable_moves_it_or_turns_it_off(tmp_path):
     assert run(AZJAX_COMPILATION_CACHE=str(tmp_path / "here")) == str(tmp_path / "here")
     assert list((tmp_path / "here").glob("*-cache"))

@@ -166,6 +166,7 @@ def test_onnxruntime_computes_what_azjax_does_on_1_000_positions(name, tmp_path)
     check_against_azjax(name, 1000, tmp_path)
 
 
+@pytest.mark.slow_except("mlp", "draw_mlp")
 @pytest.mark.parametrize("name", ["mlp", "se_resnet", "draw_mlp"])
 def test_safetensors_hold_the_same_bits(name, tmp_path):
     numpy = pytest.importorskip("safetensors.numpy")

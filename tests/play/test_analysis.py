@@ -302,6 +302,7 @@ def test_the_command_answers_until_the_end_of_its_input():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_options_that_its_searches_do_not_have_are_refused():
     command = [AZJAX, "gtp", "tictactoe", "--protocol", "json", "--reuse-tree"]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=300)

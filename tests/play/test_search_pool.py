@@ -107,6 +107,7 @@ def test_a_cancelled_search_sends_no_last_update(pool):
     assert not any(update.is_last for update in received)
 
 
+@pytest.mark.slow
 def test_a_search_ends_when_its_time_is_up(pool):
     update = last_of(request(pool, "4", 192, seconds=1e-9)[1])
     assert update.num_simulations == 16
@@ -144,6 +145,7 @@ def test_searches_learn_why_the_pool_cannot_compile():
     assert threading.active_count() == threads
 
 
+@pytest.mark.slow
 def test_a_search_that_runs_learns_why_the_pool_ended(monkeypatch):
     pool = SearchPool(AlphaZero(GAME, EVALUATOR, 16), max_simulations=192)
     monkeypatch.setattr(pool, "_report", lambda rows, result: 1 / 0)

@@ -88,6 +88,7 @@ def test_the_gain_is_that_of_the_network_in_self_play_and_in_learning(monkeypatc
     gain_of_bfloat16.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_measurement_runs():
     config = SMALL.replace(network="resnet", width=2)
     assert gain_of_bfloat16(GAME, config.static) > 0

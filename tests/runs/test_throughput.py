@@ -26,6 +26,7 @@ def test_the_parts_of_an_iteration_take_time_and_their_shares_sum_to_one(state):
     assert list(measured.shares) == ["network", "tree and rules", "optimizer steps"]
 
 
+@pytest.mark.slow
 def test_tree_and_rules_are_self_play_without_the_network(state, monkeypatch):
     seconds = iter([5.0, 2.0, 3.0])  # self-play, the network alone, optimizer steps
     monkeypatch.setattr(throughput, "_seconds_of", lambda run: next(seconds))

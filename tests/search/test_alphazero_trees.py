@@ -80,7 +80,7 @@ def test_trees_equal_those_of_a_plain_python_search_with_other_exploration(c_puc
     ("game", "num_simulations", "num_roots", "c_puct"),
     [
         pytest.param(SOME_OF_40, 150, 64, 1.25, marks=pytest.mark.slow),
-        (real_numbers_of(ALL_OF_24), 150, 64, 1.25),
+        pytest.param(real_numbers_of(ALL_OF_24), 150, 64, 1.25, marks=pytest.mark.slow),
         pytest.param(SOME_OF_100, 400, 32, 4.0, marks=pytest.mark.slow),
         pytest.param(real_numbers_of(SOME_OF_100), 400, 32, 4.0, marks=pytest.mark.slow),
     ],

@@ -74,6 +74,7 @@ def test_an_ended_game_ends_the_search():
     assert not within.visits.any()
 
 
+@pytest.mark.slow
 def test_time_ends_a_search_that_never_settles():
     within = search_within(POLICY, None, KEY, states("_________"), seconds=0.05, max_nodes=200)
     assert within.visits.sum() % 40 == 0

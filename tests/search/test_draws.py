@@ -44,7 +44,7 @@ def test_one_key_is_split_for_the_states(name):
     jax.tree.map(np.testing.assert_array_equal, one, _search(name, jax.random.PRNGKey(1), 8))
 
 
-@pytest.mark.slow_except("1-2.0")
+@pytest.mark.slow
 @pytest.mark.parametrize(("leaves_per_step", "forced_playouts"), [(1, None), (2, None), (1, 2.0)])
 def test_states_may_have_options_of_their_own(leaves_per_step, forced_playouts):
     keys = jax.random.split(jax.random.key(1), 4)

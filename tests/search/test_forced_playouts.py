@@ -50,7 +50,7 @@ def _play_bandit(rewards, prior, num_simulations):
     return visits
 
 
-@pytest.mark.slow_except("40")
+@pytest.mark.slow
 @pytest.mark.parametrize("num_simulations", [40, 200])
 def test_a_search_of_one_ply_equals_a_plain_python_search(num_simulations):
     logits = np.random.default_rng(0).normal(0, 2, ACTIONS).astype(np.float32)

@@ -177,6 +177,7 @@ def test_the_search_tree_has_the_fields_of_mctx(max_depth):
     np.testing.assert_allclose(tree.qvalues(nodes), known.qvalues(nodes), rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_embedding_may_be_empty():
     root = ours.RootFnOutput(prior_logits=jnp.zeros((1, 2)), value=jnp.zeros(1), embedding=())
 
@@ -199,6 +200,7 @@ def test_outputs_can_be_replaced_in_part():
     assert root.value == 0
 
 
+@pytest.mark.slow
 def test_embeddings_of_other_shapes_are_refused():
     def model(params, rng_key, action, embedding):
         del params, rng_key

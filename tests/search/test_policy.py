@@ -54,6 +54,7 @@ def test_no_gradient_flows_through_a_search():
     assert jax.grad(loss)(jnp.float32(0.5)) == 3
 
 
+@pytest.mark.slow
 def test_numbers_of_64_bits_change_nothing():
     """A program that enables them for its own work may search; evaluators may give them."""
     script = """

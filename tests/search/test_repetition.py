@@ -180,6 +180,7 @@ def test_nodes_have_no_history(table):
     assert tree.histories.table.shape[0] == 3
 
 
+@pytest.mark.slow
 def test_a_brandub_search_scores_a_move_back_as_a_draw():
     game = azjax.make("brandub")
     state = game.init(jax.random.key(0))

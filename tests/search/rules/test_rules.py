@@ -68,6 +68,7 @@ def regularized(prior, q, weight):
     return weight * prior / (alpha - q)
 
 
+@pytest.mark.slow
 def test_the_target_of_the_regularized_policy_is_the_best_policy_with_its_regularizer():
     result, _ = searched(ONE_PLY, "regularized_policy", 100, LOGITS)
     prior = np.asarray(jax.nn.softmax(LOGITS), np.float64)
