@@ -100,9 +100,8 @@ def parse_with_game(
     # Its `Args` describe the options.
     game_options.__doc__ = inspect.getdoc(factory(name)) or f"Options of {name}."
     # The game comes first: the defaults of all other options depend on it.
-    first = parse_with_tyro(game_options, arguments, f"azjax {prog} {name}", return_unknown_args=True, add_help=False)[
-        0
-    ]
+    of_game = f"azjax {prog} {name}"
+    first, _ = parse_with_tyro(game_options, arguments, of_game, return_unknown_args=True, add_help=False)
     default = defaults(make(name, **vars(first)))
     command = prog.split()[0]
     for parameter in parameters:

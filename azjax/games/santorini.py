@@ -298,8 +298,9 @@ class Santorini(
         return self._position(self._boards(Setup(heights, sides[player], sides[1 - player])), jnp.int32(player))
 
     def with_mover(self, state: SantoriniState, player: int) -> SantoriniState:
-        own, other = (state.own, state.other)[:: 1 if int(state.current_player) == player else -1]
-        return dataclasses.replace(state, own=own, other=other, current_player=jnp.int32(player))
+        if player == int(state.current_player):
+            return state
+        return dataclasses.replace(state, own=state.other, other=state.own, current_player=jnp.int32(player))
 
     def _boards(self, setup: Setup) -> UInt32[np.ndarray, "6"]:
         """The sets of squares in the order of the state's fields."""

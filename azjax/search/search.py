@@ -71,10 +71,8 @@ def new_tree(
     batch, num_slots = root.prior.shape
     num_nodes = max_nodes + leaves_per_step
     ones, zeros = jnp.ones(batch, jnp.float32), jnp.zeros(batch, jnp.int32)
-    value, discount = (
-        jnp.where(root.terminated, 0.0, root.evaluation.value),
-        jnp.where(root.terminated, jnp.float32(0), 1.0),
-    )
+    value = jnp.where(root.terminated, 0.0, root.evaluation.value)
+    discount = jnp.where(root.terminated, jnp.float32(0), 1.0)
     weight = weight_of_values(root.evaluation, ~root.terminated)
     packing, (returns, own_sums) = Packing.of(root.positions), sums_of_visit(selection, value, weight)
     sums = jnp.stack([ones, returns, *own_sums.values()], axis=1)

@@ -326,3 +326,23 @@ def test_unknown_formats_and_a_file_of_json_are_refused(tmp_path):
         export_agent(agent, "tflite", tmp_path / "agent")
     with pytest.raises(InputError, match="the description is the JSON file"):
         export_agent(agent, "onnx", tmp_path / "agent.json")
+
+
+def test_a_scalar_keeps_its_shape(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+
+    class Scaled:
+        """The logits and the value of nothing, times a scalar."""
+
+        def init(self, key, game):
+            return {"params": {"scale": jnp.float32(3)}}
+
+        def apply(self, variables, observations, train):
+            zeros = variables["params"]["scale"] * jnp.zeros(len(observations))
+            return NetworkOutput(zeros[:, None] * jnp.zeros((1, 4)), zeros, {}), variables
+
+    game = make("connect2")
+    network = Scaled()
+    agent = Agent(game, network, network.init(None, game), SearchHyper())
+    export_agent(agent, "safetensors", tmp_path / "agent.safetensors")
+    assert numpy.load_file(tmp_path / "agent.safetensors")["params/scale"].shape == ()
