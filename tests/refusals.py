@@ -14,3 +14,8 @@ def refused(capsys, arguments, code=2):
     assert error.startswith("azjax: ")
     assert error.index("\n") == len(error) - 1
     return error[:-1].removeprefix("azjax: ")
+
+
+def closed_output(*_: object, **__: object) -> None:
+    """What `print` does where the reader of the output has ended."""
+    raise BrokenPipeError

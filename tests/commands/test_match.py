@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from refusals import closed_output, refused
 
 from azjax.cli import main
 from azjax.evaluation import load_games
@@ -32,10 +32,7 @@ def test_the_games_of_a_match_are_saved(capsys, tmp_path):
 def test_games_are_saved_before_the_table_is_printed(tmp_path, monkeypatch):
     """The reader of the output may have ended, as in `azjax match ... | head -1`."""
 
-    def end(*_, **__):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("azjax.commands.match.console.print", end)
+    monkeypatch.setattr("azjax.commands.match.console.print", closed_output)
     records = tmp_path / "games.jsonl"
     with pytest.raises(SystemExit) as stop:
         main(["match", "random", "uniform:1", "--game", "connect2", "--games", "4", "--records", str(records)])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from refusals import refused
+from refusals import closed_output, refused
 
 from azjax.cli import main
 from azjax.evaluation.retrograde import load_endings
@@ -34,10 +34,7 @@ def test_solve_prints_and_saves_endings(capsys, tmp_path):
 
 
 def test_a_solution_is_saved_before_its_table_is_printed(tmp_path, monkeypatch):
-    def end(*_, **__):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("azjax.commands.solve.console.print", end)
+    monkeypatch.setattr("azjax.commands.solve.console.print", closed_output)
     path = tmp_path / "solution.npz"
     with pytest.raises(SystemExit) as stop:
         main(["solve", "hex", "--size", "2", "--output", str(path)])
