@@ -7,7 +7,6 @@ by side in one compiled loop with the same random bits; the others play one game
 
 import dataclasses
 import functools
-import importlib.util
 import random
 import statistics
 import time
@@ -25,11 +24,11 @@ from azjax.benchmark.report import Report, machine_with_load, print_load, write_
 from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals, rival_module
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
-from azjax.core.files import write_atomically
 from azjax.games.game import AnyGame
 from azjax.games.protocols import next_game
 from azjax.games.registry import make
 from azjax.games.tafl import RULES, STARTS
+from azjax.report.figures import check_picture, new_figure, save_picture
 
 RandomPlay = Callable[[PRNGKeyArray], tuple[Int32[Array, ""], Float32[Array, ""]]]
 """`play(key)`: how many games ended, and the sum of player 0's results."""
@@ -86,7 +85,6 @@ CONTESTS = {
     ),
 }
 _RIVALS = ("pgx", "OpenSpiel", PLAIN_PYTHON)
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +117,8 @@ class GamesBenchmark:
         for game in self.games:
             if game not in CONTESTS:
                 raise InputError(f"unknown game {game!r}; available: {', '.join(CONTESTS)}")
-        if self.plot is not None and self.plot.suffix not in _PICTURES:
-            raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {self.plot}")
-        if self.plot is not None and importlib.util.find_spec("matplotlib") is None:
-            raise InputError("a plot needs Matplotlib: pip install 'azjax[plot]'")
+        if self.plot is not None:
+            check_picture(self.plot)
 
     def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output` and `plot`, and returns what was written."""
@@ -302,12 +298,9 @@ def _table(rows: list[Report]) -> Table:
 
 def _draw(rows: list[Report], path: Path) -> None:
     """Bars of the largest batch, on a logarithmic axis."""
-    # Not pyplot, which would choose a window system.
-    from matplotlib.figure import Figure
-
     largest = max(row["batch"] for row in rows)
     shown = [row for row in rows if row["batch"] == largest]
-    figure = Figure(figsize=(12, 4), layout="constrained")
+    figure = new_figure(12, 4)
     panel = figure.subplots()
     sides = {"azjax": "#2a6fbb", "pgx": "#e0a458", "OpenSpiel": "#7f9c6b", "plain Python": "#9aa0a6"}
     width = 0.88 / len(sides)
@@ -324,8 +317,7 @@ def _draw(rows: list[Report], path: Path) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False, ncols=4, loc="upper right", bbox_to_anchor=(1, 1.14))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with write_atomically(path) as file:
-        figure.savefig(file, format=path.suffix.removeprefix("."), dpi=150)
+    save_picture(figure, path)
 
 
 def _factor(ratio: float) -> str:

@@ -24,11 +24,10 @@ from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
-from azjax.report import check_can_draw, draw_ratings, match_table, ratings_table
+from azjax.report import check_picture, draw_ratings, match_table, ratings_table
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
-_PICTURES = (".png", ".svg", ".pdf")
 _SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step", "tables")
 
 
@@ -185,6 +184,4 @@ def _check_files(options: MatchOptions) -> None:
             f"--pool {options.pool} keeps its games itself: name another file by --records, or leave it out"
         )
     if options.plot is not None:
-        if options.plot.suffix not in _PICTURES:
-            raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {options.plot}")
-        check_can_draw()
+        check_picture(options.plot)

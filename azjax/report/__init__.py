@@ -1,6 +1,6 @@
 """Reports of runs and measurements: tables for terminals, figures, and the pages of a run and of lost games."""
 
-from azjax.report.figures import check_can_draw, draw_learning_curve, draw_ratings
+from azjax.report.figures import check_picture, draw_learning_curve, draw_ratings
 from azjax.report.losses_page import write_losses
 from azjax.report.lost_games import judge_lost_games
 from azjax.report.page import write_report
@@ -22,7 +22,7 @@ from azjax.report.tables import (
 __all__ = [
     "Strength",
     "by_ply_table",
-    "check_can_draw",
+    "check_picture",
     "draw_learning_curve",
     "draw_ratings",
     "endings_table",

@@ -25,12 +25,19 @@ else:
     Figure: TypeAlias = Any
 
 LEARNING_CURVE = "learning_curve.png"
+_PICTURES = (".png", ".svg", ".pdf")
 _BLUE, _ORANGE, _RED, _GREY = "#2a6fbb", "#e0a458", "#c8553d", "#9aa0a6"
 _SCORE_COLORS = [_ORANGE, _RED, "#5b8c5a", "#7a5195", _GREY]
 
 
-def check_can_draw() -> None:
-    """Raises InputError where Matplotlib is not installed."""
+def check_picture(path: Path) -> None:
+    """Checks, before a long work, that a picture can be saved to `path`.
+
+    Raises:
+      InputError: Matplotlib is not installed, or the suffix is that of no picture.
+    """
+    if path.suffix not in _PICTURES:
+        raise InputError(f"plot must be a file of {', '.join(_PICTURES)}, got {path}")
     new_figure(1, 1)
 
 
@@ -76,7 +83,7 @@ def draw_learning_curve(folder: str | Path) -> Path:
     rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
     if not rows:
         raise InputError(f"{folder} has no metrics to draw yet")
-    _save(learning_figure(game, rows, timing), folder / LEARNING_CURVE)
+    save_picture(learning_figure(game, rows, timing), folder / LEARNING_CURVE)
     return folder / LEARNING_CURVE
 
 
@@ -161,10 +168,15 @@ def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
     panel.set_yticks(heights, ratings.players)
     panel.set_title(game.name, fontsize=10)
     tidy(panel, "Elo, with 95% intervals", grid="x")
-    _save(figure, Path(path))
+    save_picture(figure, Path(path))
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_picture(figure: Figure, path: Path) -> None:
+    """Saves a figure; the suffix of `path` selects the format.
+
+    Raises:
+      FileError: the file cannot be written; an existing one is unchanged.
+    """
     with write_atomically(path) as file:
         figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
