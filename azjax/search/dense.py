@@ -28,6 +28,10 @@ class DenseEdges(EdgeStore):
     def slot_of(self, edge: Int32[Array, "..."]) -> Int32[Array, "..."]:
         return edge % self.lanes
 
+    def find(self, index: Index, slots: Int32[Array, "J R"]) -> Int32[Array, "J R"]:
+        edge = index[None] * self.lanes + slots
+        return jnp.where(self.read_terms(edge).q > -jnp.inf, edge, -1)
+
     @property
     def in_slot_order(self) -> bool:
         return True

@@ -162,7 +162,7 @@ class GameDynamics:
 class Root(NamedTuple):
     """The positions that a search starts from.
 
-    histories: of their games, every leaf [B, ...]; None in games in which positions may repeat.
+    histories: of their games, every leaf [B, ...]; None where a repetition has no consequence.
     keys: of the positions; None where `histories` is.
     positions: the states without their history, every leaf [B, ...].
     terminated: the roots that have nothing below them.

@@ -286,10 +286,10 @@ class EdgeStore(abc.ABC):
         """The edges of slots of the nodes at `index`, -1 where there is none."""
 
         def in_block(found: Array, begin: Index, exists: Bool[Array, "R"]) -> Array:
-            for lane in range(self.lanes):
-                on = (self.read_terms(begin + lane).q > -jnp.inf) & exists
-                found = jnp.where(on[None] & (self.slot_of(begin + lane)[None] == slots), (begin + lane)[None], found)
-            return found
+            edges = begin[None] + jnp.arange(self.lanes, dtype=jnp.int32)[:, None]
+            on = (self.read_terms(edges).q > -jnp.inf) & exists[None]
+            is_slot = on[:, None] & (self.slot_of(edges)[:, None] == slots[None])
+            return jnp.maximum(found, jnp.max(jnp.where(is_slot, edges[:, None], -1), axis=0))
 
         return self.over_blocks(index, in_block, jnp.full_like(slots, -1))
 

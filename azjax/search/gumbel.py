@@ -23,7 +23,7 @@ from azjax.search.edges import NO_CHILD
 from azjax.search.hyper import SearchHyper, traced
 from azjax.search.path import FirstStep
 from azjax.search.policy import SearchPolicy, grow
-from azjax.search.result import SearchResult, root_statistics, summarize, to_action, to_actions
+from azjax.search.result import SearchResult, root_statistics, statistics_of, summarize, to_action, to_actions
 from azjax.search.rules.completed_q import CompletedQ
 from azjax.search.rules.improved_policy import ImprovedPolicy
 from azjax.search.selection import VisitedTerms
@@ -180,8 +180,9 @@ def gumbel_search(
     counts = num_simulations, leaves_per_step
     tree = grow(dynamics, params, key, tree, rule, *counts, root_rule=halving)
 
-    visits, q = root_statistics(tree)[0], proven_root_returns(tree)
-    remaining = playable(tree, visits, root.prior >= 0).T
+    children = tree.root_children()
+    visits, q = statistics_of(tree, children)[0], proven_root_returns(tree, children)
+    remaining = playable(tree, children, root.prior >= 0).T
     new_visits, visits, q = (visits - before).T, visits.T.astype(jnp.float32), q.T
     edges = VisitedTerms(jnp.where(valid, q, -jnp.inf), root.prior.T, visits)
 

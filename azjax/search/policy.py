@@ -68,6 +68,7 @@ class SearchPolicy(abc.ABC):
         hyper: SearchHyper | None = None,
         explore: bool = False,
         tree: Tree | None = None,
+        donate_tree: bool = False,
     ) -> SearchResult:
         """Searches each state of a batch, jitted.
 
@@ -81,6 +82,7 @@ class SearchPolicy(abc.ABC):
           tree: trees of an equal policy to continue, from an earlier call of the same game or from `advance`. A tree
             whose root is another position than its state is replaced by a new one; how a game came there, on which
             repetitions depend, is not compared.
+          donate_tree: the result takes over the memory of `tree`, which nobody may read afterwards.
 
         Raises:
           InputError: one state in place of a batch, keys or numbers of `hyper` for another batch, or a `tree` that does
@@ -93,7 +95,8 @@ class SearchPolicy(abc.ABC):
             )
         hyper = SearchHyper() if hyper is None else hyper
         _check_batch(shape[0], key, hyper)
-        result: SearchResult = _search(self, params, key, states, hyper, explore, tree)
+        search = _jitted_search_in_place if donate_tree else _jitted_search
+        result: SearchResult = search(self, params, key, states, hyper, explore, tree)
         return result
 
     @abc.abstractmethod
@@ -119,8 +122,8 @@ class SearchPolicy(abc.ABC):
     def begin(self, root: Root, selection: Selection, tree: Tree | None) -> Tree:
         """The trees that a search starts with: new ones, or `tree` where its root is the same."""
         capacity = self.max_nodes or (self.num_simulations + 1 if tree is None else tree.max_nodes)
-        fresh = self._new_tree(root, selection, capacity)
-        return fresh if tree is None else continue_tree(tree, fresh, selection)
+        make_tree = functools.partial(self._new_tree, root, selection, capacity)
+        return make_tree() if tree is None else continue_tree(tree, root, make_tree, selection)
 
     def grow(
         self,
@@ -167,7 +170,6 @@ def _check_batch(batch: int, key: Keys, hyper: SearchHyper) -> None:
             )
 
 
-@functools.partial(jax.jit, static_argnames=("policy", "explore"))
 def _search(
     policy: SearchPolicy,
     params: PyTree,
@@ -180,6 +182,11 @@ def _search(
     # No gradient flows through a search, whose loops JAX could not differentiate.
     params, states, hyper, tree = jax.lax.stop_gradient((params, states, hyper, tree))
     return policy.search(params, key, states, hyper, explore, tree)
+
+
+_STATIC = ("policy", "explore")
+_jitted_search = jax.jit(_search, static_argnames=_STATIC)
+_jitted_search_in_place = jax.jit(_search, static_argnames=_STATIC, donate_argnames="tree")
 
 
 def grow(

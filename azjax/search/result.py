@@ -8,7 +8,7 @@ from azjax.games.game import AnyGame
 from azjax.search.draws import Number, sample_by_visits
 from azjax.search.selection import Selection
 from azjax.search.solver import playable, root_bounds
-from azjax.search.tree import ROOT, Tree
+from azjax.search.tree import ROOT, RootChildren, Tree
 
 
 @pytree_dataclass
@@ -44,9 +44,10 @@ def summarize(
     temperature: Number,
 ) -> SearchResult:
     """The result of a search by `selection` with these root priors; the actions are drawn by `keys`."""
-    visits, q = root_statistics(tree)
+    children = tree.root_children()
+    visits, q = statistics_of(tree, children)
     valid = prior >= 0
-    remaining = playable(tree, visits, valid)
+    remaining = playable(tree, children, valid)
     visited = jnp.where(remaining, visits, 0)
     tried = jnp.any(visited > 0, axis=1, keepdims=True)
     # Where every visited slot is lost, the others remain, by their priors.
@@ -73,12 +74,19 @@ def summarize(
 
 def root_statistics(tree: Tree) -> tuple[Int32[Array, "B K"], Float32[Array, "B K"]]:
     """Visits and mean returns of the roots' slots, 0 where there is no child."""
-    return tree.by_root_slot(tree.visits), tree.by_root_slot(tree.nodes.q)
+    return statistics_of(tree, tree.root_children())
+
+
+def statistics_of(tree: Tree, children: RootChildren) -> tuple[Int32[Array, "B K"], Float32[Array, "B K"]]:
+    """`root_statistics` of these children."""
+    nodes = tree.at(children.at)
+    return children.by_slot(nodes.visits.astype(jnp.int32)), children.by_slot(nodes.q)
 
 
 def root_priors(tree: Tree) -> Float32[Array, "B K"]:
     """The priors of the roots' slots that the search began with, -1 in holes."""
-    return jnp.where(tree.by_root_slot(tree.root_children()), tree.by_root_slot(tree.nodes.prior), tree.root_prior)
+    children = tree.root_children()
+    return jnp.where(children.exists, children.by_slot(tree.at(children.at).prior), tree.root_prior)
 
 
 def to_action(tree: Tree, slot: Int32[Array, "B"]) -> Int32[Array, "B"]:

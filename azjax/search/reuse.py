@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int, Int32, Shaped
 
+from azjax.core.arrays import read
 from azjax.core.errors import InputError
 from azjax.core.pytree import replace_fields
+from azjax.search.dynamics import Root
 from azjax.search.edges import EdgeStore, Index
 from azjax.search.selection import Selection
 from azjax.search.tree import ROOT, Tree
@@ -42,27 +44,39 @@ def compact(tree: Tree) -> Tree:
     return tree.renumber(source, number, jnp.sum(made, axis=0, dtype=jnp.int32))
 
 
-def continue_tree(tree: Tree, fresh: Tree, selection: Selection) -> Tree:
-    """`tree` with the root priors of `fresh`, and `fresh` itself where the root is another position.
+def continue_tree(tree: Tree, root: Root, make_tree: Callable[[], Tree], selection: Selection) -> Tree:
+    """`tree` with the priors of `root`, and a new tree where the root is another position.
+
+    Args:
+      tree: the trees so far.
+      root: the positions to search.
+      make_tree: makes new trees of them.
+      selection: the rule of selection.
 
     Raises:
       InputError: trees of different shapes.
     """
+    fresh = jax.eval_shape(make_tree)
     shapes = [jax.tree.map(lambda array: array.shape, replace_fields(t, histories=None)) for t in (tree, fresh)]
     if shapes[0] != shapes[1]:
         raise InputError(
             f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "
             f"the search needs {fresh.max_nodes} for {fresh.batch} of {fresh.num_slots}, with the same options"
         )
-    prior = fresh.root_prior
-    is_same = jnp.all(tree.grids().positions[ROOT] == fresh.grids().positions[ROOT], axis=1)
-    restarts = ~is_same | (tree.visits[ROOT] == 0)
+    roots = tree.index(jnp.zeros(tree.batch, jnp.int32))
+    words = read(tree.positions, roots, tree.packing.num_words)
+    is_same = jnp.all(words == tree.packing.pack(root.positions), axis=1)
+    restarts = ~is_same | (tree.at(roots).visits == 0)
     num_made = jnp.max(jnp.where(restarts, 1, tree.num_made))
-    old, new = (replace_fields(t, histories=None, num_made=num_made) for t in (tree, fresh))
-    # Trees are large: they are read as a whole only if one of them restarts.
-    merged: Tree = jax.lax.cond(jnp.any(restarts), lambda: merge_rows(restarts, new, old), lambda: old)
-    merged = replace_fields(merged, histories=fresh.histories)
-    return _with_root_terms(merged.with_root_priors(prior), prior, selection)
+    old = replace_fields(tree, histories=None, num_made=num_made)
+
+    def with_new_trees() -> Tree:
+        return merge_rows(restarts, replace_fields(make_tree(), histories=None, num_made=num_made), old)
+
+    # Trees are large: new ones are made, and all are read as a whole, only if one of them restarts.
+    merged: Tree = jax.lax.cond(jnp.any(restarts), with_new_trees, lambda: old)
+    merged = replace_fields(merged, histories=root.histories)
+    return _with_root_terms(merged.with_root_priors(root.prior), root.prior, selection)
 
 
 def _with_root_terms(tree: Tree, prior: Float32[Array, "B K"], selection: Selection) -> Tree:
@@ -87,11 +101,10 @@ def _with_root_terms(tree: Tree, prior: Float32[Array, "B K"], selection: Select
 
 def _child_of_root(tree: Tree, action: Int[Array, "B"]) -> Int32[Array, "B"]:
     """The roots' children behind `action`; `ROOT` where there is none."""
-    taken = tree.nodes.slot
-    if tree.root_actions is not None:
-        taken = jnp.take_along_axis(tree.root_actions, taken.T, axis=1).T
-    nodes = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None]
-    return jnp.max(jnp.where(tree.root_children() & (taken == action[None]), nodes, ROOT), axis=0)
+    children = tree.root_children()
+    actions = jnp.arange(tree.num_slots, dtype=jnp.int32)[None] if tree.root_actions is None else tree.root_actions
+    nodes = children.by_slot(children.at // tree.batch)
+    return jnp.max(jnp.where(actions == action[:, None], nodes, ROOT), axis=1)
 
 
 def _numbers_below(tree: Tree, root: Int32[Array, "B"]) -> _Numbers:

@@ -214,7 +214,8 @@ def descend(
 
     zeros = jnp.zeros(tree.batch, jnp.int32)
     roots = tree.index(zeros)
-    running = (tree.at(roots).discount != 0) & ~is_proven(tree, roots)
+    # Stored: computed again after the arrays are written, it would make XLA copy them.
+    running = materialize((tree.at(roots).discount != 0) & ~is_proven(tree, roots))
     start = scratch._replace(longest=jnp.int32(0)), running, Leaf(zeros, zeros, zeros > 0, running)
     if first is not None:
         start = follow(start, first.edge, first.child)

@@ -6,13 +6,13 @@ in -1..1.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32
+from jaxtyping import Array, Bool, Float32
 
 from azjax.core.arrays import put, put_max, put_min, read
 from azjax.core.pytree import replace_fields
 from azjax.search.edges import Index
 from azjax.search.selection import LOST
-from azjax.search.tree import ROOT, Nodes, Tree
+from azjax.search.tree import ROOT, Nodes, RootChildren, Tree
 
 _WIDTH = 2  # of `Tree.bounds`
 
@@ -80,19 +80,20 @@ def bounds_by_node(tree: Tree) -> Float32[Array, "N B 2"]:
     return bounds
 
 
-def playable(tree: Tree, visits: Int32[Array, "B K"], valid: Bool[Array, "B K"]) -> Bool[Array, "B K"]:
-    """The valid slots of the roots that no proof rules out.
+def playable(tree: Tree, children: RootChildren, valid: Bool[Array, "B K"]) -> Bool[Array, "B K"]:
+    """The valid slots of the roots, with these children, that no proof rules out.
 
     They are those that reach the value of a proven root, and otherwise those that are not proven lost.
     """
     if tree.bounds is None:
         return valid
-    bounds = bounds_by_node(tree)
-    lower, upper = bounds[..., 0], bounds[..., 1]
-    slot_lower, slot_upper = map(tree.by_root_slot, _returns(tree.nodes, lower, upper))
-    proven, value = (lower[ROOT] == upper[ROOT])[:, None], lower[ROOT][:, None]
-    remains = jnp.where(proven, slot_lower >= value, slot_upper > -1)
-    return valid & jnp.where(visits > 0, remains, ~proven)
+    index = children.at
+    bounds = read(tree.bounds, index * _WIDTH), read(tree.bounds, index * _WIDTH + 1)
+    slot_lower, slot_upper = map(children.by_slot, _returns(tree.at(index), *bounds))
+    lower, upper = root_bounds(tree)[:, :1], root_bounds(tree)[:, 1:]
+    proven = lower == upper
+    remains = jnp.where(proven, slot_lower >= lower, slot_upper > -1)
+    return valid & jnp.where(children.exists, remains, ~proven)
 
 
 def proven_returns(tree: Tree, index: Index) -> Float32[Array, "R"]:
@@ -104,10 +105,9 @@ def proven_returns(tree: Tree, index: Index) -> Float32[Array, "R"]:
     return jnp.where(is_proven(tree, index), node.reward + node.discount * lower, node.q)
 
 
-def proven_root_returns(tree: Tree) -> Float32[Array, "B K"]:
+def proven_root_returns(tree: Tree, children: RootChildren) -> Float32[Array, "B K"]:
     """`proven_returns` of the roots' slots, 0 where there is no child."""
-    every = jnp.arange(tree.num_nodes * tree.batch, dtype=jnp.int32)
-    return tree.by_root_slot(proven_returns(tree, every).reshape(tree.num_nodes, tree.batch))
+    return children.by_slot(proven_returns(tree, children.at))
 
 
 def _returns(

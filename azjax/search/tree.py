@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped, UInt32
 
-from azjax.core.arrays import add, read, write_rows
+from azjax.core.arrays import add, put, read, write_rows
 from azjax.core.packing import Packing
 from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
 from azjax.core.xla import materialize
@@ -73,6 +73,21 @@ class Nodes(NamedTuple):
         return self.sums.get(WEIGHT, self.visits)
 
 
+class RootChildren(NamedTuple):
+    """The children of the roots.
+
+    at: their indices, for slot k of tree b at b * K + k; that of the root where there is no child.
+    exists: where there is one.
+    """
+
+    at: Index
+    exists: Bool[Array, "B K"]
+
+    def by_slot(self, values: Shaped[Array, "BK"]) -> Shaped[Array, "B K"]:
+        """The `values` of these nodes, 0 where there is no child."""
+        return jnp.where(self.exists, values.reshape(self.exists.shape), jnp.zeros((), values.dtype))
+
+
 @pytree_dataclass
 class Tree:
     """B search trees of N nodes each.
@@ -80,7 +95,7 @@ class Tree:
     Rows of nodes that are not made yet hold what was in memory; on a GPU that can be NaN, at which `jax_debug_nans`
     stops if a jitted function returns the tree.
 
-    histories: of the roots' games, every leaf [B, ...]; None in games in which positions may repeat.
+    histories: of the roots' games, every leaf [B, ...]; None where a repetition has no consequence.
     keys: of the positions; None where `histories` is.
     positions: packed states without their history; see `states`.
     sums, facts, links: see `nodes`.
@@ -261,27 +276,26 @@ class Tree:
 
     # The roots, outside of simulations.
 
-    def root_children(self) -> Bool[Array, "N B"]:
-        """Which nodes are children of roots."""
-        nodes = self.nodes
-        is_root = jnp.arange(self.num_nodes, dtype=jnp.int32)[:, None] == ROOT
-        return (nodes.visits > 0) & ~is_root & (nodes.parent == ROOT)
-
-    def by_root_slot(self, values: Shaped[Array | np.ndarray, "N B"]) -> Shaped[Array, "B K"]:
-        """The values of the roots' children by slot, 0 for a slot without a child."""
-        size = self.batch * self.num_slots
-        cell = jnp.arange(self.batch, dtype=jnp.int32)[None] * self.num_slots + self.nodes.slot
-        cell = jnp.where(self.root_children(), cell, size).reshape(-1)
-        cells = jnp.zeros(size, values.dtype).at[cell].set(values.reshape(-1), mode="drop")
-        return cells.reshape(self.batch, self.num_slots)
+    def root_children(self) -> RootChildren:
+        """The children of the roots. It looks at nothing else of the trees, however large they are."""
+        roots = self.index(jnp.zeros(self.batch, jnp.int32))
+        slots = jnp.arange(self.num_slots, dtype=jnp.int32)[:, None]
+        edge = self.edges.find(roots, jnp.broadcast_to(slots, (self.num_slots, self.batch))).T
+        child = jnp.where(edge >= 0, jnp.abs(read(self.edges.child, jnp.maximum(edge, 0))), ROOT)
+        index = (child * self.batch + jnp.arange(self.batch, dtype=jnp.int32)[:, None]).reshape(-1)
+        # An emptied tree has edges without visits.
+        return RootChildren(index, (edge >= 0) & (self.at(index).visits > 0).reshape(edge.shape))
 
     def with_root_priors(self, prior: Float32[Array, "B K"]) -> "Tree":
         """The trees with other priors of the roots' slots. The edges are unchanged."""
-        grids, nodes, children = self.grids(), self.nodes, self.root_children()
-        own = jnp.take_along_axis(prior, nodes.slot.T, axis=1).T
-        facts = grids.facts.at[..., _PRIOR].set(jnp.where(children, own, nodes.prior))
-        row = jnp.where(self.by_root_slot(children), -1.0, prior)
-        return replace_fields(grids, facts=facts, prior=grids.prior.at[ROOT].set(row)).flat()
+        children = self.root_children()
+        at = jnp.where(children.exists.reshape(-1), children.at * _NUM_FACTS + _PRIOR, self.facts.size)
+        row = jnp.where(children.exists, -1.0, prior)
+        return replace_fields(
+            self,
+            facts=put(self.facts, at, prior.reshape(-1)),
+            prior=write_rows(self.prior, row, jnp.int32(ROOT)),
+        )
 
     def with_free_roots(self) -> "Tree":
         """The trees whose roots were inner nodes: now seen by their own player, and nothing leads to them."""

@@ -13,7 +13,7 @@ from azjax.search.draws import Keys, first_key, keys_of_states
 from azjax.search.dynamics import Evaluator, GameDynamics, evaluate_root
 from azjax.search.hyper import SearchHyper, traced
 from azjax.search.policy import SearchPolicy
-from azjax.search.result import SearchResult, root_statistics, summarize, to_action
+from azjax.search.result import SearchResult, summarize, to_action
 from azjax.search.rules.ucb1 import Ucb1
 from azjax.search.solver import playable, proven_root_returns
 from azjax.search.tree import Tree
@@ -62,8 +62,8 @@ class Uct(SearchPolicy):
         selection = self.selection(hyper, explore)
         tree = self.grow(params, loop_key, self.begin(root, selection, tree), selection)
         result = summarize(self.game, tree, selection, root.prior, action_keys, 0.0)
-        visits, q = root_statistics(tree)[0], proven_root_returns(tree)
-        among = playable(tree, visits, root.prior >= 0) & (visits > 0)
+        children = tree.root_children()
+        q, among = proven_root_returns(tree, children), playable(tree, children, root.prior >= 0) & children.exists
         best = jnp.argmax(jnp.where(among, q, -jnp.inf), axis=1).astype(jnp.int32)
         # Where every visited action is proven to lose, the action is one of the others.
         action = jnp.where(jnp.any(among, axis=1), to_action(tree, best), result.action)
