@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float32
 
 from azjax.core.arrays import put, put_max, put_min, read
 from azjax.core.pytree import replace_fields
+from azjax.core.xla import materialize
 from azjax.search.edges import Index
 from azjax.search.selection import LOST
 from azjax.search.tree import ROOT, Nodes, RootChildren, Tree
@@ -54,6 +55,9 @@ def prove(
     exact = jnp.where(proven, jnp.where(edge_upper <= -1, LOST, edge_upper), jnp.nan)
     # No simulation goes on from a proven node.
     at_proven = jnp.where(proven, edge, tree.edges.child.size)
+    value = jnp.where(proven, lower, value)
+    # All reads come before any write: otherwise XLA copies the array that is written.
+    edge_lower, edge_upper, exact, at_proven, value = materialize((edge_lower, edge_upper, exact, at_proven, value))
     edges = replace_fields(
         tree.edges,
         child=put(tree.edges.child, at_proven, -(index // tree.batch), unique),
@@ -63,7 +67,7 @@ def prove(
     above = jnp.where(on, above, tree.num_nodes * tree.batch)
     bounds = put_max(tree.bounds, above * _WIDTH, edge_lower, unique)
     bounds = put_min(bounds, above * _WIDTH + 1, upper_above, unique)
-    return replace_fields(tree, bounds=bounds, edges=edges), jnp.where(proven, lower, value), exact
+    return replace_fields(tree, bounds=bounds, edges=edges), value, exact
 
 
 def root_bounds(tree: Tree) -> Float32[Array, "B 2"]:

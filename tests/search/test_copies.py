@@ -13,7 +13,7 @@ from azjax.core.xla import _IS_TRIED
 from azjax.search import alphazero_policy, evaluators, gumbel_policy, uct_policy
 from benchmarks.rules.table_game import TableGame
 
-NUM_SIMULATIONS, BATCH = 600, 4
+NUM_SIMULATIONS = 600
 DENSE_SLOTS = TableGame(seed=1, width=32, depth=8, actions=11, slots=6)
 BLOCKED_SLOTS = dataclasses.replace(DENSE_SLOTS, actions=100, slots=24)
 GAMES = {"dense": DENSE_SLOTS, "blocked": BLOCKED_SLOTS}
@@ -84,8 +84,8 @@ def copies_in_loops(text, size):
     return [line for shape, line in copied if math.prod(int(axis) for axis in shape.split(",") if axis) >= size]
 
 
-def compiled_search(game, policy, options):
-    states = game.state_at(np.arange(BATCH))
+def compiled_search(game, batch, policy, options):
+    states = game.state_at(np.arange(batch))
     options = {"evaluator": evaluators.random, "num_simulations": NUM_SIMULATIONS, **options}
     options |= {"game": game, "evaluator": options["evaluator"](game)}
     search = jax.jit(functools.partial(policy, **options))
@@ -93,22 +93,21 @@ def compiled_search(game, policy, options):
 
 
 def cases():
-    """Every search with both stores; half of them in CI."""
-    for number, search in enumerate(SEARCHES):
-        for store in GAMES:
-            is_slow = (store == "dense") == (number % 2 == 0)
-            yield pytest.param(search, store, marks=[pytest.mark.slow] * is_slow)
+    """Every search with both stores, of one position and of several. XLA compiles a batch of one otherwise."""
+    return [(search, store, batch) for search in SEARCHES for store in GAMES for batch in (1, 4)]
 
 
-@pytest.mark.slow_except("alphazero-blocked", "alphazero with 4 leaves and a solver-dense", "gumbel-blocked")
+@pytest.mark.slow_except(
+    "alphazero with a solver-blocked-1", "alphazero with 4 leaves and a solver-dense-4", "gumbel-blocked-4"
+)
 @pytest.mark.skipif(
     not _IS_TRIED or jax.default_backend() != "cpu", reason="without kernels XLA copies trees in some searches"
 )
-@pytest.mark.parametrize(("search", "store"), list(cases()))
-def test_no_simulation_copies_a_tree(search, store):
-    text = compiled_search(GAMES[store], *SEARCHES[search])
+@pytest.mark.parametrize(("search", "store", "batch"), cases())
+def test_no_simulation_copies_a_tree(search, store, batch):
+    text = compiled_search(GAMES[store], batch, *SEARCHES[search])
     assert "while(" in text
-    assert copies_in_loops(text, NUM_SIMULATIONS * BATCH) == []
+    assert copies_in_loops(text, NUM_SIMULATIONS * batch) == []
 
 
 def test_a_copy_in_a_loop_is_found():
@@ -116,6 +115,6 @@ def test_a_copy_in_a_loop_is_found():
         first, second = pair
         return second, first.at[0].set(step)
 
-    pair = np.zeros((2, NUM_SIMULATIONS * BATCH), np.float32)
+    pair = np.zeros((2, NUM_SIMULATIONS), np.float32)
     swaps = jax.jit(lambda pair: jax.lax.fori_loop(0, 9, swap, (pair[0], pair[1])))
-    assert copies_in_loops(swaps.lower(pair).compile().as_text(), NUM_SIMULATIONS * BATCH) != []
+    assert copies_in_loops(swaps.lower(pair).compile().as_text(), NUM_SIMULATIONS) != []
