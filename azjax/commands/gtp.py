@@ -10,7 +10,7 @@ from typing import Literal
 from azjax.agents import LEVELS, is_trained, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
 from azjax.core.errors import InputError
-from azjax.evaluation.standard_players import several_leaves
+from azjax.evaluation.searching_players import several_leaves
 from azjax.games.game import AnyGame
 from azjax.play.analysis import MAX_QUERY, AnalysisEngine
 from azjax.play.gtp import GtpEngine

@@ -13,7 +13,8 @@ from azjax.commands.arguments import AgentOptions, parse_with_players, with_simu
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import iterate_games
-from azjax.evaluation.standard_players import player_facts, search_in_words, several_leaves
+from azjax.evaluation.searching_players import several_leaves
+from azjax.evaluation.standard_players import player_facts, search_in_words
 from azjax.games.game import AnyGame
 from azjax.packaged import levels_of
 from azjax.play.book import Book

@@ -19,7 +19,7 @@ def read(flat: Shaped[Array, "size"], index: Int32[Array, "..."], width: int | N
     """The numbers of `flat` at `index`, or its rows of `width` numbers. Indices must be in range."""
     if width == 0:
         return jnp.zeros((len(index), 0), flat.dtype)
-    rows = flat if width is None else flat.reshape(-1, width)
+    rows = jnp.asarray(flat if width is None else flat.reshape(-1, width))  # of trees that were copied to the host
     return rows.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 

@@ -22,21 +22,24 @@ from azjax.evaluation.players import (
 from azjax.evaluation.proof import Proof, prove
 from azjax.evaluation.ratings import Ratings, rate
 from azjax.evaluation.retrograde import save_endings, solve_endings
+from azjax.evaluation.searching_players import (
+    for_one_position,
+    for_seconds,
+    policy_player,
+    search_player,
+    uct_player,
+    with_simulations,
+)
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.solution import Solution
 from azjax.evaluation.solution_file import check_can_save, load_solution, save_solution
 from azjax.evaluation.solver import solve
 from azjax.evaluation.standard_players import (
-    for_one_position,
     named_player,
     network_player,
     optimal_player,
     player_facts,
-    policy_player,
     random_player,
-    search_player,
-    uct_player,
-    with_simulations,
 )
 from azjax.evaluation.tables import game_of_table, load_table
 
@@ -62,6 +65,7 @@ __all__ = [
     "exact_report",
     "expected_outcome",
     "for_one_position",
+    "for_seconds",
     "game_of_table",
     "iterate_games",
     "load_games",

@@ -1,6 +1,7 @@
 """What a player is: a policy, which maps positions to a choice of moves, and the parameters that it reads.
 
-The players of the package are in `standard_players.py`. Axis letters: `B` batch, `A` actions.
+The players of the package are in `standard_players.py` and `searching_players.py`. Axis letters: `B` batch, `A`
+actions.
 """
 
 import dataclasses

@@ -1,44 +1,28 @@
-"""The players of the package: random, optimal, the network alone, and searches; those without parameters by name.
+"""The players of the package that do not search: random, optimal, the network alone; and players by name.
 
 Axis letters: `B` batch, `A` actions.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import replace_fields
 from azjax.core.text import whole_number
 from azjax.evaluation.players import MoveChoice, Player
 from azjax.evaluation.retrograde import EndingSolution
+from azjax.evaluation.searching_players import network_of, search_of, search_player, uct_player
 from azjax.evaluation.solution import BestMoves, Solution
 from azjax.evaluation.solver import solve
 from azjax.games.game import AnyGame, Game, State
 from azjax.networks import Network, Variables, summarize
-from azjax.search import (
-    AlphaZero,
-    Evaluator,
-    SearchHyper,
-    SearchPolicy,
-    SearchResult,
-    Tree,
-    Uct,
-    evaluators,
-    search_within,
-)
+from azjax.search import Evaluator, SearchPolicy, evaluators
 from azjax.search.policy import check_num_simulations
-from azjax.search.reuse import by_game, by_node, follow
-
-_CHUNK = 16  # simulations between two looks at the clock
-_MAX_NODES = 1 << 14  # of a search for a time
-_MOST_LEAVES = 16  # evaluated at once
 
 _EVALUATORS: dict[str, Callable[[AnyGame], Evaluator]] = {
     "uniform": evaluators.uniform,
@@ -123,167 +107,15 @@ class _Network:
         return MoveChoice(probabilities, output.value, policy)
 
 
-def policy_player(
-    policy: SearchPolicy,
-    params: PyTree = None,
-    *,
-    hyper: SearchHyper | None = None,
-    reuse_tree: bool = False,
-    name: str | None = None,
-) -> Player:
-    """Plays the moves of a search, without exploration.
-
-    Args:
-      policy: the search.
-      params: of its evaluator.
-      hyper: its numbers, as Python numbers; the defaults if None.
-      reuse_tree: keep the tree below the moves that are played, in whole games (`RememberingPolicy`).
-      name: `search:SIMULATIONS` by default.
-    """
-    kind = _ReusingSearch if reuse_tree else _Search
-    name = f"search:{policy.num_simulations}" if name is None else name
-    return Player(name, kind(policy, SearchHyper() if hyper is None else hyper), params)
-
-
-def search_player(
-    game: AnyGame,
-    evaluator: Evaluator,
-    params: PyTree = None,
-    *,
-    num_simulations: int,
-    c_puct: float = 1.25,
-    solver: bool = False,
-    reuse_tree: bool = False,
-    leaves_per_step: int = 1,
-    name: str | None = None,
-) -> Player:
-    """`policy_player` of `AlphaZero`, which plays the most visited move.
-
-    Args:
-      game: the game.
-      evaluator: see `azjax.search.evaluators`.
-      params: of the evaluator.
-      num_simulations: of each search, at least 1; new ones where the tree is reused.
-      c_puct: weight of exploration.
-      solver: prove wins, losses and draws in the search.
-      reuse_tree: see `policy_player`.
-      leaves_per_step: see `azjax.search.SearchPolicy`.
-      name: `search:SIMULATIONS` by default.
-    """
-    policy = AlphaZero(game, evaluator, num_simulations, leaves_per_step, solver)
-    return policy_player(policy, params, hyper=SearchHyper(c_puct=c_puct), reuse_tree=reuse_tree, name=name)
-
-
-def uct_player(
-    game: AnyGame, *, num_simulations: int, solver: bool = False, reuse_tree: bool = False, name: str | None = None
-) -> Player:
-    """`policy_player` of `Uct` with random rollouts, which plays the move of the highest mean return.
-
-    Args:
-      game: the game.
-      num_simulations: of each search, at least 1.
-      solver: prove wins, losses and draws in the search.
-      reuse_tree: see `policy_player`.
-      name: `uct:SIMULATIONS` by default.
-    """
-    policy = Uct(game, evaluators.rollout(game), num_simulations, solver=solver)
-    return policy_player(policy, reuse_tree=reuse_tree, name=f"uct:{num_simulations}" if name is None else name)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Search:
-    """A search, whose action is played."""
-
-    policy: SearchPolicy
-    hyper: SearchHyper
-
-    def __call__(self, params: PyTree, key: PRNGKeyArray, states: State) -> MoveChoice:
-        return self._choice(states, self.search(params, key, states))
-
-    def search(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree | None = None) -> SearchResult:
-        """See `SearchingPolicy`."""
-        tree = None if memory is None else by_node(memory)
-        result: SearchResult = self.policy(params, key, states, hyper=self.hyper, tree=tree)
-        return result
-
-    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
-        """See `TimedPolicy`."""
-        policy = dataclasses.replace(self.policy, num_simulations=_CHUNK * self.policy.leaves_per_step)
-        return search_within(policy, params, key, states, hyper=self.hyper, seconds=seconds, max_nodes=_MAX_NODES)
-
-    def _choice(self, states: State, result: SearchResult) -> MoveChoice:
-        played = jax.nn.one_hot(result.action, self.policy.game.num_actions)
-        return MoveChoice(jnp.where(states.terminated[:, None], 0.0, played), result.value, result.policy)
-
-
-@dataclasses.dataclass(frozen=True)
-class _ReusingSearch(_Search):
-    """A search whose memory is the tree below the moves that were played."""
-
-    def start(self, params: PyTree, states: State) -> Tree:
-        return by_game(self.policy.empty_tree(params, states, self.hyper))
-
-    def think(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree) -> tuple[MoveChoice, Tree]:
-        result = self.search(params, key, states, memory)
-        return self._choice(states, result), by_game(replace_fields(result.tree, histories=None))
-
-    def observe(self, memory: Tree, action: Int32[Array, "B"]) -> Tree:
-        return by_game(follow(by_node(memory), action, self.policy.num_simulations))
-
-
-def with_simulations(player: Player, num_simulations: int) -> Player:
-    """The same player under the same name, with another number of simulations.
-
-    Raises:
-      InputError: the player does not search, or `num_simulations` is below 1.
-    """
-    if not isinstance(player.policy, _Search):
-        raise InputError(f"{player.name} does not search")
-    if num_simulations < 1:
-        raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
-    leaves = math.gcd(player.policy.policy.leaves_per_step, num_simulations)
-    policy = dataclasses.replace(player.policy.policy, num_simulations=num_simulations, leaves_per_step=leaves)
-    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
-
-
-def for_one_position(player: Player) -> Player:
-    """The same player for positions that come one at a time, as in play.
-
-    A network takes little longer for several positions than for one, and so its search evaluates several leaves at
-    once: as many as are a hundredth of its simulations or less, at most 16. `experiments/leaves_per_step.py` measures
-    speed and strength. Other players are returned as they are.
-    """
-    if not isinstance(player.policy, _Search):
-        return player
-    policy = several_leaves(player.policy.policy, player.policy.policy.num_simulations)
-    return dataclasses.replace(player, policy=dataclasses.replace(player.policy, policy=policy))
-
-
-def several_leaves(policy: SearchPolicy, num_simulations: int) -> SearchPolicy:
-    """The search with the leaves per step of `for_one_position`, for so many simulations in all."""
-    if _network_of(policy) is None:
-        return policy
-    most, leaves = min(num_simulations // 100, _MOST_LEAVES), 1
-    while 2 * leaves <= most and policy.num_simulations % (2 * leaves) == 0:
-        leaves *= 2
-    return dataclasses.replace(policy, leaves_per_step=leaves)
-
-
-def _network_of(policy: SearchPolicy) -> object:
-    """The network that a search evaluates its leaves with, perhaps beside a table; None if there is none."""
-    evaluator = getattr(policy.evaluator, "evaluator", policy.evaluator)
-    return evaluator.net if isinstance(evaluator, evaluators.NetworkEvaluator) else None
-
-
 def player_facts(player: Player) -> dict[str, str]:
     """What people should know of a player of the package, by label: its game, search and network, if it has them."""
     policy = player.policy
-    search = policy.policy if isinstance(policy, _Search) else None
+    search = search_of(player)
     network: object = policy.network if isinstance(policy, _Network) else None
     told = {"player": player.name, **player.about}
     if search is not None:
         told["search"] = search_in_words(search, search.num_simulations)
-        network = _network_of(search)
+        network = network_of(search)
     game = getattr(search or policy, "game", None)
     if isinstance(game, Game):
         told["game"] = f"{game.name}: {game}"

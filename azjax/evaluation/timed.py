@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 from azjax.core.errors import InputError
 from azjax.evaluation.host_games import rows_of
 from azjax.evaluation.players import Player, TimedPolicy
+from azjax.evaluation.searching_players import for_seconds
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import State
 
@@ -46,7 +47,8 @@ class TimedSeats(Seats):
 
     def __init__(self, player: TimedPlayer) -> None:
         super().__init__()
-        self._player, self._is_compiled = player, False
+        self._player = dataclasses.replace(player, player=for_seconds(player.player, player.seconds))
+        self._is_compiled = False
 
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         if not self._is_compiled:

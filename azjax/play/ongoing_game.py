@@ -8,11 +8,21 @@ import numpy as np
 from jaxtyping import Float64, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.evaluation import Player, TimedPolicy, act, for_one_position, observe, start_memory, with_simulations
+from azjax.evaluation import (
+    Player,
+    TimedPolicy,
+    act,
+    for_one_position,
+    for_seconds,
+    observe,
+    start_memory,
+    with_simulations,
+)
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 from azjax.play.clock import Clock
+from azjax.search import SearchResult
 
 
 class OngoingGame:
@@ -39,7 +49,7 @@ class OngoingGame:
             raise InputError(f"seconds is for searches; {player.name} does not search")
         self.game, self.player = game, for_one_position(player)
         self._key, self._num_keys, self._seconds = jax.random.key(seed), 0, seconds
-        self._is_compiled = False
+        self._loaded, self._timed, self._most_seconds = player, player, 0.0
         self.clocks: list[Clock | None] = [None, None]
         self.begin()
 
@@ -92,12 +102,10 @@ class OngoingGame:
         """Plays the player's move for the side to move, and returns it. The game must not be over."""
         clock, began = self.clocks[self.mover], time.perf_counter()
         seconds = self._seconds if clock is None else clock.budget()
-        policy, memory = self.player.policy, self._memories[-1]
-        if seconds is not None and isinstance(policy, TimedPolicy):
-            self.compile_timed_search()
+        memory = self._memories[-1]
+        if seconds is not None and isinstance(self.player.policy, TimedPolicy):
             # It starts from an empty tree: the tree in the memory is too small for it.
-            result = policy.search_within(self.player.params, self._next_key(), batch_of_one(self.state), seconds)
-            actions = result.action
+            actions = self._search_within(seconds).action
         else:
             actions, _, memory = act(self.player, self._next_key(), batch_of_one(self.state), memory)
         action = int(actions[0])
@@ -113,16 +121,14 @@ class OngoingGame:
         Args:
           seconds: search time of a `TimedPolicy`, above 0. Other players think as always and give one move.
         """
-        policy, states = self.player.policy, batch_of_one(self.state)
-        if isinstance(policy, TimedPolicy):
-            self.compile_timed_search()
-            result = policy.search_within(self.player.params, self._next_key(), states, seconds)
+        if isinstance(self.player.policy, TimedPolicy):
+            result = self._search_within(seconds)
             visits, values = np.asarray(result.visits[0]), np.asarray(result.q_values[0])
             best = int(result.action[0])
             others = [int(action) for action in np.argsort(-visits, kind="stable") if visits[action] and action != best]
             ranked = [(action, float(values[action])) for action in (best, *others)]
         else:
-            actions, choice, _ = act(self.player, self._next_key(), states)
+            actions, choice, _ = act(self.player, self._next_key(), batch_of_one(self.state))
             ranked = [(int(actions[0]), float(np.nan_to_num(choice.value[0])))]
         return [(action_to_text(self.game, self.state, action), value) for action, value in ranked]
 
@@ -132,16 +138,29 @@ class OngoingGame:
         Raises:
           InputError: the player does not search, or the number is below 1.
         """
-        self.player, self._seconds = for_one_position(with_simulations(self.player, num_simulations)), None
+        self._loaded, self._seconds = with_simulations(self._loaded, num_simulations), None
+        self.player = for_one_position(self._loaded)
         # Trees in the old memories have another capacity.
         self._memories = [start_memory(self.player, batch_of_one(self.state))] * len(self.states)
 
-    def compile_timed_search(self) -> None:
-        """Compiles the search for a given time, so that no clock runs meanwhile."""
-        if isinstance(self.player.policy, TimedPolicy) and not self._is_compiled:
+    def compile_timed_search(self, seconds: float = 0.0) -> None:
+        """Compiles a search for so many seconds, and as many as the clocks allow, so that no clock runs meanwhile."""
+        seconds = max([seconds, *(clock.budget() for clock in self.clocks if clock is not None)])
+        if not isinstance(self.player.policy, TimedPolicy) or seconds <= self._most_seconds:
+            return
+        self._most_seconds, before = seconds, self._timed
+        self._timed = for_seconds(self._loaded, seconds)
+        policy = self._timed.policy
+        if policy != before.policy and isinstance(policy, TimedPolicy):
             start = batch_of_one(self.game.init(jax.random.key(0)))
-            self.player.policy.search_within(self.player.params, jax.random.key(0), start, 0.01)
-            self._is_compiled = True
+            policy.search_within(self._timed.params, jax.random.key(0), start, 0.01)
+
+    def _search_within(self, seconds: float) -> SearchResult:
+        """A search of the current position, compiled before it begins."""
+        self.compile_timed_search(seconds)
+        policy = self._timed.policy
+        assert isinstance(policy, TimedPolicy)
+        return policy.search_within(self._timed.params, self._next_key(), batch_of_one(self.state), seconds)
 
     def _next_key(self) -> PRNGKeyArray:
         self._num_keys += 1

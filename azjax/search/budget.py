@@ -49,7 +49,7 @@ def search_within(
 
     Raises:
       InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's or
-        above 2^24, at which a search for some seconds ends too.
+        above 2^24, at which a search for some seconds ends too; `max_nodes` as in `SearchPolicy`.
     """
     chunk = policy.num_simulations
     if seconds is None and num_simulations is None:
@@ -81,7 +81,7 @@ def search_within(
         if left <= 0 or done + chunk > MOST_SIMULATIONS or (stop_early and _is_settled(result, lead)):
             return result
         key = fold_in(key, done)
-        result = policy(params, key, states, hyper=hyper, tree=result.tree)
+        result = policy(params, key, states, hyper=hyper, tree=result.tree, donate_tree=True)
         result.value.block_until_ready()
         done += chunk
 

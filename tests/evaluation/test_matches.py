@@ -13,9 +13,10 @@ from azjax.evaluation.host_games import host_step
 from azjax.evaluation.matches import Record, play_match, play_round_robin
 from azjax.evaluation.player_tables import optimal_table, random_table
 from azjax.evaluation.players import Player, act, choose
+from azjax.evaluation.searching_players import search_player
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.solver import solve
-from azjax.evaluation.standard_players import optimal_player, random_player, search_player
+from azjax.evaluation.standard_players import optimal_player, random_player
 from azjax.packaged import load_agent
 from azjax.search import evaluators
 

@@ -100,3 +100,13 @@ def test_visits_beyond_those_that_are_counted_are_refused():
     states = jax.tree.map(lambda leaf: leaf[None], GAME.init(jax.random.key(0)))
     with pytest.raises(ValueError, match="num_simulations must be at most 16,777,216, got 25,165,824"):
         search_within(policy, None, jax.random.key(0), states, num_simulations=6 << 22)
+
+
+def test_a_search_that_goes_on_takes_over_the_memory_of_its_tree():
+    begun = POLICY(None, KEY, SOME)
+    kept = POLICY(None, KEY, SOME, tree=begun.tree)
+    donated = POLICY(None, KEY, SOME, tree=begun.tree, donate_tree=True)
+    assert begun.tree.sums.is_deleted()
+    assert not kept.tree.sums.is_deleted()
+    np.testing.assert_array_equal(donated.visits, kept.visits)
+    np.testing.assert_array_equal(donated.q_values, kept.q_values)

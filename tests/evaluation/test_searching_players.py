@@ -1,10 +1,17 @@
-"""How players of single positions differ from players of many."""
+"""How players of single positions, and of a time, differ from players of many."""
 
 import jax
 import pytest
 
-from azjax.evaluation import for_one_position, random_player, search_player, uct_player, with_simulations
-from azjax.evaluation.standard_players import several_leaves
+from azjax.evaluation import (
+    for_one_position,
+    for_seconds,
+    random_player,
+    search_player,
+    uct_player,
+    with_simulations,
+)
+from azjax.evaluation.searching_players import several_leaves
 from azjax.games.registry import make
 from azjax.networks import make_network
 from azjax.search import evaluators
@@ -12,6 +19,7 @@ from azjax.search import evaluators
 GAME = make("connect2")
 NETWORK = make_network("mlp", GAME, width=8, depth=1)
 VARIABLES = NETWORK.init(jax.random.key(0), GAME)
+STARTS = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 1))
 
 
 def searching(num_simulations):
@@ -46,3 +54,24 @@ def test_another_number_of_simulations_keeps_the_leaves_that_divide_it():
     player = for_one_position(searching(1600))
     assert with_simulations(player, 24).policy.policy.leaves_per_step == 8
     assert with_simulations(player, 25).policy.policy.leaves_per_step == 1
+
+
+@pytest.mark.parametrize(("seconds", "leaves", "nodes"), [(0.01, 1, 4096), (0.1, 8, 32768), (1.0, 64, 262144)])
+def test_a_search_for_a_time_has_leaves_and_room_for_it(seconds, leaves, nodes):
+    policy = for_seconds(searching(400), seconds).policy.policy
+    assert (policy.leaves_per_step, policy.max_nodes) == (leaves, nodes)
+    without_network = for_seconds(uct_player(GAME, num_simulations=64), seconds).policy.policy
+    assert without_network.leaves_per_step == 1
+    assert without_network.max_nodes >= nodes
+
+
+def test_a_number_of_leaves_that_was_chosen_stays():
+    player = search_player(GAME, evaluators.network(NETWORK, GAME), VARIABLES, num_simulations=9, leaves_per_step=3)
+    timed = for_seconds(player, 1.0)
+    assert timed.policy.policy.leaves_per_step == 3
+    result = timed.policy.search_within(timed.params, jax.random.key(0), STARTS, 1e-9)
+    assert result.visits.sum() == 16 * 3
+
+
+def test_other_players_have_no_time():
+    assert for_seconds(random_player(GAME), 1.0).policy == random_player(GAME).policy
