@@ -195,6 +195,7 @@ def load_trained(spec: str) -> Agent:
         policy=config.policy,
         selection=config.selection,
         with_error=config.uncertainty_weighting,
+        max_num_considered_actions=config.max_num_considered_actions,
     )
 
 
@@ -313,6 +314,8 @@ def _trained(
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
         options: dict[str, Any] = {"selection": selection, "solver": solver, "leaves_per_step": leaves_per_step}
+        if kind == "gumbel":
+            options["max_num_considered_actions"] = agent.max_num_considered_actions
         search = SearchSpec(
             make_policy(kind, agent.game, agent.evaluator, num_simulations, **options), agent.variables, agent.hyper
         )

@@ -49,6 +49,7 @@ from study import (
 )
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation import network_player, play_match, search_player
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
@@ -90,19 +91,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "Adam": ADAM,
     "Muon": {"optimizer": "muon", "learning_rate": 4e-3},
     "mlp, Adam": MLP | ADAM,
-    "mlp, Adam, stretched values, fewer random plies": MLP | ADAM | STRETCHED | {"random_start_plies": 16},
-    "half the width": {"width": 512},
+    "mlp, Adam, stretched values, 0 to 16 random plies": MLP | ADAM | STRETCHED | {"random_start_plies": 16},
+    "512 wide": {"width": 512},
     "board, PUCT": BOARD | PUCT,
     "board, PUCT, uncertainty weighting": BOARD
     | PUCT
     | {"auxiliary_losses": ("value_error",), "uncertainty_weighting": True},
     "0 to 16 random plies": {"random_start_plies": 16},
     "no exploring starts": {"exploring_starts": 0.0, "exploring_plies": 0},
-    "more exploring starts": {"exploring_starts": 0.75, "exploring_plies": 3},
+    "exploring starts: 0.75": {"exploring_starts": 0.75, "exploring_plies": 3},
     "exploring starts, games of 4 plies": {"exploring_starts": 0.5, "truncate_at_ply": 4, "root_value_fraction": 0.75},
     "mostly the search's values": {"root_value_fraction": 0.75},
     "results up to exploratory moves": {"trace_cut": 0.2},
-    "twice the updates": {"updates_per_iteration": 64},
+    "64 updates an iteration": {"updates_per_iteration": 64},
     "l2 of 1e-5": {"l2": 1e-5},
     "lambda-returns": {"root_value_fraction": 0.0, "td_lambda": 0.9},
     "8 actions at the root": {"max_num_considered_actions": 8},
@@ -124,7 +125,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "PUCT": PUCT,
     "variance-scaled PUCT": PUCT | {"selection": "variance_scaled"},
 }
-RUNGS = (5.0, 10.0, 30.0)  # minutes
+RUNGS, LONGEST = (5.0, 10.0, 30.0), 60.0  # minutes
 SIMULATIONS = 64
 OPENING_PLIES = 4
 QUICK = {"network": "mlp", "width": 8, "depth": 1, "num_games": 16, "num_simulations": 2, "batch_size": 16}
@@ -160,6 +161,8 @@ def main(
       output: file of the results.
       plot: picture; by default docs/what_learns_GAME.png.
     """
+    if not 0 < max(minutes) <= LONGEST:
+        raise InputError(f"minutes must be 0..{LONGEST:g}, got {max(minutes):g}")
     console = Console()
     options = dict(GAMES[game])
     rules = azjax.make(options.pop("name"), **options)
@@ -269,7 +272,7 @@ def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> lis
     if not kept.exists():
         idle: float = json.loads(kept_base.read_text())
         # More simulations take longer: later numbers are not reached.
-        most = math.ceil(60 * RUNGS[-1] / idle / max(1, config.doubling_iterations))
+        most = math.ceil(60 * LONGEST / idle / max(1, config.doubling_iterations))
         counts = simulation_counts(config)[: max(1, most)]
         each = [config.replace(first_simulations=0, num_simulations=count) for count in counts]
         of_base, *own = seconds_per_iteration(game, [base, *each], rounds=5)

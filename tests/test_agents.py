@@ -128,9 +128,9 @@ def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run
     assert load_opponent(f"{run}:16", seconds=0.01).policy.policy.num_simulations == 16
     assert load_opponent(f"{run}:easy", seconds=0.01).policy.temperature == 1
     for options in ({"reuse_tree": True}, {"policy": "gumbel"}):
-        with pytest.raises(ValueError, match="a search for a time begins anew, by alphazero or uct"):
+        with pytest.raises(ValueError, match="a search for a time goes without a reused tree and Gumbel's policy"):
             load_opponent(run, seconds=0.01, **options)
-    with pytest.raises(ValueError, match="seconds must be more than 0, got -1"):
+    with pytest.raises(ValueError, match="seconds must be above 0, got -1"):
         load_opponent(run, seconds=-1)
 
 
@@ -142,15 +142,17 @@ def test_uct_keeps_its_tree_too():
 
 @pytest.mark.slow
 def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tmp_path):
-    train(GAME, SMALL.replace(policy="gumbel", value_scale=0.5, rescale_values=False), tmp_path / "run")
+    config = SMALL.replace(policy="gumbel", value_scale=0.5, rescale_values=False, max_num_considered_actions=2)
+    train(GAME, config, tmp_path / "run")
     agent = load_trained(str(tmp_path / "run"))
-    policy = make_policy("gumbel", GAME, evaluators.network(agent.network, GAME), 16)
+    policy = make_policy("gumbel", GAME, evaluators.network(agent.network, GAME), 16, max_num_considered_actions=2)
     own, usual = (
         _choose(policy_player(policy, agent.variables, hyper=hyper)).preferences
         for hyper in (SearchHyper(value_scale=0.5, rescale_values=False), SearchHyper())
     )
     np.testing.assert_array_equal(_choose(load_player(str(tmp_path / "run"), num_simulations=16)).preferences, own)
     assert not np.allclose(own, usual)
+    assert load_player(str(tmp_path / "run")).policy.policy.max_num_considered_actions == 2
 
 
 @pytest.mark.parametrize(

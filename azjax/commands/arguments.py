@@ -12,6 +12,7 @@ import tyro
 from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player, split_level
 from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
+from azjax.core.text import whole_number
 from azjax.evaluation import Player
 from azjax.games.game import AnyGame
 from azjax.games.registry import all_names, factory, make
@@ -194,9 +195,8 @@ def with_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOpti
       InputError: a number out of range.
     """
     agent, level = split_level(spec)
-    if not (level.isascii() and level.isdigit()):
-        return spec, options
-    return agent, dataclasses.replace(options, num_simulations=int(level))
+    number = whole_number(level)
+    return (spec, options) if number is None else (agent, dataclasses.replace(options, num_simulations=number))
 
 
 def check_games(games: int) -> None:

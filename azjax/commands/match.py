@@ -25,6 +25,7 @@ from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import check_picture, draw_ratings, match_table, ratings_table
+from azjax.search.budget import check_seconds
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
@@ -80,8 +81,8 @@ class MatchOptions:
     def __post_init__(self) -> None:
         check_games(self.games)
         check_seed(self.seed)
-        if self.seconds is not None and not self.seconds > 0:
-            raise InputError(f"seconds must be above 0, got {self.seconds}")
+        if self.seconds is not None:
+            check_seconds(self.seconds)
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, got {self.processes}")
         if self.policy is not None:

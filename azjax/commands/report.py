@@ -11,12 +11,13 @@ from azjax.agents import is_trained, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, first_word, parse
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
+from azjax.core.text import whole_number
 from azjax.evaluation import load_games
 from azjax.report import gather, judge_lost_games, write_losses, write_report
 from azjax.report.templates import needs_report_packages
 
 _GAMES = ".jsonl"
-_JUDGE_SIMULATIONS = 1600
+_JUDGE_SIMULATIONS, _TIMES_LONGER = 1600, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,8 @@ def _report_losses(file: Path, options: LossesOptions) -> None:
 
 def _longer_search(player: str) -> str:
     """The trained agent of a player's name in a file of games, with many simulations."""
-    agent = split_level(re.split(r" \+ |, ", player)[0])[0]  # without the options of a search and the seconds of a move
+    # Without the options of a search and the seconds of a move.
+    agent, level = split_level(re.split(r" \+ |, ", player)[0])
     if not is_trained(agent):
         raise InputError(f"{player} is no trained agent: name a judge that searches, such as --judge uct:10000")
-    return f"{agent}:{_JUDGE_SIMULATIONS}"
+    return f"{agent}:{max(_JUDGE_SIMULATIONS, _TIMES_LONGER * (whole_number(level) or 0))}"

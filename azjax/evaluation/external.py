@@ -19,6 +19,7 @@ from azjax.evaluation.host_games import host_step, rows_of, start_text
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
+from azjax.search.budget import check_seconds
 
 _SECONDS_TO_START = 30.0
 
@@ -44,8 +45,7 @@ class ExternalPlayer:
     def __post_init__(self) -> None:
         if self.protocol not in ENGINE_PROTOCOLS:
             raise InputError(f"unknown protocol {self.protocol!r}; available: {', '.join(ENGINE_PROTOCOLS)}")
-        if not self.seconds > 0:
-            raise InputError(f"seconds must be more than 0, got {self.seconds}")
+        check_seconds(self.seconds)
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, got {self.processes}")
 

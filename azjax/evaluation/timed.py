@@ -14,6 +14,7 @@ from azjax.evaluation.players import Player, TimedPolicy
 from azjax.evaluation.searching_players import for_seconds
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import State
+from azjax.search.budget import check_seconds
 
 _WARM_UP_SECONDS = 1e-3
 
@@ -38,8 +39,7 @@ class TimedPlayer:
     def __post_init__(self) -> None:
         if not isinstance(self.player.policy, TimedPolicy):
             raise InputError(f"{self.name} cannot search for a time")
-        if not self.seconds > 0:
-            raise InputError(f"seconds must be more than 0, got {self.seconds}")
+        check_seconds(self.seconds)
 
 
 class TimedSeats(Seats):

@@ -22,7 +22,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.core.xla import materialize
 from azjax.games.placement import StonesState
-from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
+from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame, square_name
 from azjax.games.registry import register
 from azjax.games.square_stones import SquareStonesGame
 
@@ -73,8 +73,7 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
         rows = [["_"] * self.size for _ in range(self.size)]
         for row, column, disc in ((-2, -1, "X"), (-1, -1, "X"), (-1, 0, "X"), (0, -1, "X"), (0, 0, "O")):
             rows[middle + row][middle + column] = disc
-        placed = f"{string.ascii_lowercase[middle - 1]}{middle - 1}"
-        turned = f"{string.ascii_lowercase[middle - 1]}{middle}"
+        placed, turned = (square_name(self.size, row, middle - 1, from_top=True) for row in (middle - 2, middle - 1))
         text = "/".join("".join(row) for row in rows) + " O"
         return ((text, f"Black put a disc on {placed}, and the white one on {turned} turned over."),)
 
@@ -200,7 +199,7 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
         low, high = self.size // 2 - 1, self.size // 2
         for row, column in ((low, low), (low, high), (high, low), (high, high)):
             if not bitboard.has(union(first, second), jnp.int32(row * self._stride + column)):
-                place = f"{string.ascii_lowercase[column]}{row + 1}"
+                place = square_name(self.size, row, column, from_top=True)
                 raise InputError(f"othello: {text!r} is impossible: {place} has a disc from the start")
         player = jnp.int32(mover)
         return self._position(*self._own_and_other((first, second), player), player)

@@ -384,6 +384,6 @@ def action_from_text(game: Game[S], state: S, text: str) -> int:
     raise InputError(f"{text!r} is not a legal move here; legal: {', '.join(legal_texts(game, state))}")
 
 
-def square_name(rows: int, row: int, column: int) -> str:
-    """The square of a board in the notation of chess: `row` counts from the top, and `a1` is bottom left."""
-    return f"{string.ascii_lowercase[column]}{rows - row}"
+def square_name(rows: int, row: int, column: int, *, from_top: bool = False) -> str:
+    """The square of a board: `row` counts from the top, and `a1` is bottom left, as in chess, or top left."""
+    return f"{string.ascii_lowercase[column]}{row + 1 if from_top else rows - row}"

@@ -6,7 +6,6 @@ from the top, `/` between, `X` player 0, `O` player 1, `_` empty, and who is to 
 """
 
 import dataclasses
-import string
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from jaxtyping import Array, Int32
 from azjax.core.bitboard import Bits
 from azjax.core.errors import InputError
 from azjax.games.placement import SYMBOLS, Stones, StonesGame
-from azjax.games.protocols import ActionGroup, LaidOutGame
+from azjax.games.protocols import ActionGroup, LaidOutGame, square_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +84,7 @@ class SquareStonesGame(StonesGame[Stones], LaidOutGame):
     def action_to_text(self, state: Stones, action: int) -> str:
         del state
         row, column = divmod(int(action), self.size)
-        return self.extra_action if row == self.size else f"{string.ascii_lowercase[column]}{row + 1}"
+        return self.extra_action if row == self.size else square_name(self.size, row, column, from_top=True)
 
     def action_squares(self, state: Stones, action: int) -> tuple[int, ...]:
         del state

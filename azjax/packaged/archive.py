@@ -35,6 +35,7 @@ class Agent:
       policy: its search, `alphazero` or `gumbel`.
       selection: its rule of selection; see `azjax.search.rules`.
       with_error: its searches count simulations by the errors that the network expects.
+      max_num_considered_actions: actions that its searches of Gumbel AlphaZero try at most at the root.
     """
 
     game: AnyGame
@@ -44,6 +45,7 @@ class Agent:
     policy: str = "alphazero"
     selection: str = "puct"
     with_error: bool = False
+    max_num_considered_actions: int = 16
 
     @property
     def evaluator(self) -> Evaluator:

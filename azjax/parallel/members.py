@@ -69,7 +69,7 @@ class MemberNetworks:
         shares = observations.reshape(self.count, -1, *observations.shape[1:])
         apply = functools.partial(self.network.apply, train=train)
         if jax.default_backend() == "cpu" and not isinstance(self.network, Mlp):
-            # Several convolution kernels at once would be slow there, and round otherwise than alone.
+            # Several kernels of other networks at once would be slow there, and round otherwise than alone.
             output, new = jax.lax.map(lambda share: apply(*share), (variables, shares))
         else:
             output, new = jax.vmap(apply)(variables, shares)

@@ -28,7 +28,7 @@ from azjax.export.positions import in_float32
 from azjax.export.program import to_program
 from azjax.games.game import AnyGame, State
 from azjax.games.pictures import has_picture
-from azjax.games.protocols import CellGame, TextGame, player_names
+from azjax.games.protocols import CellGame, TextGame, player_names, square_name
 from azjax.play.page_source import SCRIPTS, page_source, script
 from azjax.play.session import Json, PlaySession
 from azjax.render.drawing import LAYERS
@@ -304,9 +304,7 @@ def notation(game: Any) -> list[str]:
     """
     rows, columns = game.observation_shape[:2]
     names = [
-        f"{chr(ord('a') + column)}{row + 1 if game.rows_from_top else rows - row}"
-        for row in range(rows)
-        for column in range(columns)
+        square_name(rows, row, column, from_top=game.rows_from_top) for row in range(rows) for column in range(columns)
     ]
     patterns: dict[int, str] = {}
     find_squares = jax.jit(game.squares_of_actions)

@@ -23,6 +23,7 @@ from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 from azjax.play.clock import Clock
 from azjax.search import SearchResult
+from azjax.search.budget import check_seconds
 
 
 class OngoingGame:
@@ -43,8 +44,8 @@ class OngoingGame:
     """
 
     def __init__(self, game: AnyGame, player: Player, *, seed: int = 0, seconds: float | None = None) -> None:
-        if seconds is not None and not seconds > 0:
-            raise InputError(f"seconds must be above 0, got {seconds}")
+        if seconds is not None:
+            check_seconds(seconds)
         if seconds is not None and not isinstance(player.policy, TimedPolicy):
             raise InputError(f"seconds is for searches; {player.name} does not search")
         self.game, self.player = game, for_one_position(player)

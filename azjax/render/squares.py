@@ -58,12 +58,20 @@ def draw_squares(
         sheet.heat([(path[0], probability) for path, probability in clicked if len(path) == 1], _BADGES)
         moves = [(path[0], path[-1], probability) for path, probability in clicked if len(path) > 1]
         sheet.arrows(moves[:_ARROWS], _BADGES)
-    sheet.coordinates()
-    last_move = "-".join(square_name(rows, *square) for square in last_squares)
+    from_top = _rows_from_top(game)
+    sheet.coordinates(rows_from_top=from_top)
+    last_move = "-".join(square_name(rows, *square, from_top=from_top) for square in last_squares)
     return sheet.document(game, state, *describe(game, owners), likely=likely, last_move=last_move or None)
 
 
 def describe(game: AnyGame, owners: Int[np.ndarray, "rows columns"]) -> list[str]:
     """One sentence per player that lists the squares of the player's pieces, which are 1 and 2 in `owners`."""
-    occupied = [[square_name(len(owners), *square) for square in squares(owners == player)] for player in (1, 2)]
+    rows, from_top = len(owners), _rows_from_top(game)
+    occupied = [
+        [square_name(rows, *square, from_top=from_top) for square in squares(owners == player)] for player in (1, 2)
+    ]
     return [f"{name} on {', '.join(on)}" for name, on in zip(player_names(game), occupied, strict=True) if on]
+
+
+def _rows_from_top(game: AnyGame) -> bool:
+    return isinstance(game, BoardGame) and game.rows_from_top

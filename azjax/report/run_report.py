@@ -98,10 +98,11 @@ def gather(
     step, state = load_state(folder)
     variables, network = state.ema, config.make_network(game)
     alone = network_player(game, network, variables)
-    searching = load_player(str(folder), num_simulations=num_simulations)
+    spec = f"{folder}@{step}"  # a trainer may save another checkpoint meanwhile
+    searching = load_player(spec, num_simulations=num_simulations)
     progress("throughput of the parts of an iteration")
     throughput = measure_throughput(game, config, state)
-    keys = jax.random.split(jax.random.key(seed), 4)
+    keys = jax.random.split(jax.random.key(seed), 5)
     strength = measure(game, [alone, searching], num_games=num_games, key=keys[0], progress=progress)
     progress("sample games")
     games = sample_games(game, searching, num_sample_games, keys[1], opening_plies=_OPENING_PLIES)
@@ -109,9 +110,9 @@ def gather(
     calibration = calibrate(game, network_player(game, network, variables, temperature=1.0), CALIBRATION_GAMES, keys[2])
     progress("search tree of the start")
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(keys[3]))
-    search = load_search_spec(str(folder), game)
+    search = load_search_spec(spec, game)
     policy = dataclasses.replace(search.policy, num_simulations=num_simulations)
-    result = policy(search.params, keys[3], start, hyper=search.hyper)
+    result = policy(search.params, keys[4], start, hyper=search.hyper)
     return RunReport(
         folder=folder,
         game=game,

@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from rich.console import Console
 
 from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
+from azjax.core.files import write_atomically
 from azjax.core.signals import discard_output, output_on_terminals, stop_signals
 from azjax.games.game import AnyGame
 from azjax.networks import summarize
@@ -347,7 +348,8 @@ class _Loop:
         whole = state.iteration.sharding
         batch = jax.jit(skipped_batch, static_argnums=1, out_shardings=whole)(state.learner, run.config, state.replay)
         if is_first():
-            np.savez(path, **jax.device_get(batch))
+            with write_atomically(path) as file:
+                np.savez(file, **jax.device_get(batch))
         raise SettingsError(
             f"{run.folder}: {row['skipped_in_a_row']:.0f} updates in a row were skipped up to iteration {done}, since "
             f"their gradient was not finite; {path} holds the key and the batch of the last, and the checkpoints "

@@ -15,6 +15,7 @@ from azjax.search.policy import MOST_SIMULATIONS, SearchPolicy
 from azjax.search.result import SearchResult
 
 _MAX_NODES = 100_000
+_MOST_SECONDS = 1_000_000  # timers of the operating system go little further
 
 
 def search_within(
@@ -54,8 +55,8 @@ def search_within(
     chunk = policy.num_simulations
     if seconds is None and num_simulations is None:
         raise InputError("a search needs a budget: seconds, num_simulations or both")
-    if seconds is not None and not seconds > 0:
-        raise InputError(f"seconds must be above 0, got {seconds}")
+    if seconds is not None:
+        check_seconds(seconds)
     if num_simulations is not None and (num_simulations < 1 or num_simulations % chunk):
         raise InputError(
             f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations}"
@@ -84,6 +85,14 @@ def search_within(
         result = policy(params, key, states, hyper=hyper, tree=result.tree, donate_tree=True)
         result.value.block_until_ready()
         done += chunk
+
+
+def check_seconds(seconds: float) -> None:
+    """Raises InputError for seconds of a search, or of another answer, that are out of range."""
+    if not seconds > 0:
+        raise InputError(f"seconds must be above 0, got {seconds}")
+    if seconds > _MOST_SECONDS:
+        raise InputError(f"seconds must be at most {_MOST_SECONDS:,}, got {seconds}")
 
 
 def _is_settled(result: SearchResult, left: int | float) -> bool:

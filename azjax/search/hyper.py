@@ -17,13 +17,16 @@ _RANGES = {
     "temperature": (0.0, float("inf")),
 }
 
+BY_STATE = ("c_puct", "dirichlet_fraction", "dirichlet_alpha", "temperature", "gumbel_scale")
+"""The numbers of `SearchHyper` that may differ from state to state."""
+
 
 @pytree_dataclass
 class SearchHyper:
     """The numbers of a search, traced, so that another value costs no compilation; each policy reads its own.
 
-    A `Number` may be one for all states or [B], one for each. Raises InputError for a plain number out of range; arrays
-    are not looked at.
+    A `Number` may be one for all states or [B], one for each (`BY_STATE`). Raises InputError for a plain number out of
+    range; arrays are not looked at.
 
     c_puct: weight of exploration in PUCT.
     first_play_urgency: the value of an action without visits in PUCT, seen by the player to move.

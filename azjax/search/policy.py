@@ -15,7 +15,7 @@ from azjax.games.game import AnyGame, State
 from azjax.search import virtual_loss
 from azjax.search.draws import Keys
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics, Root, evaluate_root
-from azjax.search.hyper import SearchHyper
+from azjax.search.hyper import BY_STATE, SearchHyper
 from azjax.search.result import SearchResult
 from azjax.search.reuse import continue_tree, kept_nodes
 from azjax.search.search import RootRule, new_tree, search
@@ -163,11 +163,10 @@ def _check_batch(batch: int, key: Keys, hyper: SearchHyper) -> None:
     if shape not in ((), (batch,)):
         raise InputError(f"key must be one key, or one for each of {batch} states, got the shape {list(shape)}")
     for field in dataclasses.fields(hyper):
-        value = getattr(hyper, field.name)
-        if value is not None and (shape := jnp.shape(value)) not in ((), (batch,)):
-            raise InputError(
-                f"{field.name} must be one number, or one for each of {batch} states, got the shape {list(shape)}"
-            )
+        shape = () if (value := getattr(hyper, field.name)) is None else jnp.shape(value)
+        if shape != () and not (shape == (batch,) and field.name in BY_STATE):
+            or_each = f", or one for each of {batch} states" * (field.name in BY_STATE)
+            raise InputError(f"{field.name} must be one number{or_each}, got the shape {list(shape)}")
 
 
 def _search(

@@ -105,10 +105,10 @@ class Config:
       steps_per_iteration: plies that each of those games advances in an iteration.
       random_start_plies: a game starts after 0 to this many random plies, drawn evenly.
       start_positions: texts of positions to start from, drawn evenly; the game's own start if empty.
-      exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers;
-        with `restart_candidates` share of those that do not begin at a position of the replay
+      exploring_starts: share of the games, 0..1, that begin at a position drawn evenly from all that the game numbers
         (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
-        "Reinforcement Learning", section 5.3).
+        "Reinforcement Learning", section 5.3). With `restart_candidates` it is the share of those games that do not
+        begin at a position of the replay.
       exploring_plies: these games of self-play are truncated after so many plies, so that most of their positions are
         near the starts; 0: they are as long as other games.
       restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that

@@ -39,6 +39,7 @@ _SMALLEST_PRIOR = 1e-9
 # These set keys apart from those of other starts.
 _EXPLORING = 0x5A3E0E17
 _CHOICE = 0x0C401CE5
+_SHARE_OF_STARTS = 16  # of the games begin at once at most
 
 
 def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
@@ -361,13 +362,17 @@ def _play(
             trace=trace(result, hyper),
             surprise=result.surprise,
         )
-        starts, limits = jax.vmap(start)(start_keys, most_plies), _limits(game, config, start_keys)
+        limits, begins = _limits(game, config, start_keys), ended
         if restart is not None:
-            starts = select_rows(restart.chosen, begin_games(game, restart.states), starts)
-            limits = None if limits is None else jnp.where(restart.chosen, longest, limits)
+            following = select_rows(ended & restart.chosen, begin_games(game, restart.states), following)
+            limits, begins = (
+                None if limits is None else jnp.where(restart.chosen, longest, limits),
+                ~restart.chosen & ended,
+            )
         if limits is not None and games.limit is not None:
             limits = jnp.where(ended, limits, games.limit)
-        games = Games(select_rows(ended, starts, following), jnp.where(ended, 0, plies), limits)
+        states = _with_starts(start, start_keys, most_plies, begins, following)
+        games = Games(states, jnp.where(ended, 0, plies), limits)
         return (games, result.tree), steps
 
     tree = None
@@ -377,3 +382,28 @@ def _play(
     numbers = jnp.arange(len(full), dtype=jnp.int32)
     (games, _), steps = jax.lax.scan(play, (games, tree), (numbers, full, restarts))
     return games, steps
+
+
+def _with_starts(
+    start: Callable[..., State],
+    keys: Key[Array, "G"],
+    most_plies: Int32[Array, "G"] | None,
+    begins: Bool[Array, "G"],
+    states: State,
+) -> State:
+    """`states` [G] with a new start where a game `begins`.
+
+    Few games end at once, and random plies take their time: starts are made for a few games after another.
+    """
+    count = len(begins)
+    width = -(-count // _SHARE_OF_STARTS)
+
+    def make_some(carry: tuple[Array, State]) -> tuple[Array, State]:
+        waiting, states = carry
+        (rows,) = jnp.nonzero(waiting, size=width, fill_value=count)
+        at = jnp.minimum(rows, count - 1)
+        begun = jax.vmap(start)(keys[at], None if most_plies is None else most_plies[at])
+        states = jax.tree.map(lambda leaf, new: leaf.at[rows].set(new, mode="drop"), states, begun)
+        return waiting.at[rows].set(False, mode="drop"), states
+
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), make_some, (begins, states))[1]

@@ -216,7 +216,8 @@ def test_a_program_that_cannot_play_at_all_is_an_error(monkeypatch):
     ("fields", "message"),
     [
         ({"protocol": "uci"}, "unknown protocol 'uci'; available: gtp, opentafl, santorini, line"),
-        ({"seconds": 0.0}, "seconds must be more than 0, got 0.0"),
+        ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
+        ({"seconds": float("inf")}, "seconds must be at most 1,000,000, got inf"),
         ({"processes": 0}, "processes must be at least 1, got 0"),
     ],
 )

@@ -26,7 +26,7 @@ def test_every_variant_is_a_configuration_of_every_game():
             assert study.config_of(game, name, quick=False).decay_updates == 0
     assert set(study.QUICK) & {"restart_candidates", "surprise_weighting"} == set()
     # Santorini 3x3 has muon and numbers its positions; Connect Four has Adam, at another rate, and numbers none.
-    names = "Adam", "Muon", "more exploring starts", "board"
+    names = "Adam", "Muon", "exploring starts: 0.75", "board"
     assert [[study.differs(game, name) for name in names] for game in games] == [
         [True, False, True, True],
         [True, True, False, True],

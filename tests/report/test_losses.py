@@ -202,3 +202,7 @@ def test_a_player_that_played_itself_lost_with_one_seat(judge):
     assert [(lost.number, lost.seat) for lost in report.judged] == [(1, 1), (2, 0)]
     assert report.results == (Record(1, 0, 1), Record(1, 0, 1))
     assert report.forfeits == 0
+
+
+def test_the_judge_of_a_long_search_is_longer_still():
+    assert _longer_search("tictactoe:1600 + solver") == "tictactoe:6400"

@@ -86,6 +86,7 @@ def test_time_ends_a_search_that_never_settles():
     [
         ({}, "needs a budget"),
         ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
+        ({"seconds": float("inf")}, "seconds must be at most 1,000,000, got inf"),
         ({"num_simulations": 50}, "multiple of the policy's 40, at least once, got 50"),
         ({"num_simulations": 0}, "multiple of the policy's 40, at least once, got 0"),
     ],
