@@ -200,11 +200,19 @@ def load_trained(spec: str) -> Agent:
 
 
 class SearchSpec(NamedTuple):
-    """A search that belongs to a player: the policy, what its evaluator reads, and its numbers."""
+    """A search that belongs to a player.
+
+    Attributes:
+      policy: the search.
+      params: what its evaluator reads.
+      hyper: its numbers.
+      exact: the optimal player of its table of values, if it has one.
+    """
 
     policy: SearchPolicy
     params: PyTree
     hyper: SearchHyper
+    exact: Player | None = None
 
 
 def _with_tables(search: SearchSpec, path: str | Path) -> SearchSpec:
@@ -213,10 +221,11 @@ def _with_tables(search: SearchSpec, path: str | Path) -> SearchSpec:
     Raises:
       InputError: the file is missing or damaged, or belongs to other rules.
     """
-    policy, table = search.policy, load_table(path, search.policy.game)
+    policy = search.policy
+    exact = optimal_player(load_table(path, policy.game))
     evaluator = ExactLeaves(policy.evaluator, policy.game)
     return SearchSpec(
-        dataclasses.replace(policy, evaluator=evaluator), (search.params, table.best_moves()), search.hyper
+        dataclasses.replace(policy, evaluator=evaluator), (search.params, exact.params), search.hyper, exact
     )
 
 

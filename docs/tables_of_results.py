@@ -15,7 +15,10 @@ _MOST_MOVES = 8  # in a cell
 
 def solved() -> str:
     """The table of the boards that are solved."""
-    heads = ("board", "positions", "value", "best first moves", "won", "drawn", "lost", "longest win", "seconds")
+    heads = (
+        *("board", "positions", "value", "best first moves", "won", "drawn", "lost", "longest win"),
+        *("seconds", "memory"),
+    )
     values = {1: "first player wins", 0: "draw", -1: "second player wins"}
     lines = []
     for name, row in result_of("solved")["rows"].items():
@@ -28,7 +31,8 @@ def solved() -> str:
         unfinished = row["reachable"] - row["terminal"]
         shares = [f"{row[outcome] / unfinished:.1%}" for outcome in ("won", "drawn", "lost")]
         longest = str(row.get("longest_win", ""))
-        lines.append([_board(name), *counts, *shares, longest, f"{row['seconds']:,.0f}"])
+        cost = f"{row['seconds']:,.0f}", f"{row['peak_megabytes'] / 1000:.1f} GB"
+        lines.append([_board(name), *counts, *shares, longest, *cost])
     return table(heads, lines)
 
 

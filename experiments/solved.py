@@ -26,6 +26,7 @@ from rich.console import Console
 from study import DOCS, RESULTS, RUNS, run_study, write_results
 
 import azjax
+from azjax.benchmark.report import machine
 from azjax.evaluation import Solution, save_solution, solve
 from azjax.evaluation.numbered import NumberedSolution
 from azjax.games.game import AnyGame
@@ -38,6 +39,7 @@ from benchmarks.rules.othello import OthelloRules
 from benchmarks.rules.santorini import SantoriniRules
 
 TROMP = "J. Tromp, https://tromp.github.io/c4/c4.html"
+REVERSI = "https://en.wikipedia.org/wiki/Reversi"
 SAMPLE = 100
 
 
@@ -88,10 +90,12 @@ BOARDS = {
     "hex_3x3": Board("hex", {"size": 3}, {"value": 1}, "J. Nash, by strategy stealing", lambda: HexRules(3), 0),
     "hex_4x4": Board("hex", {"size": 4}, {"value": 1}, "J. Nash, by strategy stealing", lambda: HexRules(4), 6),
     "hex_4x4_swap": Board("hex", {"size": 4, "swap": True}, None, "", lambda: HexRules(4, True), 6),
-    "othello_4x4": Board("othello", {"size": 4}, None, "", lambda: OthelloRules(4), 2),
+    "othello_4x4": Board("othello", {"size": 4}, {"value": -1}, REVERSI, lambda: OthelloRules(4), 2),
     "breakthrough_4x4": _breakthrough(4, 4, 4),
     "breakthrough_3x5": _breakthrough(3, 5, 4),
     "breakthrough_3x6": _breakthrough(3, 6, 12),
+    "breakthrough_4x5": _breakthrough(4, 5, 8),
+    "breakthrough_5x4": _breakthrough(5, 4, 6),
     "santorini_3x3": _santorini(1, 14),
     "santorini_3x3_two_workers": _santorini(2, 16),
     "chomp_8x8": Board("chomp", {"columns": 8, "rows": 8}, {"value": 1, "best_first_moves": ["b2"]}, "D. Gale 1974"),
@@ -141,6 +145,7 @@ def solved(name: str, board: Board, table: Path) -> dict[str, Any]:
         "best_first_moves": best,
         "num_best_first_moves": len(best),
         "longest_game": summary.longest_game,
+        "cpu": machine()["cpu"],
         "seconds": round(seconds, 1),
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }

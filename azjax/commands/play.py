@@ -102,6 +102,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
     search = load_search_spec(spec, game, options.tables)
     players = options.players(spec, game, LEVELS if is_trained(spec) else LEVELS[-1:])
     facts = player_facts(players[LEVELS[-1]])
+    exact = players[LEVELS[-1]] if split_level(spec)[0].partition(":")[0] == "optimal" else search.exact
     if is_trained(spec):
         del players[LEVELS[-1]]  # the page runs its own searches
         facts["search"] = search_in_words(search.policy, options.num_simulations)
@@ -112,6 +113,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
         players,
         facts=_shown(spec, facts),
         book=None if options.book is None else _read_book(options.book, game),
+        exact=exact,
         num_simulations=options.num_simulations,
         host=options.host,
         port=options.port,

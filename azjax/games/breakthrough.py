@@ -11,6 +11,8 @@ such as `bbb/.../.../www w`. A move is the squares that the pawn leaves and reac
 """
 
 import dataclasses
+import functools
+import math
 from typing import Any, ClassVar
 
 import jax
@@ -18,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int8, Int32, PRNGKeyArray, UInt32
 
-from azjax.core.digits import digits_of_number, number_of_digits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.subsets import binomials, rank_of_subset, subset_of_rank
 from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import (
     MAX_POSITION_NUMBERS,
@@ -181,23 +183,55 @@ class Breakthrough(
         boards = jnp.stack([state.board, state.board[:, ::-1]])
         return dataclasses.replace(images, board=boards), jnp.asarray(np.stack([actions, mirrored]))
 
-    # Numbers: a digit in base 3 for each square, then the player to move.
+    # Numbers: how many pawns each side has, the rank of the set of the own ones, that of the others among the squares
+    # that are left, and the player to move.
+
+    @property
+    def _most_pawns(self) -> int:
+        return self.pawn_rows * self.columns
+
+    @functools.cached_property
+    def _sizes(self) -> list[int]:
+        """How many boards there are for each pair of numbers of pawns; the other side's number counts up first."""
+        counts = range(self._most_pawns + 1)
+        own_sets = [math.comb(self.num_squares, own) for own in counts]
+        return [own_sets[own] * math.comb(self.num_squares - own, other) for own in counts for other in counts]
 
     @property
     def num_position_numbers(self) -> int:
-        numbers: int = 2 * 3**self.num_squares
+        numbers = 2 * sum(self._sizes)
         return numbers if numbers <= MAX_POSITION_NUMBERS else 0
 
     def position_number(self, state: BreakthroughState) -> UInt32[Array, ""]:
-        digits = jnp.where(state.board == _OTHER, 2, state.board).reshape(-1)
-        return 2 * number_of_digits(digits, 3) + state.current_player.astype(jnp.uint32)
+        own, other = ((state.board == side).reshape(-1) for side in (_OWN, _OTHER))
+        num_own, num_other = (jnp.sum(pawns, dtype=jnp.int32) for pawns in (own, other))
+        most = self._most_pawns
+        other_sets = self._sets(self.num_squares - num_own, num_other)
+        rank = rank_of_subset(own, jnp.ones_like(own), most) * other_sets + rank_of_subset(other, ~own, most)
+        first = jnp.asarray(self._firsts)[num_own * (most + 1) + num_other]
+        return 2 * (first + rank) + state.current_player.astype(jnp.uint32)
 
     def from_position_number(self, number: UInt32[Array, ""]) -> BreakthroughState:
-        digits = digits_of_number(number >> 1, 3, self.num_squares)
-        board = jnp.where(digits == 2, _OTHER, digits.astype(jnp.int8)).reshape(self.rows, self.columns)
-        state = self._running(board.astype(jnp.int8), (number & 1).astype(jnp.int32))
-        over = ~jnp.any(board == _OWN) | ~jnp.any(board == _OTHER)
+        most, firsts = self._most_pawns, jnp.asarray(self._firsts)
+        group = jnp.searchsorted(firsts, number >> 1, side="right").astype(jnp.int32) - 1
+        num_own, num_other = group // (most + 1), group % (most + 1)
+        rank, other_sets = (number >> 1) - firsts[group], self._sets(self.num_squares - num_own, num_other)
+        own = subset_of_rank(rank // other_sets, num_own, jnp.ones(self.num_squares, bool), most)
+        other = subset_of_rank(rank % other_sets, num_other, ~own, most)
+        board = jnp.where(own, _OWN, jnp.where(other, _OTHER, _EMPTY)).astype(jnp.int8)
+        board = board.reshape(self.rows, self.columns)
+        state = self._running(board, (number & 1).astype(jnp.int32))
+        over = (num_own == 0) | (num_other == 0)
         return dataclasses.replace(state, terminated=over | jnp.any(board[-1] == _OTHER) | jnp.any(board[0] == _OWN))
+
+    @functools.cached_property
+    def _firsts(self) -> UInt32[np.ndarray, "pairs"]:
+        """The number of the first board of each pair of numbers of pawns."""
+        return np.cumsum([0, *self._sizes[:-1]]).astype(np.uint32)
+
+    def _sets(self, squares: Int32[Array, ""], pawns: Int32[Array, ""]) -> UInt32[Array, ""]:
+        """How many sets of so many squares there are."""
+        return jnp.asarray(binomials(self.num_squares + 1, self._most_pawns))[squares, pawns]
 
     # Text.
 

@@ -86,7 +86,7 @@ def _write(session: PlaySession, search: SearchSpec, folder: Path) -> Iterator[s
     files["notation"] = notation(game)
     files["players"], files["temperatures"] = player_names(game), TEMPERATURES
     files |= {"weights": weights.entries, "chunk": CHUNK}
-    about = {**session.describe(), "static": True, "most": MAX_SIMULATIONS, "pieces": (), "exact": False}
+    about = {**session.describe(), "static": True, "most": MAX_SIMULATIONS, "pieces": ()}
     about["levels"] = [*LEVELS[:-1], "search"]
     about["simulations"] = min(session.num_simulations, MAX_SIMULATIONS)
     yield "the files"

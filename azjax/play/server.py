@@ -61,6 +61,7 @@ def serve(
     *,
     facts: Mapping[str, str],
     book: Book | None,
+    exact: Player | None,
     num_simulations: int,
     host: str,
     port: int,
@@ -75,6 +76,7 @@ def serve(
       players: players that choose a move at once, by level.
       facts: what people should know of the agent, by label.
       book: games that were played.
+      exact: the optimal player of a table of values; None to solve the game if it is small.
       num_simulations: the page's first choice.
       host: the address.
       port: 0 for any free one.
@@ -92,7 +94,8 @@ def serve(
         with console.status("opening the page"):
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
-            session = PlaySession(game, name, pool, players, _optimal_player(game), num_simulations, facts, book)
+            exact = _optimal_player(game) if exact is None else exact
+            session = PlaySession(game, name, pool, players, exact, num_simulations, facts, book)
             shown = f"[{host}]" if ":" in host else host
             # A server on all addresses is reached by numbers, which no foreign host name resolves to.
             app = make_app(session, (*LOCAL_HOSTS, shown), any_number=host in ("0.0.0.0", "::"))
@@ -155,32 +158,33 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
         states = await run_in_threadpool(session.states, *parse_game(question))
         updates, request_search = _searches(session, question)
 
-        async def value_of(state: State) -> tuple[float, int | None]:
-            """The value for the player to move, and the best action."""
+        async def value_of(state: State) -> tuple[float, int | None, bool]:
+            """The value for the player to move, the best action, and whether they are the true ones."""
             if state.terminated:
-                return 0.0, None
-            if session.exact is not None:
-                return await run_in_threadpool(session.exact_value, state)
+                return 0.0, None, True
+            if (known := await run_in_threadpool(session.exact_value, state)) is not None:
+                return *known, True
             search = request_search(state)
             try:
                 while not (update := await _next(updates)).is_last:
                     pass
             finally:
                 search.cancel()
-            return update.value, update.action
+            return update.value, update.action, False
 
         async def lines() -> AsyncIterator[Json]:
-            before, best = 0.0, None
+            before, best, was_exact = 0.0, None, True
             with searches.add(updates):
                 if session.exact is None and not session.pool.is_compiled:
                     yield _COMPILING
                 for ply, state in enumerate(states):
-                    value, action = await value_of(state)
+                    value, action, is_exact = await value_of(state)
                     if ply:
                         loss = value_lost(states[ply - 1], state, before, value)
                         mover = int(states[ply - 1].current_player)
-                        yield {"ply": ply - 1, "mover": mover, "value": before, "loss": loss, "best": best}
-                    before, best = value, action
+                        told: Json = {"ply": ply - 1, "mover": mover, "value": before, "loss": loss, "best": best}
+                        yield told | {"exact": was_exact and is_exact}
+                    before, best, was_exact = value, action, is_exact
 
         return _stream(lines())
 

@@ -57,7 +57,7 @@ class PlaySession:
       name: name of the agent, for people.
       pool: runs the searches; it must be started.
       players: players that choose a move at once, by level. The level `search` is the pool.
-      exact: the optimal player of a solved game.
+      exact: the optimal player of a solved game or of solved endings.
       num_simulations: the page's first choice.
       facts: what people should know of the agent, by label.
       book: games that were played.
@@ -107,7 +107,6 @@ class PlaySession:
             "board": has_board,
             "rows_from_top": isinstance(game, BoardGame) and game.rows_from_top,
             "pieces": game.piece_names if can_edit and isinstance(game, EditableGame) else (),
-            "exact": self.exact is not None,
             "book": self.book.games if self.book else 0,
         }
 
@@ -232,11 +231,13 @@ class PlaySession:
         answer: Json = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
         return answer | self._show_policy(state, actions, choice.preferences[0])
 
-    def exact_value(self, state: State) -> tuple[float, int]:
-        """The true value of a position of a solved game, for the player to move, and a best action."""
-        assert self.exact is not None
+    def exact_value(self, state: State) -> tuple[float, int] | None:
+        """The true value of a position for the player to move, and a best action; None where nobody knows them."""
+        if self.exact is None:
+            return None
         choice = jax.device_get(choose(self.exact, jax.random.key(0), batch_of_one(state)))
-        return float(choice.value[0]), int(np.argmax(choice.preferences[0]))
+        value = float(choice.value[0])
+        return None if math.isnan(value) else (value, int(np.argmax(choice.preferences[0])))
 
     def show_update(self, state: State, actions: Sequence[int], update: SearchUpdate) -> Json:
         """An update of a search, for the page."""
@@ -277,15 +278,15 @@ class PlaySession:
         return following
 
     def _describe_move(self, state: State, action: int) -> Json:
-        """A legal move: its text, its squares, and in a solved game its true value for the player to move."""
+        """A legal move: its text, its squares, and where it is known its true value for the player to move."""
         game = self.game
         squares = game.action_squares(state, action) if isinstance(game, BoardGame) else ()
         move: Json = {"action": action, "move": action_to_text(game, state, action), "squares": squares}
         if self.exact is None:
             return move
         after: State = host_step(game, state, action)
-        value = 0.0 if after.terminated else self.exact_value(after)[0]
-        return {**move, "exact": returned_value(state, after, value)}
+        known = (0.0, 0) if after.terminated else self.exact_value(after)
+        return move if known is None else {**move, "exact": returned_value(state, after, known[0])}
 
     def _moves(self, states: Sequence[State], actions: Sequence[int]) -> list[str]:
         return [action_to_text(self.game, state, action) for state, action in zip(states, actions, strict=False)]

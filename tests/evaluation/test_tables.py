@@ -10,9 +10,12 @@ from azjax.agents import load_player, load_search_spec
 from azjax.evaluation import choose, save_endings, save_solution, solve_endings
 from azjax.evaluation.players import search
 from azjax.evaluation.tables import ExactLeaves, game_of_table
+from azjax.play.search_pool import SearchPool
+from azjax.play.session import PlaySession
 from azjax.search import evaluators
 
 BRANDUB = azjax.make("brandub")
+START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def stacked(*texts):
 
 def test_leaves_of_the_table_have_exact_values_and_the_best_moves_and_others_those_of_the_evaluator(endings):
     _, solution = endings
-    states = stacked("1K5/7/7/7/7/7/5t1 d", "1K1t3/7/7/7/7/7/7 a", "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a")
+    states = stacked("1K5/7/7/7/7/7/5t1 d", "1K1t3/7/7/7/7/7/7 a", START)
     inner = evaluators.random(BRANDUB)
     evaluator = ExactLeaves(inner, BRANDUB)
     logits, values = evaluator((None, solution.best_moves()), jax.random.key(0), states)
@@ -55,7 +58,7 @@ def test_an_error_of_the_value_is_zero_in_the_table(endings):
             batch = len(states.current_player)
             return jnp.zeros((batch, BRANDUB.num_actions)), jnp.full(batch, 0.5), jnp.full(batch, 0.25)
 
-    states = stacked("1K5/7/7/7/7/7/5t1 d", "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3 a")
+    states = stacked("1K5/7/7/7/7/7/5t1 d", START)
     evaluator = ExactLeaves(WithError(BRANDUB), BRANDUB)
     _, values, error = evaluator((None, endings[1].best_moves()), jax.random.key(0), states)
     assert (values.tolist(), error.tolist()) == ([1, 0.5], [0, 0.25])
@@ -84,6 +87,18 @@ def test_analysis_searches_with_tables_too(endings):
     spec, plain = load_search_spec("brandub", BRANDUB, path), load_search_spec("brandub", BRANDUB)
     assert spec.policy.evaluator == ExactLeaves(plain.policy.evaluator, BRANDUB)
     np.testing.assert_array_equal(spec.params[1].scores, solution.table.scores)
+
+
+def test_the_page_tells_exact_values_where_the_table_has_them(endings):
+    spec = load_search_spec("brandub", BRANDUB, endings[0])
+    session = PlaySession(BRANDUB, "agent", SearchPool(spec.policy, spec.params, spec.hyper), {}, spec.exact)
+    ending, start = (jax.tree.map(np.asarray, BRANDUB.from_text(text)) for text in ("1K5/7/7/7/7/7/5t1 d", START))
+    value, action = session.exact_value(ending)
+    assert (value, BRANDUB.action_to_text(ending, action)) in [(1, "b7-a7"), (1, "b7-g7")]
+    assert session.exact_value(start) is None
+    moves = session.position({"start": "1K5/7/7/7/7/7/5t1 d", "actions": []})["legal"]
+    assert {each["move"] for each in moves if each["exact"] == 1} >= {"b7-a7", "b7-g7"}
+    assert all("exact" not in each for each in session.position({"start": START, "actions": []})["legal"])
 
 
 def test_a_solution_serves_as_a_table(solution_of, tmp_path):

@@ -6,11 +6,13 @@ Axis letters: `T` plies one after the other, `G` games side by side.
 import dataclasses
 import functools
 import random
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from studies import page
 
 from azjax.evaluation import perft
 from azjax.games.protocols import action_from_text
@@ -187,6 +189,24 @@ def test_lines_of_play_are_counted_as_by_plain_python_rules(name, known):
     following = [rules.step(rules.start(), action) for action in rules.legal_actions(rules.start())]
     assert [len(following), sum(len(rules.legal_actions(position)) for position in following)] == known
     assert perft(game, 2) == known
+
+
+def counts_of_page(name):
+    """The counts of lines of play that the page tells."""
+    line = re.search(rf"^\| `{name}` \| ([\d, |]+)$", page("tafl"), re.MULTILINE)
+    return [int(count.replace(",", "")) for count in line[1].split("|") if count.strip()]
+
+
+@pytest.mark.slow_except("ard_ri-3", "tablut-2", "tawlbwrdd-2", "hnefatafl-2")
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [("ard_ri", 3), ("ard_ri", 5), ("tablut", 2), ("tablut", 4), ("tawlbwrdd", 2), ("tawlbwrdd", 3)]
+    + [("hnefatafl", 2), ("hnefatafl", 3)],
+)
+def test_lines_of_play_are_counted_as_the_page_says(name, depth):
+    known = counts_of_page(name)
+    assert len(known) >= depth
+    assert perft(make(name), depth) == known[:depth]
 
 
 @pytest.mark.parametrize("name", NAMES)

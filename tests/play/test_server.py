@@ -82,7 +82,6 @@ def test_the_game_is_described(client):
         "board": True,
         "rows_from_top": False,
         "pieces": ["nothing", "X", "O"],
-        "exact": True,
         "book": 0,
     }
 
@@ -144,6 +143,7 @@ def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
     assert [each["value"] for each in answer] == [0, 0, 1, -1, 1]
     assert [each["loss"] for each in answer] == [0, 1, 0, 0, 0]
     assert [each["mover"] for each in answer] == [0, 1, 0, 1, 0]
+    assert all(each["exact"] for each in answer)
     assert answer[1]["best"] in actions_of("b2", "a1 a3 c1 c3")
     assert answer[4]["best"] in actions_of("b2 b1 a1 c3", "a2 a3")
 
@@ -226,6 +226,7 @@ def test_an_address_that_is_taken_is_refused():
                 "random",
                 spec,
                 {},
+                exact=None,
                 facts={},
                 book=None,
                 num_simulations=16,

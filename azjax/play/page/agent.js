@@ -140,12 +140,14 @@ $("review").addEventListener("click", async () => {
   const now = turn;
   thinking = new AbortController();
   losses = new Map();
+  let exactly = true;
   try {
     const body = {start: game.start, actions: game.actions, simulations: Number($("strength").value)};
     for await (const answer of linesOf(await ask("analyze", body, thinking.signal))) {
       if (now !== turn) return;
       losses.set(answer.ply, answer.loss);
       better.set(answer.ply, answer.best);
+      exactly &&= answer.exact;
       const mover = answer.mover;
       expected.set(answer.ply, (1 + (mover ? -answer.value : answer.value)) / 2);
       $("reviewed").textContent = `${answer.ply + 1} of ${game.actions.length} moves reviewed`;
@@ -153,7 +155,7 @@ $("review").addEventListener("click", async () => {
     }
     const given = [...losses].filter(([, loss]) => loss >= .1).sort((a, b) => b[1] - a[1]), all = given.reduce((sum, [, loss]) => sum + loss, 0);
     const counted = given.length ? `${given.length} of ${game.actions.length} moves ${given.length > 1 ? "give" : "gives"} away ${points(all)}` : "No move gives away value";
-    $("reviewed").textContent = `${counted}${about.exact ? ", exactly" : ""}. `;
+    $("reviewed").textContent = `${counted}${exactly ? ", exactly" : ""}. `;
     if (given.length) {
       const [ply, loss] = given[0], worst = element("button", `The worst: ${ply + 1}. ${names[ply]}, ${points(loss)}`, $("reviewed"));
       worst.type = "button"; worst.className = "b";
