@@ -200,8 +200,10 @@ def counts_of_page(name):
 @pytest.mark.slow_except("ard_ri-3", "tablut-2", "tawlbwrdd-2", "hnefatafl-2")
 @pytest.mark.parametrize(
     ("name", "depth"),
-    [("ard_ri", 3), ("ard_ri", 5), ("tablut", 2), ("tablut", 4), ("tawlbwrdd", 2), ("tawlbwrdd", 3)]
-    + [("hnefatafl", 2), ("hnefatafl", 3)],
+    [
+        *(("ard_ri", 3), ("ard_ri", 5), ("tablut", 2), ("tablut", 4)),
+        *(("tawlbwrdd", 2), ("tawlbwrdd", 3), ("hnefatafl", 2), ("hnefatafl", 3)),
+    ],
 )
 def test_lines_of_play_are_counted_as_the_page_says(name, depth):
     known = counts_of_page(name)
