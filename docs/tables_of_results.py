@@ -11,6 +11,7 @@ from azjax.training.presets import games_with_presets
 
 PACKAGED = Path(__file__).parents[1] / "azjax" / "packaged"
 _MOST_MOVES = 8  # in a cell
+_TOLD = ("connect_four_5x5", "connect_four_6x4", "breakthrough_3x6", "hex_4x4")  # in the text on solved boards
 
 
 def solved() -> str:
@@ -34,6 +35,17 @@ def solved() -> str:
         cost = f"{row['seconds']:,.0f}", f"{row['peak_megabytes'] / 1000:.1f} GB"
         lines.append([_board(name), *counts, *shares, longest, *cost])
     return table(heads, lines)
+
+
+def solved_pictures() -> str:
+    """Where the longest wins of the boards begin, without those that the page tells of."""
+    cells = [
+        f"![{_board(name)}](pictures/solved_{name}.svg)<br>{_board(name)}: {row['longest_win']} plies"
+        for name, row in result_of("solved")["rows"].items()
+        if name not in _TOLD and "longest_win" in row
+    ]
+    lines = [cells[start : start + 4] for start in range(0, len(cells), 4)]
+    return table(("", "", "", ""), [line + [""] * (4 - len(line)) for line in lines])
 
 
 def table_files() -> str:

@@ -56,7 +56,9 @@ def test_the_solved_boards_are_those_of_the_committed_file():
     longest = {name: row.get("longest_win") for name, row in rows.items()}
     assert f"has a win of {longest['connect_four_5x5']} plies here" in text
     assert f"in the corner it takes {longest['connect_four_6x4']} plies" in text
-    assert f"one of White's, {longest['breakthrough_3x6']} plies" in text
+    assert f"longest win is this one of Black's, {longest['breakthrough_3x6']} plies" in text
+    assert f"than that from the start, {longest['breakthrough_4x5']} plies" in text
+    assert rows["breakthrough_4x5"]["longest_win_in"] == "bbbb/..../..../..../wwww w"
     assert f"Here Blue needs {longest['hex_4x4']} plies" in text
 
 

@@ -47,8 +47,8 @@ class MatchOptions:
         `alphazero` for agents that come with azjax and for searches for a time.
       solver: the searches of trained agents prove wins, losses and draws.
       reuse_tree: the searches of trained agents continue in the tree below the moves played.
-      leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations. With the
-        default a search for a time chooses the number by its seconds.
+      leaves_per_step: positions that a search of a trained agent evaluates at once; it divides its simulations. With
+        the default a search for a time chooses the number by its seconds.
       tables: exact values for the leaves of their searches: a file of `azjax solve GAME --output FILE`.
       anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
       seconds: for each move, of a program such as gtp:COMMAND (10 by default) and of trained agents without a number of
