@@ -86,6 +86,10 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
             "perft and endings are different uses of solve: give one of them",
         ),
         (
+            ["solve", "hex", "--prove", "start", "--max-states", "0"],
+            "max_states must be at least 1, got 0",
+        ),
+        (
             ["solve", "brandub", "--endings", "1", "--max-states", "2"],
             "max_states is not for endings, whose number is known",
         ),

@@ -52,6 +52,10 @@ class SolveOptions:
     max_states: int | None = None
     output: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.max_states is not None and self.max_states < 1:
+            raise InputError(f"max_states must be at least 1, got {self.max_states}")
+
 
 def solve_command(arguments: list[str]) -> None:
     """Solves a game, or counts its sequences of moves."""
