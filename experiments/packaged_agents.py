@@ -102,7 +102,8 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Time": in_words(run.seconds(step)),
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
-        "Limits": "weights in bfloat16; no solver value, outside game or heuristic entered training",
+        "Weights": "rounded to bfloat16" + ", after the run was measured" * (recipe.study is not None),
+        "Limits": "no solver value, outside game or heuristic entered training",
     }
     lines = [f"# {name}", "", f"Plays at once: `azjax play {name}`.", "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in rows.items()]
