@@ -1,6 +1,7 @@
 """Things by name: games, networks and rules of selection, of the package, of installed packages and of users."""
 
 import difflib
+import functools
 import importlib.metadata
 import re
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Registry(Generic[_T]):
             if taken is not None and _identity(taken) != _identity(entry):
                 raise InputError(f"the name {name!r} is taken by the {self._kind} of {source_name(taken)}")
             # A package that offers the entry may register it by the decorator too.
-            offered = self._offered().get(name)
+            offered = self._offered.get(name)
             if taken is None and offered is not None and offered.module != getattr(entry, "__module__", None):
                 raise InputError(f"the name {name!r} is taken by the {self._kind} of an installed package")
             self._entries[name] = cast(_T, entry)
@@ -53,7 +54,7 @@ class Registry(Generic[_T]):
 
     def names(self) -> list[str]:
         """All names, sorted."""
-        return sorted({*self._entries, *self._offered()})
+        return sorted({*self._entries, *self._offered})
 
     def find(self, name: str) -> _T | None:
         """The entry of that name; None if there is none.
@@ -61,8 +62,10 @@ class Registry(Generic[_T]):
         Raises:
           InputError: the package that offers it cannot be imported.
         """
-        if name not in self._entries and name in self._offered():
-            point = self._offered()[name]
+        if name not in self._entries and name not in self._offered:
+            self.__dict__.pop("_offered")  # a package may have been installed meanwhile
+        if name not in self._entries and name in self._offered:
+            point = self._offered[name]
             package = point.dist.name if point.dist is not None else point.value
             try:
                 entry = point.load()
@@ -80,7 +83,9 @@ class Registry(Generic[_T]):
         hint = f" (did you mean {close[0]}?)" if close else ""
         return InputError(f"unknown {self._kind} {name!r}{hint}; available: {', '.join(choices)}")
 
+    @functools.cached_property
     def _offered(self) -> dict[str, importlib.metadata.EntryPoint]:
+        # Kept: to look for them takes 10 ms.
         return {point.name: point for point in importlib.metadata.entry_points(group=self._group)}
 
 

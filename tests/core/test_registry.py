@@ -83,3 +83,10 @@ def test_a_module_may_register_what_its_package_offers(offers):
     registry = Registry("game", "azjax.tests")
     registry.register("one")(first)
     assert registry.find("one") is first
+
+
+def test_a_package_that_is_installed_later_is_found(offers):
+    registry = Registry("game", "azjax.tests")
+    assert registry.find("first") is None
+    offers(f"first = {__name__}:first")
+    assert registry.find("first") is not None
