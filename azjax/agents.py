@@ -102,6 +102,7 @@ def load_player(
     leaves_per_step: int = 1,
     policy: str | None = None,
     tables: str | Path | None = None,
+    agent: Agent | None = None,
 ) -> Player:
     """Makes a player.
 
@@ -122,6 +123,7 @@ def load_player(
       policy: of a trained agent at level `hard`: `alphazero`, `gumbel` or `uct`; that of its training if None.
       tables: of a trained agent at level `hard`: a file of exact values for the leaves of its search, see
         `azjax.evaluation.tables`.
+      agent: the trained agent of `spec`, where it was read before (`load_trained`).
 
     Raises:
       InputError: an unknown spec or level, no game, another game than the agent's, or an option of a search that the
@@ -150,7 +152,8 @@ def load_player(
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
-        player = _trained(spec, game, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
+        agent = _for_game(spec, game, agent)
+        player = _trained(agent, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
         strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
         return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
@@ -158,10 +161,10 @@ def load_player(
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
         return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
     if not is_player_name(spec):
-        agent = spec.partition(":")[0]
-        if "/" in agent:
-            raise InputError(f"there is no run folder {agent}")
-        close = difflib.get_close_matches(agent, stored_agents(), 1)
+        name = spec.partition(":")[0]
+        if "/" in name:
+            raise InputError(f"there is no run folder {name}")
+        close = difflib.get_close_matches(name, stored_agents(), 1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise InputError(f"unknown player {spec!r}{hint}; players: {_FORMS}")
     if game is None:
@@ -308,8 +311,7 @@ def _is_run(spec: str) -> bool:
 
 
 def _trained(
-    spec: str,
-    game: AnyGame | None,
+    agent: Agent,
     num_simulations: int,
     level: str,
     solver: bool,
@@ -318,7 +320,6 @@ def _trained(
     policy: str | None,
     tables: str | Path | None,
 ) -> Player:
-    agent = _for_game(spec, game)
     if level == "hard":
         kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
         selection = agent.selection if kind == "alphazero" else "puct"
@@ -346,9 +347,9 @@ def _trained(
     return network_player(agent.game, agent.network, agent.variables, temperature=TEMPERATURES[level])
 
 
-def _for_game(spec: str, game: AnyGame | None) -> Agent:
+def _for_game(spec: str, game: AnyGame | None, agent: Agent | None = None) -> Agent:
     """The trained agent, to play `game`, which may have other rules but has its encoding; its own game if None."""
-    agent = load_trained(spec)
+    agent = load_trained(spec) if agent is None else agent
     if game is None:
         return agent
     own, wanted = ((rules.name, rules.observation_shape, rules.num_actions) for rules in (agent.game, game))

@@ -9,7 +9,15 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from azjax.agents import NUM_SIMULATIONS, every_checkpoint, game_of, load_player, split_level
+from azjax.agents import (
+    NUM_SIMULATIONS,
+    every_checkpoint,
+    game_of,
+    is_trained,
+    load_player,
+    load_trained,
+    split_level,
+)
 from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.core.text import whole_number
@@ -52,9 +60,11 @@ class AgentOptions:
             raise InputError(f"num_simulations must be at least 1, got {self.num_simulations}")
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
-        """Loads the player at each of the levels."""
+        """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
         names = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
         options: Any = {name: getattr(self, name) for name in names}
+        if is_trained(agent := split_level(spec)[0]):
+            options["agent"] = load_trained(agent)
         return {level: load_player(spec, game, level=level, **options) for level in levels}
 
 

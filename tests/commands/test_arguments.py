@@ -6,8 +6,9 @@ import re
 import pytest
 
 from azjax import preset
+from azjax.agents import LEVELS, load_trained
 from azjax.cli import main
-from azjax.commands.arguments import _refuse_rules, parse_with_game, with_simulations
+from azjax.commands.arguments import AgentOptions, _refuse_rules, parse_with_game, with_simulations
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
 from azjax.core.errors import InputError
@@ -83,3 +84,12 @@ def test_an_option_of_a_game_with_a_bad_name_or_default_is_refused(options, mess
     monkeypatch.setattr(registry.GAMES, "_entries", {**registry.GAMES._entries, "wide": wide})
     with pytest.raises(InputError, match=message):
         parse_with_game("train", "wide", preset, [])
+
+
+def test_a_trained_agent_is_read_once_for_all_of_its_levels(monkeypatch):
+    agent = load_trained("tictactoe")
+    monkeypatch.setattr("azjax.agents.load_trained", None)
+    monkeypatch.setattr("azjax.commands.arguments.load_trained", {"tictactoe": agent}.__getitem__)
+    players = AgentOptions().players("tictactoe", agent.game, LEVELS)
+    assert list(players) == list(LEVELS)
+    assert {player.about["agent"] for player in players.values()} == {"tictactoe"}
