@@ -70,7 +70,7 @@ def test_a_search_sees_the_endings_behind_its_leaves(endings, policy):
     """One attacker and one defender, who is taken or takes: what follows is in the table."""
     path, _ = endings
     with_tables = load_player("brandub:16", tables=path, policy=policy)
-    assert with_tables.name == "network + 16 simulations + tables endings.npz"
+    assert with_tables.name == f"network + 16 simulations + {policy} + tables endings.npz"
     state = stacked("7/7/7/3K3/7/7/1t5 d")
     choice = choose(with_tables, jax.random.key(0), state)
     assert float(choice.value[0]) == pytest.approx(1, abs=1e-3)
