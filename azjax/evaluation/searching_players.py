@@ -27,7 +27,7 @@ from azjax.search import (
 )
 from azjax.search.reuse import by_game, by_node, follow
 
-_STEPS = 16  # between two looks at the clock
+_STEPS, _MOST_SIMULATIONS = 16, 256  # between two looks at the clock
 _LEAST_RATE = 10_000  # simulations a second
 _MOST_TIMED_LEAVES = 64
 _TREE_BYTES_PER_SECOND, _MOST_TREE_BYTES = 1 << 26, 1 << 30
@@ -119,7 +119,9 @@ class _Search:
 
     def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
         """See `TimedPolicy`."""
-        policy = dataclasses.replace(self.policy, num_simulations=_STEPS * self.policy.leaves_per_step)
+        leaves = self.policy.leaves_per_step
+        steps = max(1, min(_STEPS, _MOST_SIMULATIONS // leaves))
+        policy = dataclasses.replace(self.policy, num_simulations=steps * leaves)
         return search_within(policy, params, key, states, hyper=self.hyper, seconds=seconds)
 
     def _choice(self, states: State, result: SearchResult) -> MoveChoice:
