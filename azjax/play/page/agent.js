@@ -140,7 +140,7 @@ $("review").addEventListener("click", async () => {
   const now = turn;
   thinking = new AbortController();
   losses = new Map();
-  let exactly = true;
+  let exactly = game.actions.length > 0;
   try {
     const body = {start: game.start, actions: game.actions, simulations: Number($("strength").value)};
     for await (const answer of linesOf(await ask("analyze", body, thinking.signal))) {
