@@ -4,16 +4,16 @@
     python experiments/packaged_agents.py            # all
 
 Each agent is trained with the preset of its game, from self-play alone, with seed 0, in runs/NAME-0. A run that exists
-is resumed or reused. Small games are measured here, on all positions. The studies `santorini_3x3.py`, `connect_four.py`
-and `against_uct.py` train and measure the other agents and must have run before; the model cards show their results.
-`levels.py` plays the levels of each agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
+is resumed or reused. Small games are measured here, on all positions. The other agents are measured by studies, which
+run first: `santorini_3x3.py`, `connect_four.py`, `against_uct.py`, and `against_before.py`. The model cards show their
+results. `levels.py` plays the levels of each agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
 import dataclasses
 import json
 import subprocess
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -43,13 +43,15 @@ class Recipe:
       options: options of the game.
       strength: returns lines of Markdown on the strength of an agent, given its name and its game. The first sums them
         up; README.md and the card that notebooks show of a player have it too.
-      study: the script that trains and measures the agent, if it is not this one.
+      studies: the scripts that measure the agent beside this one, in this order, with their arguments.
+      curve: returns lines of Markdown on its strength against the minutes of training, given its name.
     """
 
     game: str
     options: dict[str, Any]
     strength: Callable[[str, Game], list[str]]
-    study: str | None = None
+    studies: tuple[str, ...] = ()
+    curve: Callable[[str], list[str]] | None = None
 
 
 def in_words(seconds: float) -> str:
@@ -58,20 +60,26 @@ def in_words(seconds: float) -> str:
 
 
 def main(
-    names: tyro.conf.Positional[tuple[str, ...]] = (), commit: str | None = None, cores: int | None = None
+    names: tyro.conf.Positional[tuple[str, ...]] = (),
+    commit: str | None = None,
+    cores: int | None = None,
+    studies: bool = True,
 ) -> None:
-    """Trains the agents, packs their weights and writes their cards.
+    """Trains and measures the agents, packs their weights and writes their cards.
 
     Args:
       names: names of the agents; by default all.
       commit: commit of the code that trained them, for the cards; by default HEAD.
       cores: how many cores of this machine trained them, for the cards; by default all.
+      studies: run the studies that measure an agent; with --no-studies they have run before.
     """
     console = Console(highlight=False)
     refuse_unknown(names, RECIPES)
     for name in names or RECIPES:
         recipe = RECIPES[name]
         game = azjax.make(recipe.game, **recipe.options)
+        for study in recipe.studies if studies else ():
+            run_other(study)
         run = trained(game, RUNS / f"{name}-0", console)
         network = {"name": run.config.network, "width": run.config.width, "depth": run.config.depth}
         step, variables = load_variables(run.folder)
@@ -82,19 +90,23 @@ def main(
         console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
 
 
+def run_other(study: str) -> None:
+    """Runs another study. If it fails, this one ends with its exit code."""
+    script, *arguments = study.split()
+    done = subprocess.run([sys.executable, str(ROOT / "experiments" / script), *arguments])
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
 def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str, cores: int | None) -> str:
     """The model card in Markdown."""
     config = run.config
     games = sum(row["games"] for row in read_rows(run.folder / METRICS)[:step])
     positions = step * config.num_games * config.steps_per_iteration
     on = machine()
-    studies = [recipe.study] if recipe.study else []
-    if _of_match_before(name).exists():
-        studies.append(f"against_before.py {name}")
-    commands = [f"python experiments/{study}" for study in (*studies, f"packaged_agents.py {name}")]
     used = f"{on['cores']}" if cores in (None, on["cores"]) else f"{cores} of {on['cores']}"
     rows = {
-        "Command": "; ".join(f"`{command}`" for command in commands),
+        "Command": f"`python experiments/packaged_agents.py {name}`",
         "Commit": commit,
         "Game": str(game),
         "Network": str(config.make_network(game)),
@@ -102,12 +114,15 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Time": in_words(run.seconds(step)),
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
-        "Weights": "rounded to bfloat16" + ", after the run was measured" * (recipe.study is not None),
+        "Weights": "rounded to bfloat16" + ", after the run was measured" * bool(recipe.studies),
         "Limits": "no solver value, outside game or heuristic entered training",
     }
     lines = [f"# {name}", "", f"Plays at once: `azjax play {name}`.", "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in rows.items()]
-    return "\n".join([*lines, "", "## Strength", "", *recipe.strength(name, game), ""])
+    lines += ["", "## Strength", "", *recipe.strength(name, game)]
+    if recipe.curve is not None:
+        lines += ["", "## Strength against the minutes of training", "", *recipe.curve(name)]
+    return "\n".join([*lines, ""])
 
 
 def on_all_positions(name: str, game: Game) -> list[str]:
@@ -172,6 +187,52 @@ def on_solved_positions(name: str, game: Game) -> list[str]:
     return [*lines, "", f"Moving first against MCTS with {match['rollouts']:,} rollouts: {score}."]
 
 
+def curve_on_3x3(name: str) -> list[str]:
+    """Shares of right moves and values of the checkpoints."""
+    lines = [
+        "| minutes | wins kept | with 128 simulations | signs right, with 128 simulations |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    for alone, searched in zip(*_by_player(_read("santorini_3x3")["rows"]), strict=True):
+        shares = (alone["wins_kept"], searched["wins_kept"], searched["signs_right"])
+        lines.append(f"| {_minutes(alone)} | {' | '.join(f'{share:.1%}' for share in shares)} |")
+    return lines
+
+
+def curve_on_solved_positions(name: str) -> list[str]:
+    """Mistakes of the checkpoints in Connect Four."""
+    lines = ["| minutes | mistakes of the network | with 400 simulations |", "| ---: | ---: | ---: |"]
+    for alone, searched in zip(*_by_player(_read("connect_four")["rows"]), strict=True):
+        lines.append(f"| {_minutes(alone)} | {alone['all']:.1%} | {searched['all']:.1%} |")
+    return lines
+
+
+def curve_against_before(name: str) -> list[str]:
+    """Points of the checkpoints against the agent that was packaged before."""
+    lines = [
+        "Against the agent that was packaged before it, with as many simulations on both sides:",
+        "",
+        "| minutes | games | points | 95% |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    for row in _read(f"{name}_before")["rows"]:
+        if row["rival"] == "before":
+            low, high = row["interval"]
+            interval = f"{low:.1%} to {high:.1%}"
+            lines.append(f"| {_minutes(row)} | {row['games']} | {row['score']:.1%} | {interval} |")
+    return lines
+
+
+def _by_player(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The rows of the checkpoints, for each player that has some."""
+    rows = [row for row in rows if "iteration" in row]
+    return [[row for row in rows if row["player"] == player] for player in dict.fromkeys(row["player"] for row in rows)]
+
+
+def _minutes(row: dict[str, Any]) -> str:
+    return f"{row['seconds'] / 60:.0f}"
+
+
 def with_interval(share: float, count: int) -> str:
     """A share of `count` positions with its 95% interval (Wilson's)."""
     low, high = stats.binomtest(round(share * count), count).proportion_ci(method="wilson")
@@ -203,7 +264,7 @@ def in_matches(name: str, game: Game) -> list[str]:
 
 def against_before(name: str) -> list[str]:
     """The match against the agent that was packaged before, if `against_before.py` has played it."""
-    if not _of_match_before(name).exists():
+    if not (RESULTS / f"{name}_before.json").exists():
         return []
     results = _read(f"{name}_before")
     count, (row, late) = results["settings"]["num_simulations"], results["rows"][-2:]
@@ -218,10 +279,6 @@ def against_before(name: str) -> list[str]:
         "",
         *(f"- {line}" for line in told),
     ]
-
-
-def _of_match_before(name: str) -> Path:
-    return RESULTS / f"{name}_before.json"
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -241,10 +298,18 @@ RECIPES = {
     "tictactoe": Recipe("tictactoe", {}, on_all_positions),
     "connect2": Recipe("connect2", {}, on_all_positions),
     "santorini_2x2": Recipe("santorini", {"size": 2, "workers": 1}, on_all_positions),
-    "santorini_3x3": Recipe("santorini", {"size": 3, "workers": 1}, on_3x3, "santorini_3x3.py"),
-    "connect_four": Recipe("connect_four", {}, on_solved_positions, "connect_four.py"),
-    "santorini_5x5": Recipe("santorini", {"size": 5, "workers": 2}, in_matches, "against_uct.py santorini_5x5"),
-    "brandub": Recipe("brandub", {}, in_matches, "against_uct.py brandub"),
+    "santorini_3x3": Recipe("santorini", {"size": 3, "workers": 1}, on_3x3, ("santorini_3x3.py",), curve_on_3x3),
+    "connect_four": Recipe("connect_four", {}, on_solved_positions, ("connect_four.py",), curve_on_solved_positions),
+    "santorini_5x5": Recipe(
+        "santorini",
+        {"size": 5, "workers": 2},
+        in_matches,
+        ("against_uct.py santorini_5x5", "against_before.py santorini_5x5"),
+        curve_against_before,
+    ),
+    "brandub": Recipe(
+        "brandub", {}, in_matches, ("against_uct.py brandub", "against_before.py brandub"), curve_against_before
+    ),
 }
 
 

@@ -109,9 +109,9 @@ def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp
     monkeypatch.setattr(packaged.archive, "FOLDER", tmp_path)
     monkeypatch.setattr(packing, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(packing, "RESULTS", tmp_path)
-    recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, "against_uct.py")
+    recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, ("against_uct.py",))
     monkeypatch.setitem(packing.RECIPES, "brandub", recipe)
-    packing.main(("brandub",), commit="abc")
+    packing.main(("brandub",), commit="abc", studies=False)
     card = (tmp_path / "brandub.md").read_text()
     assert "| Commit | abc |" in card
     assert card.count("| uct:4 | 4 |") == 3
