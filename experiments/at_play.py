@@ -1,0 +1,145 @@
+"""Which options of a search make a packaged agent stronger at play, in equal time?
+
+The base searches one position at a time as in play: with as many leaves per step as `azjax.evaluation.for_one_position`
+takes. Against it play the same search with the solver, with the tree below the moves that are played (`--reuse-tree`),
+and with both. The seconds of a move are measured first, in games of each player with itself, in turn with the base;
+then a variant gets as many simulations as take the time of the base. Matches are played from balanced openings, each
+from both sides, with many games side by side, which changes no move.
+
+    python experiments/at_play.py
+
+It takes about 40 minutes on 2 CPU cores. Rows that the result file has are not made again. Writes
+experiments/results/at_play.json.
+"""
+
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+from rich.table import Table
+from study import RESULTS, results_so_far, run_study, write_results
+
+from azjax.evaluation import Player, play_match, search_player
+from azjax.evaluation.players import act, observe, start_memory
+from azjax.packaged import Agent, load_agent
+
+VARIANTS = {
+    "solver": {"solver": True},
+    "reused tree": {"reuse_tree": True},
+    "both": {"solver": True, "reuse_tree": True},
+}
+AGENTS = ("connect_four", "brandub", "santorini_5x5")
+LEAVES = 4  # of a step: what `for_one_position` takes for 400 simulations
+OPENING_PLIES, BALANCE = 4, 0.3
+TIMED_PLIES, ROUNDS = 10, 9
+
+Row = dict[str, Any]
+
+
+def main(
+    agents: tuple[str, ...] = AGENTS,
+    num_simulations: int = 400,
+    games: int = 400,
+    seed: int = 0,
+    output: Path = RESULTS / "at_play.json",
+) -> None:
+    """Times, plays, prints and writes.
+
+    Args:
+      agents: names of packaged agents.
+      num_simulations: of the base.
+      games: of each match, an even number.
+      seed: of the matches.
+      output: file of the results.
+    """
+    console = Console()
+    settings = {"num_simulations": num_simulations, "games": games, "seed": seed, "leaves_per_step": LEAVES}
+    settings |= {"opening_plies": OPENING_PLIES, "balance": BALANCE}
+    rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
+    done = {(row["agent"], row["variant"]) for row in rows}
+    for name in agents:
+        agent = load_agent(name)
+        base = player(agent, num_simulations, "base", {})
+        for variant, options in VARIANTS.items():
+            if (name, variant) in done:
+                continue
+            with console.status(f"{name}: timing the {variant}"):
+                ratio = seconds_beside(agent, player(agent, num_simulations, variant, options), base)
+            count = max(LEAVES, round(num_simulations / ratio / LEAVES) * LEAVES)
+            with console.status(f"{name}: {games} games of {variant} with {count} simulations"):
+                match = play_match(
+                    agent.game,
+                    player(agent, count, variant, options),
+                    base,
+                    games,
+                    jax.random.key(seed),
+                    opening_plies=OPENING_PLIES,
+                    judge=base,
+                    balance=BALANCE,
+                )
+            row = {"agent": name, "variant": variant, "seconds_beside_base": round(ratio, 3), "num_simulations": count}
+            counts = [match.total.wins, match.total.draws, match.total.losses]
+            interval = [round(end, 4) for end in match.interval]
+            row |= {"score": round(match.score, 4), "interval": interval, "won_drawn_lost": counts}
+            rows.append(row)
+            console.print(row)
+            write_results(output, "at_play.py", settings, rows=rows)
+    console.print(table(rows))
+    console.print(f"written to {output}", soft_wrap=True)
+
+
+def player(agent: Agent, num_simulations: int, name: str, options: dict[str, bool]) -> Player:
+    """The agent with a search."""
+    return search_player(
+        agent.game,
+        agent.evaluator,
+        agent.variables,
+        num_simulations=num_simulations,
+        c_puct=agent.hyper.c_puct,
+        leaves_per_step=LEAVES,
+        name=name,
+        **options,
+    )
+
+
+def seconds_beside(agent: Agent, variant: Player, base: Player) -> float:
+    """The seconds of a move of the variant, in those of the base: means over the first moves of some games.
+
+    The time of a kept tree, which follows the moves of both sides, counts.
+    """
+    seconds: dict[str, list[float]] = {each.name: [] for each in (variant, base)}
+    for number in range(ROUNDS + 1):
+        for each in (variant, base):
+            states = jax.vmap(agent.game.init)(jax.random.split(jax.random.key(number), 1))
+            memory = start_memory(each, states)
+            for ply in range(TIMED_PLIES):
+                began = time.perf_counter()
+                action, _, memory = act(each, jax.random.key(ply), states, memory)
+                jax.block_until_ready((action, memory := observe(each, memory, action)))
+                if number:  # the first round compiles
+                    seconds[each.name].append(time.perf_counter() - began)
+                states = jax.vmap(agent.game.step)(states, action)
+    return statistics.mean(seconds[variant.name]) / statistics.mean(seconds[base.name])
+
+
+def table(rows: list[Row]) -> Table:
+    """The results as a table."""
+    shown = Table("agent", "variant", "seconds of a move, base = 1", "simulations", "points", "95%")
+    for row in rows:
+        low, high = row["interval"]
+        shown.add_row(
+            row["agent"],
+            row["variant"],
+            f"{row['seconds_beside_base']:.2f}",
+            str(row["num_simulations"]),
+            f"{row['score']:.1%}",
+            f"{low:.1%} to {high:.1%}",
+        )
+    return shown
+
+
+if __name__ == "__main__":
+    run_study(main)
