@@ -135,7 +135,7 @@ def load_player(
     given = {"policy": policy is not None, "leaves_per_step": leaves_per_step != 1, "tables": tables is not None}
     for option, is_given in given.items():
         if is_given and not is_trained(split_level(spec)[0]):
-            raise InputError(f"{option} is for trained agents; {spec} is none")
+            raise InputError(f"{option} is for trained agents; {spec} is not one")
     spec, suffix = split_level(spec)
     if suffix in LEVELS:
         level, given = suffix, given | {"solver": solver, "reuse_tree": reuse_tree}

@@ -200,7 +200,7 @@ def test_unknown_levels_and_missing_checkpoints_are_refused(run):
         load_player(run, num_simulations=0)
     with pytest.raises(ValueError, match="unknown policy 'minimax'; available: alphazero, gumbel, uct"):
         load_player(run, policy="minimax")
-    with pytest.raises(ValueError, match="policy is for trained agents; uct:10 is none"):
+    with pytest.raises(ValueError, match="policy is for trained agents; uct:10 is not one"):
         load_player("uct:10", GAME, policy="gumbel")
     with pytest.raises(RunError, match="has no checkpoint 3; available: 2, 4"):
         load_player(f"{run}@3")

@@ -72,7 +72,7 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         ),
         (
             ["play", "random", "--game", "connect2", "--level", "easy"],
-            "level is for trained agents; random has but one",
+            "level is for trained agents; random has only one",
         ),
         (
             ["play", "random", "--game", "connect2", "--solver"],
@@ -150,7 +150,7 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         (["play", "tictactoe", "--export", "page", "--start", "me"], "a page goes without --level, --start"),
         (
             ["play", "random", "--game", "tictactoe", "--export", "page"],
-            "--export is for trained agents; random is none",
+            "--export is for trained agents; random is not one",
         ),
         (["play", "tictactoe", "--export", "."], ". exists already; name another folder with --export"),
         (

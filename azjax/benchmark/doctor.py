@@ -23,7 +23,7 @@ from azjax.benchmark.report import BUSY, Report, machine_with_load, write_report
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.games.game import AnyGame
 from azjax.games.registry import make
-from azjax.runs.memory import MemoryNeed, free_memory, memory_need, show_bytes
+from azjax.runs.memory import MemoryNeed, memory_need, memory_of, show_bytes
 from azjax.search import evaluators
 from azjax.training import init, preset
 from azjax.training.presets import games_with_presets
@@ -67,7 +67,7 @@ class Doctor:
             report["extras"] = {
                 extra: all(map(importlib.util.find_spec, packages)) for extra, (packages, _) in _EXTRAS.items()
             }
-            free = free_memory(jax.devices()[0])
+            free = memory_of(jax.devices()[0]).free
             report["free_memory"] = free
             needs = {}
             for label, game in games_with_presets().items():
@@ -205,7 +205,7 @@ def _rate_table(rates: dict[str, float], reference: Report) -> Table:
 
 def _preset_table(needs: dict[str, MemoryNeed], free: int) -> Table:
     table = Table(title="memory of the presets", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.caption = "beside what XLA needs while an iteration runs, which is known once it has compiled"
+    table.caption = "without the temporary arrays of XLA, which are known once an iteration has compiled"
     for column in ("game", "replay", "weights, optimizer, games", "search trees", "of the free memory"):
         table.add_column(column, justify="left" if column == "game" else "right")
     for label, need in needs.items():

@@ -53,6 +53,8 @@ class PlayOptions(AgentOptions):
         super().__post_init__()
         if not 0 <= self.port < 2**16:
             raise InputError(f"port must be 0..65535, got {self.port}")
+        if not self.host:  # a socket would take it for all addresses
+            raise InputError("host must be an address, such as 127.0.0.1, got none")
         if self.book is not None and not self.web:
             raise InputError("--book is for the page: add --web")
         if self.web and self.export is not None:
@@ -77,7 +79,7 @@ def play_command(arguments: list[str]) -> None:
         where = "--level" if options.level else "the page"
         raise InputError(f"{spec}: the level is chosen by {where}; name {agent} or {agent}:SIMULATIONS")
     if options.level is not None and not is_trained(spec):
-        raise InputError(f"level is for trained agents; {spec} has but one")
+        raise InputError(f"level is for trained agents; {spec} has only one")
     if options.web:
         _serve_page(spec, game, options)
         return
@@ -123,7 +125,7 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
 
 def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -> None:
     if not is_trained(spec):
-        raise InputError(f"--export is for trained agents; {spec} is none")
+        raise InputError(f"--export is for trained agents; {spec} is not one")
     search = load_search_spec(spec, game, options.tables)
     facts = player_facts(load_player(spec, game))
     facts["search"] = search_in_words(search.policy, options.num_simulations)

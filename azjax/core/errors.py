@@ -25,5 +25,9 @@ class SettingsError(RunError):
     """The settings of a run cannot be trained: too little memory, or updates without a finite gradient."""
 
 
+class MemoryInUseError(SettingsError):
+    """The free memory is too small for a run that the memory of the machine has room for: others use it."""
+
+
 class LawError(AzjaxError, AssertionError):
     """A game breaks a law of the contract; see `azjax.games.check_game`."""

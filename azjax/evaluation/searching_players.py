@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import replace_fields
 from azjax.evaluation.players import MoveChoice, Player
 from azjax.games.game import AnyGame, State
 from azjax.search import (
@@ -138,7 +137,7 @@ class _ReusingSearch(_Search):
 
     def think(self, params: PyTree, key: PRNGKeyArray, states: State, memory: Tree) -> tuple[MoveChoice, Tree]:
         result = self.search(params, key, states, memory)
-        return self._choice(states, result), by_game(replace_fields(result.tree, histories=None))
+        return self._choice(states, result), by_game(result.tree.without_histories())
 
     def observe(self, memory: Tree, action: Int32[Array, "B"]) -> Tree:
         return by_game(follow(by_node(memory), action, self.policy.num_simulations))

@@ -1,5 +1,6 @@
 """The laws of text, squares, pieces and pictures, tested on the host position by position. `check_game` calls them."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ from xml.etree import ElementTree
 import jax
 import numpy as np
 
+from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
 from azjax.games.laws import hold, in_method, state_at
 from azjax.games.protocols import (
@@ -113,6 +115,11 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
         other = game.with_mover(state, 1 - int(state.current_player))
         same = np.array_equal(jax.jit(game.cells)(other), cells)
     hold(same, "with_mover", "with_mover changes no cells", at=state)
+    if isinstance(game, TextGame):
+        with contextlib.suppress(InputError):  # not a possible position
+            read = game.from_text(game.to_text(other))
+            same = np.array_equal(jax.jit(game.cells)(read), cells)
+            hold(same, "with_mover", "the text of with_mover has the same cells", at=state)
 
 
 def _check_picture(game: Any, state: State) -> None:

@@ -137,7 +137,7 @@ class EditableGame(Protocol[S]):
         """
 
     def with_mover(self, state: S, player: int) -> S:
-        """`state` with `player` to move, and the same pieces on all squares.
+        """`state` with `player` to move, and the same pieces on all squares. Where these decide who moves, `state` itself.
 
         The default is for games whose states do not show the board from the side of the player to move.
         """
@@ -150,7 +150,7 @@ class CellGame(BoardGame[S], EditableGame[S], Protocol[S]):
     (`azjax play --export`). It is a `BoardGame` and an `EditableGame`.
 
     Law: `squares_of_actions` has the `action_squares` of every legal action, `with_piece` changes cells, and
-    `with_mover` changes none.
+    `with_mover` changes none, nor does its text.
     """
 
     @abc.abstractmethod

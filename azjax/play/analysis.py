@@ -306,7 +306,7 @@ def _parse(line: str) -> Json:
     try:
         fields = parse_json(line)
     except ValueError as error:
-        raise InputError(f"the line is no JSON: {error}") from None
+        raise InputError(f"the line is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise InputError("a query must be a JSON object")
     if not isinstance(fields.get("id"), str):

@@ -61,7 +61,7 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
     if folder.exists():
         raise InputError(f"{folder} exists already; name another folder with --export")
     if not (isinstance(game, CellGame) and isinstance(game, TextGame) and has_picture(game)):
-        raise InputError(f"{game.name} cannot be played without Python: it is no TextGame and CellGame with a picture")
+        raise InputError(f"{game.name} cannot be played without Python: it lacks a text, cells or a picture")
     try:
         folder.mkdir(parents=True)
     except OSError as error:
@@ -84,7 +84,7 @@ def _write(session: PlaySession, search: SearchSpec, folder: Path) -> Iterator[s
     yield "the pictures"
     files["look"] = Look(game, start).as_json()
     files["notation"] = notation(game)
-    files["players"], files["temperatures"] = player_names(game), TEMPERATURES
+    files["game"], files["players"], files["temperatures"] = game.name, player_names(game), TEMPERATURES
     files |= {"weights": weights.entries, "chunk": CHUNK}
     about = {**session.describe(), "static": True, "most": MAX_SIMULATIONS, "pieces": ()}
     about["levels"] = [*LEVELS[:-1], "search"]
@@ -157,13 +157,13 @@ def _search(search: SearchSpec, start: State, weights: _Weights) -> Json:
         keys = jax.random.wrap_key_data(key)
         result: SearchResult = policy(params, keys, _batch(state), hyper=search.hyper, tree=tree)
         action: Int32[Array, ""] = result.action[0]
-        return action, result.policy[0], result.value[0], result.bounds[0], _without_histories(result.tree)
+        return action, result.policy[0], result.value[0], result.bounds[0], result.tree.without_histories()
 
-    tree = jax.eval_shape(lambda state: _without_histories(empty(state)), start)
+    tree = jax.eval_shape(lambda state: empty(state).without_histories(), start)
     return {
         "params": weights.add(variables),
         "network": to_program(network, variables, start),
-        "empty": to_program(lambda state: _without_histories(empty(state)), start),
+        "empty": to_program(lambda state: empty(state).without_histories(), start),
         "search": to_program(go_on, variables, jnp.zeros(2, jnp.uint32), start, tree),
     }
 
@@ -185,12 +185,6 @@ def to_play_alone(policy: SearchPolicy) -> Any:
 def _batch(state: State) -> State:
     batch: State = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
     return batch
-
-
-def _without_histories(tree: Tree) -> Tree:
-    """The tree without the history of its root, which the next position brings."""
-    without: Tree = replace_fields(tree, histories=None)
-    return without
 
 
 class Look:

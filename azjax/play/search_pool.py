@@ -20,7 +20,6 @@ import numpy as np
 from jaxtyping import Array, Float32, Int, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import replace_fields
 from azjax.games.game import State
 from azjax.render.tree_nodes import NodeSummary, node_summaries
 from azjax.search import SearchHyper, SearchPolicy, SearchResult, Tree
@@ -185,7 +184,7 @@ class SearchPool:
         tree = self._run(jax.random.key(0), rows, tree).tree
         node_summaries(tree, 0, _MAX_NODES)
         with self._changed:
-            self._trees[num_rows] = _without_histories(tree)
+            self._trees[num_rows] = tree.without_histories()
 
     def _compile_several_rows(self) -> None:
         # Without them searches take turns.
@@ -208,7 +207,7 @@ class SearchPool:
                     rows = self._assign_rows(rows)
                 count += 1
                 result = self._run(jax.random.fold_in(jax.random.key(1), count), rows, self._trees[len(rows)])
-                self._trees[len(rows)] = _without_histories(result.tree)
+                self._trees[len(rows)] = result.tree.without_histories()
                 rows = self._report(rows, result)
         except Exception as error:
             with self._changed:
@@ -275,11 +274,6 @@ class SearchPool:
             if is_last:
                 rows[row] = None
         return rows
-
-
-def _without_histories(tree: Tree) -> Tree:
-    """The trees without the histories of their roots: the next states bring theirs."""
-    return replace_fields(tree, histories=None)
 
 
 _clear_rows = jax.jit(Tree.without_nodes)

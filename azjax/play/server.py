@@ -9,6 +9,7 @@ import collections
 import contextlib
 import ipaddress
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -89,8 +90,9 @@ def serve(
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
-        except OSError as error:
-            raise FileError(f"the page cannot be served at {host}, port {port}: {error.strerror or error}") from error
+        except (OSError, TypeError) as error:  # of some host names that are none
+            reason = getattr(error, "strerror", None) or error
+            raise FileError(f"the page cannot be served at {host}, port {port}: {reason}") from error
         with console.status("opening the page"):
             limit = max(MAX_SIMULATIONS, num_simulations)
             pool = SearchPool(spec.policy, spec.params, spec.hyper, max_simulations=limit)
@@ -103,8 +105,11 @@ def serve(
         console.print(f"http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)", soft_wrap=True)
         config = uvicorn.Config(app, http=BoundedProtocol, ws="none", log_level="error", timeout_graceful_shutdown=1)
         pool.start()
+        server = uvicorn.Server(config)
+        # Answers that end with the server are no errors.
+        logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+            server.run(sockets=[listening])
         pool.close()
 
 
@@ -288,7 +293,7 @@ async def _body(request: Request) -> Json:
     try:
         question = parse_json(body)
     except ValueError:
-        raise InputError("the body is no JSON") from None
+        raise InputError("the body is not JSON") from None
     if not isinstance(question, dict):
         raise InputError("the body must be a JSON object")
     return question

@@ -30,7 +30,7 @@ from azjax.runs.divergence import DivergenceWarning
 from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.folder_guard import FolderGuard
 from azjax.runs.ladder_games import save_ladder_games
-from azjax.runs.memory import free_memory
+from azjax.runs.memory import memory_of
 from azjax.runs.metrics import METRICS, TIMING, MetricsLog, read_rows, rows_up_to
 from azjax.runs.precision import settle_precision
 from azjax.runs.progress import TrainingProgress
@@ -149,8 +149,8 @@ def train_runs(
     config, mesh = configs[0], compiled_run.mesh
     seeds, hyper = shard(mesh, WHOLE, seeds), shard(mesh, WHOLE, hyper)
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
-    free, need = free_memory(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
-    need.check(config, free)
+    memory, need = memory_of(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
+    need.check(config, memory)
     runs = [
         _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms), len(configs) > 1)
         for each, folder in zip(configs, folders, strict=True)
@@ -178,7 +178,7 @@ def train_runs(
                 with console.status("compiling"):
                     need = need.with_temporary(compiled_run.compiled)
                     evaluation.compile(compiled_run.abstract_run)
-                need.check(config, free)
+                need.check(config, memory)
             wait_for_all("state is restored")
             for run in writers:  # before any of them is changed
                 for metrics_file in (METRICS, TIMING):

@@ -2,16 +2,27 @@
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 from jaxtyping import PyTree
 
-from azjax.core.errors import SettingsError
+from azjax.core.errors import MemoryInUseError, SettingsError
 from azjax.games.game import AnyGame
 from azjax.networks import Variables
 from azjax.training.config import Config
 from azjax.training.iteration import TrainState
+
+_USABLE = 0.8  # of the memory of a machine; the system and other programs have the rest
+
+
+class Memory(NamedTuple):
+    """Bytes of memory: those that are free now, and all that this process could have."""
+
+    free: int
+    total: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,14 +55,16 @@ class MemoryNeed:
         bytes_ += analysis.output_size_in_bytes - analysis.alias_size_in_bytes
         return dataclasses.replace(self, temporary=max(0, bytes_ - (self.replay + self.learner + self.trees)))
 
-    def check(self, config: Config, free: int) -> None:
-        """Refuses a run that needs more than the `free` bytes.
+    def check(self, config: Config, memory: Memory) -> None:
+        """Refuses a run that needs more than is free.
 
         Raises:
           SettingsError: it does; the message names the largest part and the field to lower.
+          MemoryInUseError: it does, and would fit if others did not use so much.
         """
-        if self.total > free:
-            raise SettingsError(f"the memory is too small: {show_bytes(free)} are free, and {self.explain(config)}")
+        if self.total > memory.free:
+            error = MemoryInUseError if self.total <= _USABLE * memory.total else SettingsError
+            raise error(f"the memory is too small: {show_bytes(memory.free)} are free, and {self.explain(config)}")
 
     def explain(self, config: Config) -> str:
         """The size of each part, and the field to lower for the largest."""
@@ -97,29 +110,47 @@ def memory_need(game: AnyGame, config: Config, state: TrainState, num_devices: i
     )
 
 
-def free_memory(device: jax.Device, sharers: int = 1) -> int:
-    """Free bytes of a device; where it has no memory of its own, its share of the machine's among `sharers` devices."""
+def memory_of(device: jax.Device, sharers: int = 1) -> Memory:
+    """The memory of a device; where it has none of its own, its share of the machine's among `sharers` devices."""
     stats = device.memory_stats()
     if stats and "bytes_limit" in stats:
-        return int(stats["bytes_limit"] - stats["bytes_in_use"])
-    return free_in_machine() // sharers
+        limit = int(stats["bytes_limit"])
+        return Memory(limit - int(stats["bytes_in_use"]), limit)
+    free, total = memory_of_machine()
+    return Memory(free // sharers, total // sharers)
 
 
-def free_in_machine(root: Path = Path("/")) -> int:
-    """Bytes of main memory that this process may still allocate, within its control groups (containers, SLURM).
+def memory_of_machine(root: Path = Path("/")) -> Memory:
+    """The main memory that this process may allocate, within its control groups (containers, SLURM).
 
     Args:
       root: the folder that contains `proc` and `sys`.
     """
     try:
-        lines = (root / "proc/meminfo").read_text().splitlines()
-        (free,) = (1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError):  # not Linux
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
+        sizes = {name: 1024.0 * int(size) for name, size, *_ in lines}
+        free, total = sizes["MemAvailable:"], sizes["MemTotal:"]
+    except (OSError, ValueError, KeyError):  # not Linux
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return Memory(pages, pages)
+    for folder, limit, usage, reclaimable in _groups(root):
+        try:
+            most = int((folder / limit).read_text())
+            used = int((folder / usage).read_text())
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # no such group, or no limit
+            continue
+        # Cached files can be evicted.
+        free, total = min(free, most - used + int(stat.get(reclaimable, 0))), min(total, most)
+    return Memory(int(max(free, 0)), int(total))
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, str, str, str]]:
+    """The folders of the control groups of this process, and their files: limit, usage; and what can be reclaimed."""
     try:
         groups = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
-        groups = []
+        return
     for group in groups:
         _, controllers, path = group.split(":", 2)
         # Version 2 has one hierarchy, version 1 has one for each controller.
@@ -133,19 +164,9 @@ def free_in_machine(root: Path = Path("/")) -> int:
         # Every parent group has a limit too. In a container the path itself may be missing, but its root is there.
         inside = mount / path.lstrip("/")
         for folder in (inside, *inside.parents):
-            free = min(free, _free_in_group(folder, *files))
+            yield folder, *files
             if folder == mount:
                 break
-    return int(max(free, 0))
-
-
-def _free_in_group(folder: Path, limit: str, usage: str, reclaimable: str) -> float:
-    try:
-        left = int((folder / limit).read_text()) - int((folder / usage).read_text())
-        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return float(left + int(stat.get(reclaimable, 0)))  # cached files can be evicted
-    except (OSError, ValueError):  # no such group, or no limit
-        return float("inf")
 
 
 def _num_bytes(tree: PyTree) -> int:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
-from azjax.core.pytree import replace_fields
 from azjax.games.game import AnyGame, State
 from azjax.search import virtual_loss
 from azjax.search.draws import Keys
@@ -151,7 +150,7 @@ class SearchPolicy(abc.ABC):
         def make(params: PyTree, states: State) -> Tree:
             root = evaluate_root(self.dynamics, params, jax.random.key(0), states)
             selection = self.selection(hyper, True)
-            return replace_fields(self._new_tree(root, selection, capacity), histories=None)
+            return self._new_tree(root, selection, capacity).without_histories()
 
         like = jax.eval_shape(make, params, states)
         return cast(Tree, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like))

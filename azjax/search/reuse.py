@@ -57,7 +57,7 @@ def continue_tree(tree: Tree, root: Root, make_tree: Callable[[], Tree], selecti
       InputError: trees of different shapes.
     """
     fresh = jax.eval_shape(make_tree)
-    shapes = [jax.tree.map(lambda array: array.shape, replace_fields(t, histories=None)) for t in (tree, fresh)]
+    shapes = [jax.tree.map(lambda array: array.shape, t.without_histories()) for t in (tree, fresh)]
     if shapes[0] != shapes[1]:
         raise InputError(
             f"tree has {tree.max_nodes} nodes for {tree.batch} games of {tree.num_slots} slots, "

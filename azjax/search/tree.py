@@ -331,6 +331,10 @@ class Tree:
             num_made=jnp.max(count),
         ).flat()
 
+    def without_histories(self) -> "Tree":
+        """The trees without the histories of their roots, which the next states bring."""
+        return replace_fields(self, histories=None)
+
     def without_nodes(self, rows: Bool[Array, "B"]) -> "Tree":
         """The trees, those in the given rows empty. A search starts an empty tree anew."""
         grids = self.grids()

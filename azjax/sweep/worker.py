@@ -12,7 +12,7 @@ from types import FrameType
 
 import jax
 
-from azjax.core.errors import FileError, InputError, LockedError, RunError, SettingsError
+from azjax.core.errors import FileError, InputError, LockedError, MemoryInUseError, RunError, SettingsError
 from azjax.core.signals import discard_output, output_on_terminals, stop_signals
 from azjax.runs import TrainResult, train_population
 from azjax.runs.population import HYPER_FIELDS
@@ -104,6 +104,9 @@ class _Worker:
                     # One of them may be the cause, or their number.
                     for attempt in due:
                         self.try_all([attempt])
+                elif isinstance(error, MemoryInUseError):
+                    # Not the fault of the point: it is released, and this worker ends.
+                    raise RunError(f"trial {due[0].number}: {error}") from error
                 else:
                     self._fail(due[0], str(error))
                 staying = []

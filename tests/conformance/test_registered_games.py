@@ -216,6 +216,13 @@ class AStoneComesWithTheMover(Mnk):
         return self.with_piece(super().with_mover(state, player), 0, 1)
 
 
+class TextSwapsTheSidesWithTheMover(Mnk):
+    def to_text(self, state):
+        text = super().to_text(state)
+        others = text.count("X") - text.count("O") != state.current_player
+        return text.translate(str.maketrans("XO", "OX")) if others else text
+
+
 class PictureIsNotClosed(Mnk):
     def svg(self, state, *, policy=None, last_action=None):
         return "<svg>"
@@ -253,6 +260,7 @@ class PictureIsNotClosed(Mnk):
         (ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
         (ExamplesAreNoPositions, "9 X and 0 O"),
         (AStoneComesWithTheMover, "with_mover changes no cells"),
+        (TextSwapsTheSidesWithTheMover, "the text of with_mover has the same cells"),
         (CellsLackARow, "cells are those of the board"),
         (PictureIsNotClosed, "svg is well-formed XML"),
     ],

@@ -115,7 +115,7 @@ def test_a_solution_serves_as_a_table(solution_of, tmp_path):
 
 @pytest.mark.parametrize(
     ("spec", "message"),
-    [("random", "tables is for trained agents; random is none"), ("tictactoe", "tictactoe has no endings")],
+    [("random", "tables is for trained agents; random is not one"), ("tictactoe", "tictactoe has no endings")],
 )
 def test_players_without_a_use_for_the_tables_are_refused(endings, spec, message):
     with pytest.raises(ValueError, match=message):

@@ -97,7 +97,7 @@ def test_a_position_may_be_given_as_text(engine):
 @pytest.mark.parametrize(
     ("query", "field", "reason"),
     [
-        ("nonsense", None, "the line is no JSON"),
+        ("nonsense", None, "the line is not JSON"),
         ("[1, 2]", None, "a query must be a JSON object"),
         ("[" * 100_000, None, "nested too deeply"),
         ('{"id": "x", "maxVisits": 1' + "0" * 400 + "}", None, "too large"),

@@ -18,7 +18,7 @@ from azjax.core.errors import FileError, RunError
 from azjax.games.registry import make
 from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.evaluation import PeriodicEvaluation
-from azjax.runs.memory import memory_need
+from azjax.runs.memory import Memory, memory_need
 from azjax.runs.metrics import METRICS, TIMING, read_rows
 from azjax.training import init
 
@@ -248,7 +248,7 @@ def test_updates_skipped_in_a_row_stop_the_run_and_leave_their_batch(tmp_path):
 
 
 def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "free_memory", lambda *_: 5000)
+    monkeypatch.setattr(loop, "memory_of", lambda *_: Memory(5000, 5000))
     monkeypatch.setattr(loop, "PeriodicEvaluation", None)
     message = (
         r"5\.0 kB are free, .* replay \d\.\d kB \(replay_size = 64\), .*num_games = 4, num_simulations = 4.*; lower "
@@ -262,7 +262,8 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
 def test_the_temporary_arrays_of_the_iteration_count_too(tmp_path, monkeypatch):
     config = SMALL.replace(batch_size=64)
     like = jax.eval_shape(lambda: init(GAME, config, 0, config.hyper))
-    monkeypatch.setattr(loop, "free_memory", lambda *_: memory_need(GAME, config, like).total)
+    free = memory_need(GAME, config, like).total
+    monkeypatch.setattr(loop, "memory_of", lambda *_: Memory(free, free))
     with pytest.raises(RunError, match=r"temporary arrays .* kB \(batch_size = 64\)"):
         train(GAME, config, tmp_path / "run")
     # A run can still begin in such a folder.

@@ -6,9 +6,9 @@ import jax
 import pytest
 from small_run import SMALL
 
-from azjax.core.errors import RunError
+from azjax.core.errors import MemoryInUseError, RunError
 from azjax.games.registry import make
-from azjax.runs.memory import MemoryNeed, free_in_machine, memory_need
+from azjax.runs.memory import Memory, MemoryNeed, memory_need, memory_of_machine
 from azjax.training import init
 
 GAME = make("connect2")
@@ -54,14 +54,21 @@ def test_temporary_arrays_are_those_of_xla_and_donated_arrays_count_once():
 
 
 def test_one_byte_too_little_is_refused_naming_what_to_lower():
-    NEED.check(SMALL, NEED.total)
+    NEED.check(SMALL, Memory(NEED.total, NEED.total))
     with pytest.raises(RunError) as raised:
-        NEED.check(SMALL, NEED.total - 1)
+        NEED.check(SMALL, Memory(NEED.total - 1, NEED.total))
     assert str(raised.value) == (
         "the memory is too small: 3.0 GB are free, and about 3.0 GB are needed: replay 3.0 GB (replay_size = 64), "
         "search trees 0.5 kB (num_games = 4, num_simulations = 4), weights, optimizer and games 2.0 MB; "
         "lower replay_size"
     )
+
+
+@pytest.mark.parametrize(("total", "is_in_use"), [(1.2, False), (1.3, True)])
+def test_a_machine_with_room_but_for_others_is_told_apart(total, is_in_use):
+    with pytest.raises(RunError) as raised:
+        NEED.check(SMALL, Memory(NEED.total - 1, int(total * NEED.total)))
+    assert isinstance(raised.value, MemoryInUseError) == is_in_use
 
 
 @pytest.mark.parametrize(("restarts", "fields"), [(0, "batch_size or"), (64, "batch_size, restart_candidates or")])
@@ -85,22 +92,22 @@ def _machine(root, groups, **files):
 
 def test_without_a_limit_the_memory_of_the_machine_counts(tmp_path):
     files = {"job/memory.max": "max\n", "job/memory.current": "5\n", "job/memory.stat": "inactive_file 1\n"}
-    assert free_in_machine(_machine(tmp_path, "0::/job\n", **files)) == 8_192_000_000
+    assert memory_of_machine(_machine(tmp_path, "0::/job\n", **files)) == (8_192_000_000, 16_384_000_000)
 
 
 def test_the_limit_of_a_parent_group_counts_and_cached_files_do_not(tmp_path):
     files = {"job/memory.max": "3000000000\n", "job/memory.current": "2000000000\n"}
     files |= {"job/memory.stat": "anon 7\ninactive_file 500000000\n", "job/step/memory.max": "max\n"}
-    assert free_in_machine(_machine(tmp_path, "0::/job/step\n", **files)) == 1_500_000_000
+    assert memory_of_machine(_machine(tmp_path, "0::/job/step\n", **files)) == (1_500_000_000, 3_000_000_000)
 
 
 def test_version_1_of_control_groups_is_read_even_if_the_path_is_missing(tmp_path):
     files = {"memory/memory.limit_in_bytes": "2000000\n", "memory/memory.usage_in_bytes": "1500000\n"}
     files |= {"memory/memory.stat": "total_inactive_file 0\n"}
     groups = "5:devices:/\n4:memory:/docker/1234\n0::/\n"
-    assert free_in_machine(_machine(tmp_path, groups, **files)) == 500_000
+    assert memory_of_machine(_machine(tmp_path, groups, **files)) == (500_000, 2_000_000)
 
 
 def test_a_group_over_its_limit_has_nothing_left(tmp_path):
     files = {"memory.max": "1\n", "memory.current": "2\n", "memory.stat": "inactive_file 0\n"}
-    assert free_in_machine(_machine(tmp_path, "0::/\n", **files)) == 0
+    assert memory_of_machine(_machine(tmp_path, "0::/\n", **files)) == (0, 1)

@@ -21,9 +21,14 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module", params=AGENTS)
-def address(request, tmp_path_factory):
+def folder(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exhibition") / request.param
     play_command([request.param, "--export", str(folder), "--num-simulations", "32"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder):
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -66,6 +71,24 @@ def test_a_person_plays_the_agent_to_the_end_and_reviews_the_game(page):
     page.select_option("#strength", "16")
     page.click("#review")
     page.wait_for_function("/give|No move/.test(document.getElementById('reviewed').textContent)", timeout=300_000)
+
+
+def test_the_picture_tells_the_position_in_words(page):
+    page.select_option("#player1", "person")
+    settled(page)
+    move = page.evaluate("shown.legal[0].move")
+    page.evaluate("play(shown.legal[0].action)")
+    page.wait_for_function("shown.moves.length === 1")
+    label = page.get_attribute("#picture svg", "aria-label")
+    assert label.startswith(f"{page.evaluate('about.game')}: ")
+    assert label.endswith(f"to move. Moves: {move}")
+
+
+def test_a_page_that_was_opened_from_the_disk_says_what_it_needs(browser, folder):
+    page = browser.new_page()
+    page.goto((folder / "index.html").as_uri())
+    page.wait_for_function("document.getElementById('message').textContent.includes('needs a web server')")
+    page.close()
 
 
 def test_levels_hints_and_analysis_answer(page):

@@ -202,6 +202,21 @@ def test_a_click_while_a_position_is_on_its_way_plays_nothing(page):
     assert page.inner_text("#message") == ""
 
 
+def test_the_keyboard_stays_among_the_buttons_at_both_ends_of_a_game(page):
+    people(page)
+    click(page, random.Random(13))
+    for button, moves, beside in (
+        ("back", 0, "forward"),
+        ("end", 1, "back"),
+        ("begin", 0, "forward"),
+        ("forward", 1, "back"),
+    ):
+        page.focus(f"#{button}")
+        page.keyboard.press("Enter")
+        page.wait_for_function(f"shown.moves.length === {moves} && arrived()")
+        page.wait_for_function(f"document.activeElement.id === '{beside}'")
+
+
 def test_sound_is_off_until_it_is_asked_for(page):
     people(page)
     click(page, random.Random(9))

@@ -41,6 +41,35 @@ def test_the_agent_shows_what_it_thinks_and_gives_hints(page):
     page.wait_for_function("document.getElementById('thought').textContent.startsWith('Hint: ')")
 
 
+def test_what_is_pressed_while_a_position_is_on_its_way_loses_nothing(page):
+    people(page)
+    page.evaluate("play(shown.legal[0].action); for (const id of ['hint', 'review', 'place']) $(id).click()")
+    page.wait_for_function("shown.moves.length === 1 && arrived()")
+    assert page.evaluate("edits") is None
+    assert page.inner_text("#thought") == "nothing yet"
+    assert page.inner_text("#reviewed") == ""
+
+
+def test_an_analysis_that_is_stopped_keeps_what_it_found(page):
+    people(page)
+    page.click("#analyze")
+    page.wait_for_function("document.querySelectorAll('#tree > *').length > 0")
+    page.click("#analyze")
+    assert page.get_attribute("#analyze", "aria-pressed") == "false"
+    assert "simulations" in page.inner_text("#thought")
+    assert page.evaluate("document.querySelectorAll('#policy tr').length") > 0
+
+
+def test_an_open_tree_gives_way_to_that_of_the_next_position(page):
+    people(page)
+    page.click("#analyze")
+    page.wait_for_function("document.querySelectorAll('#tree > *').length > 0")
+    page.evaluate("document.querySelector('#tree details')?.setAttribute('open', '')")
+    click(page, random.Random(2))
+    page.wait_for_function("thoughtAt === 1 && document.querySelectorAll('#tree > *').length > 0")
+    assert page.locator("#tree details[open]").count() == 0
+
+
 def test_a_review_from_the_start_values_every_ply_for_its_player(page):
     people(page)
     source = random.Random(14)
@@ -81,7 +110,10 @@ def test_the_exact_values_of_a_solved_game_are_shown(page):
     people(page)
     values = page.inner_text("#exact")
     game = page.evaluate("about.game")
-    expected = {"tictactoe": "Exactly: a3 b3 c3 a2 b2 c2 a1 b1 c1 draw", "connect2": "Exactly: b1 c1 win; a1 d1 draw"}
+    expected = {
+        "tictactoe": "With best play: a3 b3 c3 a2 b2 c2 a1 b1 c1 draw",
+        "connect2": "With best play: b1 c1 win; a1 d1 draw",
+    }
     assert values == expected.get(game, "")
 
 

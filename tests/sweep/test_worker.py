@@ -11,7 +11,7 @@ from small_sweep import write_sweep
 
 import azjax
 from azjax.cli import main
-from azjax.core.errors import FileError, InputError, LockedError, SettingsError
+from azjax.core.errors import FileError, InputError, LockedError, MemoryInUseError, RunError, SettingsError
 from azjax.runs import load_run, load_state, population
 from azjax.sweep import JOURNAL, Choices, Mistakes, Stopped, Trials, connect, load_study, work, worker
 
@@ -118,6 +118,20 @@ def test_points_that_cannot_be_trained_at_once_are_trained_one_by_one(tmp_path, 
     work(trials, tmp_path, points_at_once=3)
     assert [point.state for point in trials.points()] == ["complete", "failed", "complete"]
     assert trials.points()[1].reason == "the memory is too small"
+
+
+def test_a_worker_ends_and_releases_its_point_if_others_use_the_memory(tmp_path, trained):
+    def refuse(folder, config):
+        raise MemoryInUseError("the memory is too small")
+
+    trained.act = refuse
+    trials = make_trials(tmp_path)
+    with pytest.raises(RunError, match="trial 0: the memory is too small"):
+        work(trials, tmp_path)
+    assert [point.state for point in trials.points()] == ["waiting"]
+    trained.act = lambda folder, config: None
+    work(trials, tmp_path)
+    assert [point.state for point in trials.points()] == ["complete"] * 3
 
 
 def test_a_trial_whose_worker_was_killed_after_its_last_rung_is_finished(tmp_path, trained):

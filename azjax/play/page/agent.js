@@ -13,6 +13,7 @@ async function think(level, thenPlay) {
     for await (const answer of linesOf(await ask("think", body, thinking.signal), () => { if (isAgent && now === turn) clock.turn(null); })) {
       if (now !== turn) return null;
       if (isAgent) clock.turn(mover);
+      if (now !== turn) return null;  // its time ran out just now
       reveal(answer, mover, ply);
       last = answer;
     }
@@ -28,8 +29,9 @@ function reveal(answer, mover, ply) {
   const share = answer.value === null ? undefined : (1 + (mover ? -answer.value : answer.value)) / 2;
   if (share !== undefined) { expected.set(ply, share); bar(share); graph(); }
   draw(answer.svg, false);
+  if (thoughtAt !== ply) { $("variation").textContent = ""; $("tree").replaceChildren(); }  // of another position
   thoughtAt = ply;
-  const count = answer.simulations ? `${answer.simulations.toLocaleString("en")} simulations` : "the network alone";
+  const count = answer.simulations ? `${answer.simulations.toLocaleString("en")} simulations` : isTrained ? "the network alone" : about.agent;
   const chance = answer.value === null ? "" : `: ${answer.proven ? ["a certain loss", "a certain draw", "a certain win"][Math.sign(answer.value) + 1] : `${Math.round(50 + 50 * answer.value)}%`} for ${about.players[mover]}`;
   $("thought").textContent = count + chance;
   $("policy").replaceChildren(...answer.policy.map(each => {
@@ -133,10 +135,12 @@ function verdict() {
   arrows(isBad ? [["played", played.squares], ["better", best.squares]] : []);
   const kinds = [["wins", 1], ["draws", 0], ["loses", -1]].map(([word, sign]) => [word, shown.legal.filter(each => Math.sign(each.exact) === sign).map(each => each.move)]);
   const told = kinds.filter(([, moves]) => moves.length).map(([word, moves]) => `${moves.join(" ")} ${moves.length > 1 ? word.slice(0, -1) : word}`);
-  $("exact").textContent = told.length ? `Exactly: ${told.join("; ")}` : "";
+  $("exact").textContent = told.length ? `With best play: ${told.join("; ")}` : "";
 }
 $("review").addEventListener("click", async () => {
+  if (!arrived()) return;
   stop();
+  $("analyze").setAttribute("aria-pressed", "false");
   const now = turn;
   thinking = new AbortController();
   losses = new Map();
@@ -154,8 +158,10 @@ $("review").addEventListener("click", async () => {
       list(); graph(); verdict();
     }
     const given = [...losses].filter(([, loss]) => loss >= .1).sort((a, b) => b[1] - a[1]), all = given.reduce((sum, [, loss]) => sum + loss, 0);
+    if (now !== turn) return;
+    thinking = null;
     const counted = given.length ? `${given.length} of ${game.actions.length} moves ${given.length > 1 ? "give" : "gives"} away ${points(all)}` : "No move gives away value";
-    $("reviewed").textContent = `${counted}${exactly ? ", exactly" : ""}. `;
+    $("reviewed").textContent = `${counted}${exactly ? " (exact)" : ""}. `;
     if (given.length) {
       const [ply, loss] = given[0], worst = element("button", `The worst: ${ply + 1}. ${names[ply]}, ${points(loss)}`, $("reviewed"));
       worst.type = "button"; worst.className = "b";

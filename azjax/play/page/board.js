@@ -1,10 +1,10 @@
+const placeOf = piece => /translate\(([-\d.]+) ([-\d.]+)\)/.exec(piece.getAttribute("transform") || "");
 // Pieces that two pictures share slide to their new squares; others fade in or out.
 function draw(svg, animate) {
   const box = $("picture");
   $("table").hidden = svg === null;
   if (svg === null) return;
   const keyOf = piece => piece.innerHTML;
-  const placeOf = piece => /translate\(([-\d.]+) ([-\d.]+)\)/.exec(piece.getAttribute("transform") || "");
   const before = [...box.querySelectorAll("g.pieces > g")].map(piece => ({key: keyOf(piece), at: piece.getAttribute("transform"), piece}));
   const signs = new Set([...box.querySelectorAll("g.signs > path")].map(sign => sign.outerHTML));
   box.innerHTML = svg;
@@ -104,15 +104,14 @@ function lift() {
   const svg = $("picture").querySelector("svg"), columns = svg && Number(svg.dataset.columns);
   if (!columns || edits) return;
   const center = centers(svg);
-  const place = piece => /translate\(([-\d.]+) ([-\d.]+)\)/.exec(piece.getAttribute("transform") || "");
-  const pieces = [...svg.querySelectorAll("g.pieces > g")].filter(place);
+  const pieces = [...svg.querySelectorAll("g.pieces > g")].filter(placeOf);
   for (const piece of pieces) if (piece.dataset.home) { piece.setAttribute("transform", piece.dataset.home); delete piece.dataset.home; }
   if (held.length < 2) return;
   const [from, to] = held.map(center), [x, y] = [to[0] - from[0], to[1] - from[1]];
-  const piece = pieces.find(each => Math.hypot(place(each)[1] - from[0], place(each)[2] - from[1]) < 50);
+  const piece = pieces.find(each => Math.hypot(placeOf(each)[1] - from[0], placeOf(each)[2] - from[1]) < 50);
   if (!piece) return;
   piece.dataset.home = piece.getAttribute("transform");
-  piece.setAttribute("transform", `translate(${Number(place(piece)[1]) + x} ${Number(place(piece)[2]) + y})`);
+  piece.setAttribute("transform", `translate(${Number(placeOf(piece)[1]) + x} ${Number(placeOf(piece)[2]) + y})`);
 }
 // The move that was played here and gave value away, and a better one.
 function arrows(moves) {
@@ -212,6 +211,7 @@ $("squares").addEventListener("keydown", event => {
 
 $("place").addEventListener("click", () => {
   if (edits) { show(false); return; }
+  if (!arrived()) return;
   stop();
   [edits, base, held] = [[], null, []];
   arrows([]);

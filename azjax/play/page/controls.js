@@ -37,7 +37,7 @@ function knock() {
   tone.start(now); tone.stop(now + .1);
 }
 $("copy").addEventListener("click", async () => {
-  if (!navigator.clipboard) { getSelection().selectAllChildren($("text")); $("message").textContent = "the position is selected: press Ctrl-C (a page may copy by itself with https alone)"; return; }
+  if (!navigator.clipboard) { getSelection().selectAllChildren($("text")); $("message").textContent = "the position is selected: press Ctrl-C (browsers let a page copy only over https)"; return; }
   try { await navigator.clipboard.writeText($("text").textContent); $("copy").textContent = "Copied"; await wait(1500); } catch (error) { complain(error); }
   $("copy").textContent = "Copy";
 });
@@ -55,8 +55,18 @@ function remembered() {
   } catch { return [null]; }
 }
 addEventListener("hashchange", () => begin(...remembered()));
-$("hint").addEventListener("click", async () => { const answer = await think("search", true); if (answer) $("thought").textContent = `Hint: ${answer.policy[0].move}. ${$("thought").textContent}`; });
-$("analyze").addEventListener("click", () => { const on = $("analyze").getAttribute("aria-pressed") !== "true"; $("analyze").setAttribute("aria-pressed", on); show(false); });
+$("hint").addEventListener("click", async () => {
+  if (!arrived()) return;
+  $("analyze").setAttribute("aria-pressed", "false");
+  const answer = await think(about.levels.at(-1), true);
+  if (answer) $("thought").textContent = `Hint: ${answer.policy[0].move}. ${$("thought").textContent}`;
+});
+$("analyze").addEventListener("click", () => {
+  const on = $("analyze").getAttribute("aria-pressed") !== "true";
+  $("analyze").setAttribute("aria-pressed", on);
+  if (on) show(false);
+  else if (arrived() && !replying()) stop();  // what was found stays
+});
 for (const id of ["player0", "player1"]) $(id).addEventListener("change", () => show(false));
 $("typed").addEventListener("submit", event => {
   event.preventDefault();
@@ -110,12 +120,12 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
   try {
     const title = capital(about.game.replaceAll("_", " "));
     document.title = $("title").textContent = about.agent === about.game ? title : `${title}: ${about.agent}`;
-    const levels = {hard: about.agent, search: "full strength"};
+    const levels = {hard: about.agent, search: isTrained ? "full strength" : "search with random rollouts"};
     $("how").textContent = about.rules; $("rules").hidden = !about.rules;
     const [example] = served.position.legal;
     for (const {svg, shows} of about.examples) { const figure = element("figure", undefined, $("examples")); figure.innerHTML = svg; element("figcaption", shows, figure); }
     $("writing").textContent = about.notation && `${about.notation} At the start, for example: ${example.move}`;
-    const drawn = about.levels.includes("beginner") ? "Beginner and easy draw their moves, medium plays the best one of the network, full strength searches." : "";
+    const drawn = isTrained ? "Beginner and easy choose moves at random, weighted by the policy of the network; medium plays the best move of the network; full strength searches." : "";
     $("levels").textContent = [drawn, about.facts.levels].filter(Boolean).join(" ");
     for (const [label, text] of Object.entries(about.facts)) { element("dt", label, $("facts")); element("dd", text, $("facts")); }
     for (const seat of [0, 1]) {
@@ -133,6 +143,7 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     if (about.pieces.length) choose($("pieces").children[1]);
     about.players.forEach((name, seat) => { element("option", name, $("mover")).value = seat; });
     await begin(...remembered());
-    if (!shown) { await begin(null); complain(new Error("the address holds no game of these rules")); }
+    if (!shown) { await begin(null); complain(new Error("the address does not hold a game that these rules allow")); }
+    if (about.static && !engine) complain(new Error(needsServer));
   } catch (error) { complain(error); }
 })();

@@ -55,6 +55,7 @@ function replay({start, actions}) {
 }
 const movesOf = (all, actions) => actions.map((action, ply) => all[ply].legal.find(each => each.action === action).move);
 
+const escaped = text => text.replace(/[&<"]/g, sign => `&#${sign.charCodeAt(0)};`);
 function picture(all, actions, policy = []) {
   const {head, caption, common, cells} = about.look, position = all.at(-1), layers = {board: "", marks: "", pieces: "", signs: ""};
   const put = parts => { for (const [layer, text] of Object.entries(parts)) layers[layer] += text; };
@@ -67,7 +68,8 @@ function picture(all, actions, policy = []) {
   const name = about.players[seat], isDraw = position.over && first === second;
   const status = isDraw ? "Draw" : `${name[0].toUpperCase()}${name.slice(1)} ${position.over ? "won" : "to move"}`;
   layers.signs += caption.replaceAll("{{status}}", status).replaceAll("{{color}}", isDraw ? "faint" : ["first", "second"][seat]);
-  return `${head}${Object.entries(layers).map(([layer, text]) => `<g class="${layer}">${text}</g>`).join("")}</svg>`;
+  const label = escaped(`${about.game}: ${status}. Moves: ${movesOf(all, actions).join(" ") || "none"}`);
+  return `${head.replace("<svg ", `<svg aria-label="${label}" `)}${Object.entries(layers).map(([layer, text]) => `<g class="${layer}">${text}</g>`).join("")}</svg>`;
 }
 function centerOf(square) {
   const {columns, down: [across, down]} = about.look, row = Math.floor(square / columns);

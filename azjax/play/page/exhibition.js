@@ -1,13 +1,15 @@
 // The page without a server: a worker answers.
-const engine = new Worker("engine.js"), listeners = new Map();
-let lastQuestion = 0;
-engine.addEventListener("message", ({data}) => listeners.get(data.id)?.(data));
-engine.addEventListener("error", () => complain(new Error("engine.js cannot be loaded; a web server must show this folder")));
+const listeners = new Map(), needsServer = "this page needs a web server, for example: python -m http.server";
+let engine = null, lastQuestion = 0;
+try { engine = new Worker("engine.js"); } catch { /* The page was opened from the disk. */ }
+engine?.addEventListener("message", ({data}) => listeners.get(data.id)?.(data));
+engine?.addEventListener("error", () => complain(new Error(needsServer)));
 
 // As `fetch`: the answers are lines of JSON.
 function serve(path, body, signal) {
   const id = lastQuestion += 1, encoder = new TextEncoder();
   return new Promise((resolve, reject) => {
+    if (!engine) { reject(new Error(needsServer)); return; }
     let lines = null, answered = false;
     const stream = new ReadableStream({start(controller) { lines = controller; }, cancel: end});
     function end() { listeners.delete(id); engine.postMessage({id, drop: true}); }

@@ -9,6 +9,7 @@ let losses = new Map();          // ply -> loss of value by its move
 const better = new Map();        // ply -> the best action there, as a review found
 const served = JSON.parse($("first").textContent);  // the game and its start, as the server describes them
 const about = served.game;
+const isTrained = about.levels.includes("beginner");  // a player of another kind has no network
 let shown = null;                // the server's description of the position shown, with the question `asked`
 let movers = [];                 // the player to move, by ply
 let held = [];                   // squares clicked so far
@@ -99,8 +100,10 @@ async function show(animate = true) {
     const atEnd = game.ply === game.actions.length, isOver = answer.over || game.result;
     // A search in the agent's place would end its own.
     const free = !atEnd || isOver || people(mover);
+    const focused = document.activeElement, beside = {begin: "forward", back: "forward", undo: "new", forward: "back", end: "back"}[focused.id];
     for (const [id, can] of [["begin", game.ply], ["back", game.ply], ["undo", game.ply || game.result], ["forward", !atEnd], ["end", !atEnd],
       ["hint", free && !answer.over], ["resign", mine()], ["review", free && game.actions.length], ["move", !answer.over], ["analyze", true], ["new", true]]) $(id).disabled = !can;
+    if (beside && focused.disabled) $(beside).focus({preventScroll: true});  // else the keyboard would lose its place
     // While one looks back, an agent does not think, and its clock stands.
     const runs = atEnd ? mover : clock.side;
     clock.turn(runs === null || !people(runs) || (atEnd && isOver) ? null : runs);
@@ -115,6 +118,8 @@ async function show(animate = true) {
     if (answered) { Object.assign(game, answered, {actions: [...answered.actions]}); mark(); list(); }
   }
 }
+// Whether the agent chooses its move.
+const replying = () => game.ply === game.actions.length && !shown.over && !game.result && !people(shown.movers.at(-1));
 function tell() {
   const mover = shown.movers.at(-1), [first, second] = shown.rewards;
   const chosen = held.map(square => $("squares").children[square].getAttribute("aria-label")).join(" ");
@@ -152,6 +157,7 @@ function begin(start, actions = [], ply = actions.length, result = null) {
   Object.assign(game, {start, actions, ply, result});
   expected.clear(); losses = new Map(); better.clear(); names = []; movers = [];
   $("reviewed").textContent = "";
+  thoughtAt = -2;
   clock.begin();
   return show(false);
 }
