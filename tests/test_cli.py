@@ -93,7 +93,10 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
             ["solve", "brandub", "--endings", "1", "--max-states", "2"],
             "max_states is not for endings, whose number is known",
         ),
-        (["solve", "brandub", "--endings", "1", "--output", "no/e.npz"], "no is no writable folder"),
+        (
+            ["solve", "brandub", "--endings", "1", "--output", "no/e.npz"],
+            "cannot be written: there is no folder",
+        ),
         (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
         (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "output is for whole solutions"),
         (["solve", "tictactoe", "--tables", "t.npz"], "tables is for --prove POSITION"),

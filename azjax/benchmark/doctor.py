@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.report import BUSY, Report, machine_with_load, write_report
+from azjax.benchmark.report import BUSY, Report, check_output, machine_with_load, write_report
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.games.game import AnyGame
 from azjax.games.registry import make
@@ -61,6 +61,7 @@ class Doctor:
 
     def run(self, console: Console) -> Report:
         """Measures, prints, writes `output`, and returns what was written."""
+        check_output(self.output)
         report: Report = {"command": "azjax doctor"}
         with console.status("measuring this machine") as status:
             report["machine"] = machine_with_load(_PACKAGES)

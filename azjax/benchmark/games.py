@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
+from azjax.benchmark.report import Report, check_output, machine_with_load, print_load, write_report
 from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals, rival_module
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
@@ -122,6 +122,7 @@ class GamesBenchmark:
 
     def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output` and `plot`, and returns what was written."""
+        check_output(self.output)
         missing = missing_rivals(_RIVALS)
         if missing:
             console.print(left_out(missing), markup=False)

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
+from azjax.benchmark.report import Report, check_output, machine_with_load, print_load, write_report
 from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.parallel.sharding import WHOLE, devices_for_members, shard
@@ -54,6 +54,7 @@ class PopulationBenchmark:
 
     def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output`, and returns what was written."""
+        check_output(self.output)
         devices = devices_for_members(self.members)
         on, rows = machine_with_load(("azjax", "jax", "jaxlib")), []
         for name in self.games:

@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 import jax
 from rich.console import Console
 
-from azjax.core.files import write_text
+from azjax.core.errors import FileError
+from azjax.core.files import check_can_write, write_text
+from azjax.parallel.sharding import num_cores
 
 Report: TypeAlias = dict[str, Any]
 """JSON: a report, or a row of one."""
@@ -26,7 +28,7 @@ def machine(packages: Sequence[str] = ("azjax", "jax", "jaxlib", "mctx")) -> Rep
     return {
         "device": f"{device.platform}: {device.device_kind}, {jax.device_count()} in all",
         "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
+        "cores": num_cores(),
         "python": platform.python_version(),
         "versions": {package: importlib.metadata.version(package) for package in packages if package in installed},
     }
@@ -42,6 +44,22 @@ def print_load(report: Report, console: Console) -> None:
     load = report["machine"]["load_average"]
     if load > BUSY:
         console.print(f"the machine was not idle: load average {load:g}")
+
+
+def check_output(path: Path | None) -> None:
+    """Makes the folder of a report, and checks that the report can be written there, before anything is measured.
+
+    Raises:
+      InputError: it cannot.
+      FileError: the folder cannot be made.
+    """
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path.parent} cannot be made: {error.strerror}") from error
+    check_can_write(path)
 
 
 def write_report(report: Report, path: Path, console: Console | None = None) -> None:

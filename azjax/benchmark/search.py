@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from azjax.benchmark.report import Report, machine_with_load, print_load, write_report
+from azjax.benchmark.report import Report, check_output, machine_with_load, print_load, write_report
 from azjax.benchmark.rivals import PLAIN_PYTHON, left_out, missing_rivals
 from azjax.benchmark.searches import (
     TimedSearch,
@@ -137,6 +137,7 @@ class SearchBenchmark:
           InputError: an unknown game, a rival that is not installed, or JAX runs already with another number of
             devices.
         """
+        check_output(self.output)
         devices = start_devices(self.devices)
         report = measure_cases(self.cases(), self.repeats, devices, console)
         settings = {"game": self.game, "repeats": self.repeats, "devices": devices}

@@ -31,6 +31,6 @@ def export_command(arguments: list[str]) -> None:
     options = parse(f"export {spec}", ExportOptions(), arguments)
     if options.format not in FORMATS:
         raise InputError(f"unknown format {options.format!r}; available: {', '.join(FORMATS)}")
-    path = options.output or Path(f"{Path(spec).name}.{options.format}")
+    path = options.output or Path(f"{Path(spec).absolute().name}.{options.format}")
     beside = export_agent(load_trained(spec), options.format, path, name=spec)
     say(f"{path}, described in {beside}")

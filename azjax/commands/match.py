@@ -10,6 +10,7 @@ from azjax.agents import is_trained, load_opponent, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
+from azjax.core.files import check_can_write
 from azjax.evaluation import (
     GameRecord,
     MatchResult,
@@ -177,10 +178,8 @@ def match_command(arguments: list[str]) -> None:
 def _check_files(options: MatchOptions) -> None:
     """Raises InputError, before games are played, for files that cannot be written after them."""
     for path in (options.records, options.pool, options.plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
-        if path is not None and path.is_dir():
-            raise InputError(f"{path} cannot be written: it is a folder")
+        if path is not None:
+            check_can_write(path)
     if options.records and options.pool and options.records.resolve() == options.pool.resolve():
         raise InputError(
             f"--pool {options.pool} keeps its games itself: name another file by --records, or leave it out"

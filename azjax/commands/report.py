@@ -11,6 +11,7 @@ from azjax.agents import is_trained, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, first_word, parse
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
+from azjax.core.files import check_can_write
 from azjax.core.text import whole_number
 from azjax.evaluation import load_games
 from azjax.report import gather, judge_lost_games, write_losses, write_report
@@ -104,8 +105,7 @@ def _report_losses(file: Path, options: LossesOptions) -> None:
     output = options.output or file.with_suffix(".html")
     if output.absolute() == file.absolute():
         raise InputError(f"{file} has the games: name another file for the page by --output")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
+    check_can_write(output)
     needs_report_packages()
     records = load_games(file)
     if not records:

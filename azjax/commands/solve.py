@@ -10,6 +10,7 @@ import jax
 from azjax.commands.arguments import first_word, parse_with_game
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
+from azjax.core.files import check_can_write
 from azjax.evaluation import (
     check_can_save,
     load_table,
@@ -22,7 +23,6 @@ from azjax.evaluation import (
 )
 from azjax.evaluation.host_games import position_from_text
 from azjax.evaluation.solution import Progress
-from azjax.evaluation.solution_file import check_can_write
 from azjax.evaluation.solver import MAX_STATES
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered

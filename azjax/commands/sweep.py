@@ -79,7 +79,7 @@ def sweep_command(arguments: list[str]) -> None:
             _print_best(trials, options.best)
             say(f"page: {sweep.write_page(trials, folder)}")
             return
-        trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease)
+        trials = sweep.Trials(study, sweep.connect(storage), lease=options.lease, folder=folder)
         worker = sweep.worker_command(path, folder, storage, options.lease)
         if options.slurm:
             from azjax.sweep.slurm import submit

@@ -1,12 +1,12 @@
 """Solutions of numbered games in files: archives of the arrays and counts of a `NumberedSolution`."""
 
-import os
 from pathlib import Path
 
 import jax
 import numpy as np
 
 from azjax.core.errors import InputError
+from azjax.core.files import check_can_write
 from azjax.evaluation.archive import Manifest, load_archive, save_archive
 from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
 from azjax.evaluation.solution import Solution
@@ -28,19 +28,6 @@ def check_can_save(game: AnyGame, path: str | Path) -> None:
             f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it anew"
         )
     check_can_write(path)
-
-
-def check_can_write(path: str | Path) -> None:
-    """Checks that a file can be written at the path.
-
-    Raises:
-      InputError: it cannot.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, and a solution is one file")
-    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise InputError(f"{path} cannot be written: {path.parent} is no writable folder")
 
 
 def save_solution(solution: Solution, path: str | Path) -> None:

@@ -56,7 +56,7 @@ def cells_of_actions(layout: tuple[ActionGroup, ...], observations: Float32[Arra
         count = group.num_actions(rows, columns)
         numbers = jnp.broadcast_to(jnp.arange(count), (batch, count))
         if group.place == "piece":
-            squares = _squares_of_pieces(group, observations)
+            squares = squares_of_pieces(group, observations)
             first = jnp.argmax(squares, axis=2)[..., None] * group.planes + jnp.arange(group.planes)[None, None]
             numbers = jnp.where(squares.any(axis=2)[..., None], first, -1 - begin).reshape(batch, -1)
         cells.append(begin + numbers)
@@ -75,7 +75,7 @@ def from_cells_to_actions(
         own = cells[:, begin:end]
         if group.place == "piece":
             # A product, since ONNX has no gather by computed numbers here.
-            squares = _squares_of_pieces(group, observations).astype(cells.dtype)
+            squares = squares_of_pieces(group, observations).astype(cells.dtype)
             own = jnp.einsum("bps,bsa->bpa", squares, own.reshape(batch, rows * columns, -1)).reshape(batch, -1)
         actions.append(own)
         begin = end
@@ -86,7 +86,7 @@ def _num_cells(group: ActionGroup, rows: int, columns: int) -> int:
     return rows * columns * group.planes if group.place == "piece" else group.num_actions(rows, columns)
 
 
-def _squares_of_pieces(group: ActionGroup, observations: Float32[Array, "B R C P"]) -> Bool[Array, "B pieces Q"]:
+def squares_of_pieces(group: ActionGroup, observations: Float32[Array, "B R C P"]) -> Bool[Array, "B pieces Q"]:
     """Whether each piece stands on each square."""
     is_piece = observations[..., group.piece_plane].reshape(len(observations), 1, -1) > 0
     return is_piece & (jnp.cumsum(is_piece, axis=2) == jnp.arange(1, group.num_pieces + 1)[None, :, None])

@@ -115,9 +115,10 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
         other = game.with_mover(state, 1 - int(state.current_player))
         same = np.array_equal(jax.jit(game.cells)(other), cells)
     hold(same, "with_mover", "with_mover changes no cells", at=state)
-    if isinstance(game, TextGame):
+    rules: Any = game if isinstance(game, TextGame) else None
+    if rules is not None:
         with contextlib.suppress(InputError):  # not a possible position
-            read = game.from_text(game.to_text(other))
+            read = rules.from_text(rules.to_text(other))
             same = np.array_equal(jax.jit(game.cells)(read), cells)
             hold(same, "with_mover", "the text of with_mover has the same cells", at=state)
 

@@ -137,7 +137,7 @@ class EditableGame(Protocol[S]):
         """
 
     def with_mover(self, state: S, player: int) -> S:
-        """`state` with `player` to move, and the same pieces on all squares. Where these decide who moves, `state` itself.
+        """`state` with `player` to move, and the same pieces on all squares; `state` itself where these decide that.
 
         The default is for games whose states do not show the board from the side of the player to move.
         """

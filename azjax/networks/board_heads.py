@@ -21,9 +21,10 @@ from flax import nnx
 from jaxtyping import Array, Float, Float32
 
 from azjax.core.errors import InputError
+from azjax.games.board_symmetries import squares_of_pieces
 from azjax.games.protocols import ActionGroup, LaidOutGame, actions_in_groups
 from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, global_pool, linear
-from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
+from azjax.networks.network import OF_GAME, GameShape, NetworkOutput, NnxNetwork
 
 PLIES_LEFT_BINS = 32
 SHORT_TERM_VALUES = 3
@@ -39,7 +40,7 @@ class LaidOutNetwork(NnxNetwork, abc.ABC):
     `layout` says which squares the logits of the policies come from; `for_game` sets it (see `action_layout`).
     """
 
-    layout: tuple[ActionGroup, ...] = dataclasses.field(default=(), repr=False, kw_only=True)
+    layout: tuple[ActionGroup, ...] = dataclasses.field(default=(), repr=False, kw_only=True, metadata=OF_GAME)
 
     def for_game(self: _S, game: GameShape) -> _S:
         """As `NnxNetwork.for_game`.
@@ -101,7 +102,7 @@ class LogitsByPlace(nnx.Module):
             if group.place == "square":
                 places = squares.reshape(-1, features)
             elif group.place == "piece":
-                places = _of_pieces(squares, observations[..., group.piece_plane], group.num_pieces)
+                places = _of_pieces(squares, group, observations)
             elif group.place == "column":
                 places = global_pool(jnp.swapaxes(squares, 1, 2).reshape(-1, rows, 1, features))
             else:
@@ -114,16 +115,14 @@ class LogitsByPlace(nnx.Module):
 
 
 def _of_pieces(
-    squares: Float[Array, "B R C F"], plane: Float32[Array, "B R C"], num_pieces: int
+    squares: Float[Array, "B R C F"], group: ActionGroup, observations: Float32[Array, "B R C P"]
 ) -> Float[Array, "rows 3*F"]:
     """For each board and piece a row: the features of its square, zero if it is not there, and those of the board."""
     batch, _, _, features = squares.shape
-    is_piece = plane.reshape(batch, 1, -1) > 0
-    number = jnp.cumsum(is_piece, axis=2) - 1
-    chosen = is_piece & (number == jnp.arange(num_pieces)[None, :, None])
-    own = jnp.einsum("bps,bsf->bpf", chosen.astype(squares.dtype), squares.reshape(batch, -1, features))
-    board = jnp.broadcast_to(global_pool(squares)[:, None], (batch, num_pieces, 2 * features))
-    return jnp.concatenate([own, board], axis=2).reshape(batch * num_pieces, -1)
+    chosen = squares_of_pieces(group, observations).astype(squares.dtype)
+    own = jnp.einsum("bps,bsf->bpf", chosen, squares.reshape(batch, -1, features))
+    board = jnp.broadcast_to(global_pool(squares)[:, None], (batch, group.num_pieces, 2 * features))
+    return jnp.concatenate([own, board], axis=2).reshape(batch * group.num_pieces, -1)
 
 
 class BoardHeads(nnx.Module):

@@ -2,7 +2,7 @@
 
 A layer has a view of the board for each symmetry of the game: turning the position exchanges the views. So the views
 share their weights, S times fewer than those of a dense layer of the same width (Cohen and Welling 2016, "Group
-Equivariant Convolutional Networks"). What the network learns of one position it knows of all S images of it.
+Equivariant Convolutional Networks"). What the network learns about one position holds for all its S images.
 
 Such a layer is a convolution over the group, hence a product for each irreducible representation of the group in its
 Fourier transform (Kondor and Trivedi 2018, "On the Generalization of Equivariance and Convolution in Neural Networks to
@@ -31,7 +31,7 @@ from azjax.core.errors import InputError
 from azjax.games.board_symmetries import BoardSymmetries, board_symmetries, from_cells_to_actions
 from azjax.games.game import Game
 from azjax.networks.layers import compute_dtype, linear
-from azjax.networks.network import GameShape, NetworkOutput, NnxNetwork
+from azjax.networks.network import OF_GAME, GameShape, NetworkOutput, NnxNetwork
 from azjax.networks.products import mixed_product
 
 _LAST_SCALE = 0.1  # as in `BoardHeads`
@@ -54,7 +54,9 @@ class EquivariantMlp(NnxNetwork):
     width: int = 512
     depth: int = 2
     precision: str = "float32"
-    symmetries: BoardSymmetries = dataclasses.field(default=BoardSymmetries((), (), (), ()), repr=False, kw_only=True)
+    symmetries: BoardSymmetries = dataclasses.field(
+        default=BoardSymmetries((), (), (), ()), repr=False, kw_only=True, metadata=OF_GAME
+    )
 
     def for_game(self, game: GameShape) -> "EquivariantMlp":
         """As `NnxNetwork.for_game`.

@@ -72,6 +72,8 @@ class GameShape(Protocol):
     def num_actions(self) -> int: ...
 
 
+OF_GAME = {"of_game": True}
+"""The metadata of fields that `for_game` sets. Run folders do not keep them."""
 _S = TypeVar("_S", bound="NnxNetwork")
 
 
@@ -84,8 +86,8 @@ class NnxNetwork(abc.ABC):
       num_actions: A; likewise, 0 before.
     """
 
-    observation_shape: tuple[int, ...] = dataclasses.field(default=(), repr=False, kw_only=True)
-    num_actions: int = dataclasses.field(default=0, repr=False, kw_only=True)
+    observation_shape: tuple[int, ...] = dataclasses.field(default=(), repr=False, kw_only=True, metadata=OF_GAME)
+    num_actions: int = dataclasses.field(default=0, repr=False, kw_only=True, metadata=OF_GAME)
 
     @abc.abstractmethod
     def module(self, rngs: nnx.Rngs) -> nnx.Module:

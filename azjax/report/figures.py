@@ -26,7 +26,7 @@ else:
 
 LEARNING_CURVE = "learning_curve.png"
 _PICTURES = (".png", ".svg", ".pdf")
-_BLUE, _ORANGE, _RED, _GREY = "#2a6fbb", "#e0a458", "#c8553d", "#9aa0a6"
+_BLUE, _ORANGE, _RED, _GREY, _LIGHT = "#2a6fbb", "#e0a458", "#c8553d", "#9aa0a6", "#dfe1e4"
 _SCORE_COLORS = [_ORANGE, _RED, "#5b8c5a", "#7a5195", _GREY]
 
 
@@ -63,7 +63,7 @@ def tidy(axes: Axes, x_label: str, grid: Literal["x", "y"] = "y") -> None:
 
 
 def svg_text(figure: Figure) -> str:
-    """A figure as an SVG element, the same whenever it is drawn."""
+    """A figure as an SVG element. Its names are random: a page with several figures must not have one twice."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
@@ -220,10 +220,24 @@ def _draw_losses(panel: Axes, rows: list[Row]) -> None:
 
 
 def _draw_results(panel: Axes, rows: list[Row]) -> None:
-    games = np.maximum(_series(rows, "games"), 1)
-    shares = [_smooth(_series(rows, name) / games) for name in ("first_wins", "draws", "second_wins")]
-    labels = ["first player wins", "draw", "second player wins"]
-    panel.stackplot(_series(rows, "iteration"), shares, colors=[_BLUE, _GREY, _ORANGE], labels=labels, alpha=0.85)
+    labels = {
+        "first_wins": "first player wins",
+        "draws": "draw",
+        "second_wins": "second player wins",
+        "truncated_games": "truncated",
+    }
+    counts = {name: np.nan_to_num(_series(rows, name)) for name in labels}
+    if not counts["truncated_games"].any():
+        del counts["truncated_games"]
+    games = _smooth(sum(counts.values(), np.zeros(len(rows))))  # the games that ended in some iterations together
+    shares = [np.divide(_smooth(count), games, out=np.zeros(len(rows)), where=games > 0) for count in counts.values()]
+    panel.stackplot(
+        _series(rows, "iteration"),
+        shares,
+        colors=[_BLUE, _GREY, _ORANGE, _LIGHT],
+        labels=[labels[name] for name in counts],
+        alpha=0.85,
+    )
     panel.set_title("results of self-play", fontsize=10)
     panel.set_ylim(0, 1)
     panel.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="lower left")

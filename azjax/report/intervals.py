@@ -37,5 +37,7 @@ class Interval:
 
 
 def number(value: object) -> str:
-    """A float with four digits; anything else as it is."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A float with four digits, or more before the point; anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

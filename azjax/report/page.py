@@ -46,7 +46,7 @@ def write_report(report: RunReport) -> Path:
         "tree": report.tree,
     }
     content = {
-        "title": f"{report.game.name}: {report.folder.name}",
+        "title": f"{report.game.name}: {report.folder.absolute().name}",
         "first_player": player_names(report.game)[0],
         "facts": facts(report),
         "changed": report.changed_settings,

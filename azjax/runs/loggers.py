@@ -87,7 +87,8 @@ class MlFlow(Callback):
         name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
         run = self._client.create_run(experiment.experiment_id, run_name=name, tags={"folder": str(folder)})
         self._runs[folder] = run.info.run_id
-        for key, value in config_to_json(config).items():
+        settings = config_to_json(config)
+        for key, value in (settings.pop("hyper") | settings).items():
             self._client.log_param(run.info.run_id, key, value)
 
     def __call__(self, update: Update) -> None:

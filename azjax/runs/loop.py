@@ -151,6 +151,7 @@ def train_runs(
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
     memory, need = memory_of(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
     need.check(config, memory)
+    _warn_of_a_short_schedule(config)
     runs = [
         _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms), len(configs) > 1)
         for each, folder in zip(configs, folders, strict=True)
@@ -204,6 +205,17 @@ def train_runs(
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise SettingsError(f"{name}: the memory ran out; {need.explain(config)}") from error
+
+
+def _warn_of_a_short_schedule(config: Config) -> None:
+    """Warns of a run that learns for more than a tenth of its steps after the learning rate has fallen to its end."""
+    end, steps = config.warmup_updates + config.decay_updates, config.iterations * config.updates_per_iteration
+    if config.decay_updates and not config.gate_games and steps > 1.1 * end:  # a gate may take fewer steps, or more
+        warnings.warn(
+            f"the learning rate falls until optimizer step {end:,} of {steps:,} and then stays at final_learning_rate: "
+            "give decay_updates too, with other iterations",
+            stacklevel=3,
+        )
 
 
 @dataclasses.dataclass

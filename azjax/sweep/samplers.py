@@ -1,5 +1,6 @@
 """Optuna's samplers and pruners, as a study names them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial
 
-from azjax.sweep.points import Attribute
+from azjax.sweep.points import Attribute, point_number
 from azjax.sweep.study import Choices, Range, Study
 
 
@@ -23,10 +24,26 @@ def pruner_of(study: Study) -> optuna.pruners.BasePruner:
     """The pruner that `Study.pruner` names."""
     if study.pruner == "median":
         return optuna.pruners.MedianPruner()
-    if study.pruner == "successive_halving":
-        # The better half continues after the rungs 1, 2, 4, ...
-        return optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
+    # Optuna's successive halving counts a point once for each attempt at it: see `is_halved`.
     return optuna.pruners.NopPruner()
+
+
+def is_halved(study: Study, rung: int, own: float, others: Sequence[float]) -> bool:
+    """Whether successive halving prunes a point: after the rungs 1, 2, 4, ... the better half continues.
+
+    Source: Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning", algorithm 2, with a rate of 2.
+
+    Args:
+      study: the study.
+      rung: the rung, from 1.
+      own: the objective of the point there.
+      others: of the other points that have reached it.
+    """
+    if study.pruner != "successive_halving" or rung & (rung - 1):
+        return False
+    sign = 1 if study.objective.direction == "minimize" else -1
+    best = sorted(sign * value for value in (own, *others))
+    return not sign * own <= best[max(len(best) // 2, 1) - 1]  # not a number: pruned
 
 
 def distribution_of(values: Range | Choices) -> BaseDistribution:
@@ -56,7 +73,8 @@ class _Grid(optuna.samplers.BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         points_before = sum(
-            attempt.number < trial.number and not {Attribute.POINT, Attribute.SURPLUS} & attempt.user_attrs.keys()
+            attempt.number < point_number(trial)
+            and not {Attribute.POINT, Attribute.SURPLUS} & attempt.user_attrs.keys()
             for attempt in study.get_trials(deepcopy=False)
         )
         sizes = [len(choices) for choices in self._choices.values()]

@@ -10,6 +10,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 from azjax.core.errors import InputError
 from azjax.runs.run_folder import with_defaults
 from azjax.sweep.points import Attribute, Point, kills, needs_retry, point_number
-from azjax.sweep.samplers import distribution_of, pruner_of, sampler_of
+from azjax.sweep.samplers import distribution_of, is_halved, pruner_of, sampler_of
 from azjax.sweep.study import Study, shared_settings
 
 LEASE_SECONDS = 60.0
@@ -61,9 +62,11 @@ class Trials:
       storage: of `connect`.
       lease: seconds after which a worker without a sign of life counts as dead; the same for all workers.
       must_exist: whether a study that the storage does not have is an error.
+      folder: of the runs, which a new study must not share with an earlier one; not checked if None.
 
     Raises:
-      InputError: the storage has another study of the same name, or none where there must be one.
+      InputError: the storage has another study of the same name, or none where there must be one; or the study is new
+        and the folder has runs.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Trials:
         *,
         lease: float = LEASE_SECONDS,
         must_exist: bool = False,
+        folder: Path | None = None,
     ):
         self.study = study
         self._storage = storage
@@ -89,6 +93,11 @@ class Trials:
         except KeyError:
             if must_exist:
                 raise InputError(f"there is no sweep {study.name} there yet") from None
+            if folder is not None and any(folder.glob("trial_*")):
+                raise InputError(
+                    f"{folder} has the runs of another study, which the storage does not know: remove them, or name "
+                    "another --folder"
+                ) from None
             self.optuna_study = optuna.create_study(
                 study_name=study.name,
                 storage=storage,
@@ -186,9 +195,17 @@ class Trials:
         try:
             attempt.trial.set_user_attr(Attribute.VALUES, attempt.values)
             attempt.trial.report(float(np.mean(by_seed)), rung)
-            return rung < self.study.budget.rungs and bool(attempt.trial.should_prune())
+            return rung < self.study.budget.rungs and (
+                bool(attempt.trial.should_prune()) or is_halved(self.study, rung, *self._values_at(rung, attempt))
+            )
         except UpdateFinishedTrialError as error:
             raise LeaseExpired from error
+
+    def _values_at(self, rung: int, attempt: Attempt) -> tuple[float, list[float]]:
+        """The objective of an attempt and of the other points after a rung, means over the seeds."""
+        others = [point for point in self.points() if len(point.values) >= rung and point.number != attempt.number]
+        own, *of_others = (float(np.mean(each.values[rung - 1])) for each in (attempt, *others))
+        return own, of_others
 
     def finish(self, attempt: Attempt, *, pruned: bool = False) -> None:
         """Ends an attempt; its value is the mean over seeds at the last rung.
@@ -255,10 +272,6 @@ class Trials:
                 params=attempt.params,
                 distributions=attempt.distributions,
                 user_attrs=attributes,
-                # What Optuna's successive halving compares at each rung.
-                system_attrs={
-                    name: value for name, value in attempt.system_attrs.items() if name.startswith("completed_rung_")
-                },
             )
         )
 

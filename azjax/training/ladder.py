@@ -68,7 +68,7 @@ def make_ladder(game: AnyGame, config: Config) -> Climb:
             match(variables, params, key) for match, params, key in zip(matches, opponent_params, keys, strict=True)
         )
         score = climbed.score
-        # Half a draw more than there was, so that the odds of winning every game are finite.
+        # As if one more game had been drawn, so that the odds of winning every game are finite.
         cautious = (games * score + 0.5) / (games + 1)
         rating = ladder.rating + 400 * jnp.log10(cautious / (1 - cautious))
         higher = score >= _NEXT_RUNG

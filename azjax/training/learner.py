@@ -1,6 +1,7 @@
 """The optimizer step, and the state that it changes. Axis letters: `B` batch, `RG` positions of the replay."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ class Learner:
 
     Attributes:
       variables: of the network.
-      ema: the exponential moving average of `variables`; see `Hyper.ema_decay`.
+      ema: the exponential moving average of `variables` after each step; see `Hyper.ema_decay`.
       optimizer_state: of Optax.
       skipped: see `SkippedUpdates`.
     """
@@ -61,8 +62,8 @@ def optimizer(config: Config, hyper: Hyper) -> optax.GradientTransformation:
 
     `muon` makes the updates of a matrix orthogonal (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural
     networks"), with a root of their mean square of 0.2, as Adam's have (Liu et al. 2025, "Muon is Scalable for LLM
-    Training", section 2.2), so that both take the same learning rates. What is no matrix is left to Adam with
-    Nesterov's momentum.
+    Training", section 2.2), so that both take the same learning rates. What is no matrix, or not named `kernel...` as
+    Flax names the weights of its layers, is left to Adam with Nesterov's momentum.
     """
     rate = functools.partial(learning_rate, config, hyper)
     limit = optax.clip_by_global_norm(hyper.max_gradient_norm)
@@ -72,13 +73,13 @@ def optimizer(config: Config, hyper: Hyper) -> optax.GradientTransformation:
 
 
 def _matrices(params: PyTree) -> PyTree:
-    """How each parameter of two axes or more is a matrix: its last axis is that of the outputs. None for the others."""
+    """How each kernel of two axes or more is a matrix: its last axis is that of the outputs. None for the others."""
 
-    def matrix(leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
-        last = leaf.ndim - 1
-        return optax.contrib.MuonDimensionNumbers(tuple(range(last)), last) if last > 0 else None
+    def matrix(path: tuple[Any, ...], leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
+        last, is_kernel = leaf.ndim - 1, jax.tree_util.keystr(path[-1:], simple=True).startswith("kernel")
+        return optax.contrib.MuonDimensionNumbers(tuple(range(last)), last) if is_kernel and last > 0 else None
 
-    return jax.tree.map(matrix, params)
+    return jax.tree_util.tree_map_with_path(matrix, params)
 
 
 def learning_rate(config: Config, hyper: Hyper, count: Int32[Array, ""]) -> Float32[Array, ""]:
@@ -122,7 +123,7 @@ def update(
     norm = optax.tree.norm(gradient)
     updates, optimizer_state = optimizer(config, hyper).update(gradient, learner.optimizer_state, params)
     variables = {"params": optax.apply_updates(params, updates), **rest}
-    ema = optax.incremental_update(variables, learner.ema, 1 - hyper.ema_decay)
+    ema = optax.incremental_update(variables, learner.ema, _ema_step(hyper, optimizer_state))
     # Not by `optax.apply_if_finite`: it checks the elements of the gradient, not the loss or a norm that overflows, and
     # does not restore the EMA and the other collections. Its branch would also keep XLA from fusing Adam with the rest.
     finite = jnp.isfinite(total) & jnp.isfinite(norm)
@@ -132,6 +133,16 @@ def update(
     learner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
     own = {"loss": total, "gradient_norm": norm, "skipped_updates": 1.0 - finite}
     return learner, join_metrics(own, metrics)
+
+
+def _ema_step(hyper: Hyper, optimizer_state: optax.OptState) -> Float32[Array, ""]:
+    """The share of the newest weights in their average, which has no share of the untrained ones.
+
+    It is the decaying average with its bias corrected (Kingma and Ba 2015, "Adam", section 3), as a running mean.
+    """
+    taken: Int32[Array, ""] = optax.tree.get_all_with_path(optimizer_state, "count")[0][1]  # all counts are equal
+    step: Float32[Array, ""] = (1 - hyper.ema_decay) / (1 - hyper.ema_decay**taken)
+    return step
 
 
 def skipped_batch(learner: Learner, config: Config, replay: Replay) -> dict[str, Array]:

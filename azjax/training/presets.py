@@ -91,6 +91,7 @@ def _pgx(iterations: int, updates: int = 16, **changes: Any) -> Config:
         decay_updates=updates * iterations,
         ladder_every=100,
         ladder_games=32,
+        checkpoint_every=100,
         **changes,
     )
 

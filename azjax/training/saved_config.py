@@ -8,6 +8,7 @@ from azjax.core.errors import InputError
 from azjax.core.field_types import check_field_types
 from azjax.core.source import loaded_class, source_name
 from azjax.networks import Network
+from azjax.networks.network import OF_GAME
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 
@@ -15,7 +16,8 @@ from azjax.training.hyper import Hyper
 def config_to_json(config: Config) -> dict[str, Any]:
     """The fields of a configuration, of types that JSON has.
 
-    A network that is an object is saved as its class and its fields, so a frozen dataclass can be made again.
+    A network that is an object is saved as its class and its fields, so a frozen dataclass can be made again. What
+    belongs to its game is not saved.
     """
     network = config.network if isinstance(config.network, str) else _network_to_json(config.network)
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
@@ -31,7 +33,7 @@ def config_from_json(saved: dict[str, Any]) -> Config:
       InputError: a value of another type or out of range, or a network whose class is not loaded.
       TypeError: an unknown field.
     """
-    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
+    fields: dict[str, Any] = {name: _as_tuples(value) for name, value in saved.items()}
     if not isinstance(fields.get("network", ""), str):
         fields["network"] = _network_from_json(fields["network"])
     # Before they are made, since their constructors may be checked by other means.
@@ -44,7 +46,8 @@ def _network_to_json(network: Network) -> dict[str, Any]:
     kind = type(network)
     fields = None
     if dataclasses.is_dataclass(network):
-        fields = {field.name: getattr(network, field.name) for field in dataclasses.fields(network) if field.init}
+        kept = [field for field in dataclasses.fields(network) if field.init and field.metadata != OF_GAME]
+        fields = {field.name: getattr(network, field.name) for field in kept}
         try:
             json.dumps(fields)
         except TypeError:
@@ -62,6 +65,10 @@ def _network_from_json(saved: dict[str, Any]) -> Network:
     made = loaded_class(source, name)
     if made is None:
         raise InputError(f"{source} has no network {name}")
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in saved["fields"].items()}
-    network: Network = made(**fields)
+    network: Network = made(**{key: _as_tuples(value) for key, value in saved["fields"].items()})
     return network
+
+
+def _as_tuples(value: Any) -> Any:
+    """The value with tuples in place of all lists, as fields have them."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

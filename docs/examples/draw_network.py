@@ -43,7 +43,7 @@ class DrawMlpModule(nnx.Module):
 def draw_loss(output, targets, params, hyper):
     """Cross-entropy between the logit `draw` and whether the game was drawn."""
     drawn = (targets.outcome == 0).astype(jnp.float32)
-    loss = optax.sigmoid_binary_cross_entropy(output.auxiliary["draw"], drawn).mean()
+    loss = targets.mean(optax.sigmoid_binary_cross_entropy(output.auxiliary["draw"], drawn))
     return 0.1 * loss, {"draw_loss": loss}
 
 

@@ -42,11 +42,11 @@ def play(variables, key):
 
 
 def loss(params, variables, batch):
-    """(z - v)^2 - pi . log p of the positions that are not after the end."""
-    output, _ = network.apply(variables | {"params": params}, batch["observation"], train=True)
+    """(z - v)^2 - pi . log p of the positions that are not after the end, and the variables with running averages."""
+    output, updated = network.apply(variables | {"params": params}, batch["observation"], train=True)
     log_policy = jax.nn.log_softmax(jnp.where(batch["legal"], output.prior_logits, -1e9))
     each = (batch["outcome"] - output.value) ** 2 - (batch["policy"] * log_policy).sum(axis=1)
-    return jnp.mean(each, where=batch["legal"].any(axis=1))
+    return jnp.mean(each, where=batch["legal"].any(axis=1)), updated
 
 
 @jax.jit
@@ -61,9 +61,9 @@ def iterate(variables, optimizer_state, replay, number, key):
         variables, optimizer_state = learner
         drawn = jax.random.randint(key, (BATCH,), 0, num_positions)
         batch = jax.tree.map(lambda leaf: leaf[drawn], positions)
-        gradient = jax.grad(loss)(variables["params"], variables, batch)
+        gradient, updated = jax.grad(loss, has_aux=True)(variables["params"], variables, batch)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state)
-        return (variables | {"params": optax.apply_updates(variables["params"], updates)}, optimizer_state), None
+        return (updated | {"params": optax.apply_updates(variables["params"], updates)}, optimizer_state), None
 
     keys = jax.random.split(learn_key, UPDATES)
     (variables, optimizer_state), _ = jax.lax.scan(update, (variables, optimizer_state), keys)

@@ -1,9 +1,11 @@
+import os
+import stat
 import threading
 
 import pytest
 
-from azjax.core.errors import FileError
-from azjax.core.files import only_writer, write_atomically, write_text
+from azjax.core.errors import FileError, InputError
+from azjax.core.files import check_can_write, only_writer, write_atomically, write_text
 
 
 def test_a_file_is_written_in_utf_8(tmp_path):
@@ -21,6 +23,29 @@ def test_a_block_that_fails_leaves_the_earlier_file_alone(tmp_path):
 def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(FileError, match=r"missing/page\.html could not be written: No such file or directory"):
         write_text(tmp_path / "missing" / "page.html", "")
+
+
+def test_a_link_stays_and_its_target_is_replaced(tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "shared" / "games")
+    write_text(tmp_path / "link", "one")
+    write_text(tmp_path / "link", "two")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "shared" / "games").read_text() == "two"
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["games"]
+
+
+def test_a_device_is_written_to_and_stays():
+    check_can_write(os.devnull)
+    write_text(os.devnull, "nothing")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
+    check_can_write(tmp_path / "file")
+    for path, reason in ((tmp_path, "it is a folder"), (tmp_path / "no" / "file", "there is no folder .*no")):
+        with pytest.raises(InputError, match=f"cannot be written: {reason}"):
+            check_can_write(path)
 
 
 def test_writers_of_a_folder_wait_for_each_other(tmp_path):

@@ -258,6 +258,11 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_that_goes_on_long_after_its_schedule_is_told(tmp_path):
+    with pytest.warns(UserWarning, match="falls until optimizer step 4 of 8 and then stays at final_learning_rate"):
+        train(GAME, SMALL.replace(decay_updates=4, evaluate_every=0), tmp_path / "run")
+
+
 @pytest.mark.slow
 def test_the_temporary_arrays_of_the_iteration_count_too(tmp_path, monkeypatch):
     config = SMALL.replace(batch_size=64)

@@ -14,7 +14,7 @@ from azjax.sweep import JOURNAL, LeaseExpired, Trials, connect, load_study
 
 @pytest.fixture(params=["journal", "database"])
 def make_trials(request, tmp_path):
-    """`make_trials(*changes, lease=...)`: the trials for one more worker.
+    """`make_trials(*changes, **options)`: the trials for one more worker.
 
     The database is at the address AZJAX_TEST_DATABASE; SQLite, which a single process may use, if there is none.
     """
@@ -23,11 +23,11 @@ def make_trials(request, tmp_path):
         for name in optuna.get_all_study_names(address):
             optuna.delete_study(study_name=name, storage=address)
 
-    def make(*changes, lease=60.0):
+    def make(*changes, **options):
         study = load_study(write_sweep(tmp_path, *changes))
         is_journal = request.param == "journal"
         return Trials(
-            study, connect(tmp_path / JOURNAL) if is_journal else optuna.storages.get_storage(address), lease=lease
+            study, connect(tmp_path / JOURNAL) if is_journal else optuna.storages.get_storage(address), **options
         )
 
     return make
@@ -184,8 +184,27 @@ def test_a_point_that_is_tried_again_keeps_its_values_at_earlier_rungs(make_tria
     again = trials.claim()
     assert again.is_retry
     trials.report(again, [4.0, 4.0])
-    saved = trials.optuna_study.get_trials()[-1].system_attrs
-    assert saved["completed_rung_0"] == 8
+    assert trials.points()[0].values == [[8.0, 8.0], [4.0, 4.0]]
+
+
+def test_successive_halving_counts_a_point_that_was_tried_again_once(make_trials):
+    """Of the values 1, 5, 6, 7 and 4, in which 1 was released twice, 4 is one of the two best."""
+    trials = make_trials(("trials = 3", 'trials = 9\npruner = "successive_halving"'))
+    for value in (1.0, 5.0, 6.0, 7.0):
+        attempt = trials.claim()
+        trials.report(attempt, [value, value])
+        if value == 1:
+            for _ in range(2):
+                trials.release(attempt)
+                attempt = trials.claim()
+        trials.finish(attempt)
+    assert not trials.report(trials.claim(), [4.0, 4.0])
+
+
+def test_a_new_study_does_not_take_the_runs_of_another(make_trials, tmp_path):
+    (tmp_path / "runs" / "trial_00000").mkdir(parents=True)
+    with pytest.raises(InputError, match="has the runs of another study, which the storage does not know"):
+        make_trials(folder=tmp_path / "runs")
 
 
 def test_a_grid_is_complete_even_if_points_are_tried_again(make_trials):

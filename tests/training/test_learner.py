@@ -139,13 +139,15 @@ def test_a_long_gradient_is_scaled_down_before_adam_sees_it():
         assert clipped == pytest.approx(norm or float(metrics["gradient_norm"]), rel=1e-4)
 
 
-def test_the_ema_averages_the_weights_with_its_decay():
-    hyper = Hyper(ema_decay=0.75)
-    start = _init(hyper)
-    expected = start.variables
-    for learner, _ in _steps(hyper, _replay(1.0), start, 3):
-        expected = jax.tree.map(lambda old, new: 0.75 * old + 0.25 * new, expected, learner.variables)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), learner.ema, expected)
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_the_ema_averages_the_weights_after_each_step_with_its_decay(name):
+    """Newer weights count 4/3 times as much as those before, and the untrained ones nothing."""
+    hyper, config, seen = Hyper(ema_decay=0.75), dataclasses.replace(CONFIG, optimizer=name), []
+    for learner, _ in _steps(hyper, _replay(1.0), _init(hyper, config), 3, config):
+        seen.append(learner.variables)
+        weights = 0.75 ** np.arange(len(seen))[::-1]
+        expected = jax.tree.map(lambda *leaves: np.average(leaves, axis=0, weights=weights), *seen)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), learner.ema, expected)
 
 
 def test_without_a_decay_the_ema_is_the_latest_weights():

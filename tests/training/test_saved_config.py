@@ -6,7 +6,8 @@ import json
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.networks import Mlp
+from azjax.games.registry import make
+from azjax.networks import Mlp, make_network
 from azjax.training import Config, Hyper
 from azjax.training.saved_config import config_from_json, config_to_json
 
@@ -24,6 +25,13 @@ class Wrapped:
         return self.inner.apply(variables, observations, train)
 
 
+@dataclasses.dataclass(frozen=True)
+class Pyramid(Mlp):
+    """A network with a field of tuples."""
+
+    sizes: tuple[tuple[int, ...], ...] = ()
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -39,8 +47,21 @@ def test_a_configuration_is_read_as_it_was_written(config):
 
 def test_a_network_that_is_an_object_is_saved_as_its_class_and_fields():
     network = config_to_json(Config(network=Mlp(16, 3)))["network"]
-    fields = {"width": 16, "depth": 3, "precision": "float32", "observation_shape": [], "num_actions": 0}
+    fields = {"width": 16, "depth": 3, "precision": "float32"}  # without what belongs to a game
     assert network == {"source": "azjax.networks.mlp", "class": "Mlp", "fields": fields}
+
+
+@pytest.mark.parametrize("name", ["equivariant_mlp", "board", "axial", "se_resnet"])
+def test_a_network_that_was_made_for_a_game_is_made_again_for_it(name):
+    game = make("connect_four", columns=4, rows=4)
+    network = make_network(name, game, width=16, depth=1)
+    saved = json.loads(json.dumps(config_to_json(Config(network=network))))
+    assert config_from_json(saved).make_network(game) == network
+
+
+def test_tuples_within_tuples_are_read_as_such():
+    config = Config(network=Pyramid(8, 1, sizes=((1, 2), (3,))))
+    assert config_from_json(json.loads(json.dumps(config_to_json(config)))) == config
 
 
 def test_beside_a_network_that_is_an_object_the_width_means_nothing():
