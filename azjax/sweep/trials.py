@@ -203,9 +203,9 @@ class Trials:
 
     def _values_at(self, rung: int, attempt: Attempt) -> tuple[float, list[float]]:
         """The objective of an attempt and of the other points after a rung, means over the seeds."""
-        others = [point for point in self.points() if len(point.values) >= rung and point.number != attempt.number]
-        own, *of_others = (float(np.mean(each.values[rung - 1])) for each in (attempt, *others))
-        return own, of_others
+        others = (point for point in self.points() if len(point.values) >= rung and point.number != attempt.number)
+        means = [float(np.mean(values[rung - 1])) for values in (attempt.values, *(point.values for point in others))]
+        return means[0], means[1:]
 
     def finish(self, attempt: Attempt, *, pruned: bool = False) -> None:
         """Ends an attempt; its value is the mean over seeds at the last rung.
