@@ -101,7 +101,7 @@ FAULTS = (
         ("runs/test_checkpoint.py::test_a_step_that_a_trainer_removes_while_it_is_read_is_followed_by_the_next",),
     ),
     Fault(
-        "a process of several is killed, hangs, or gets a signal",
+        "a process of several is killed, frozen, or gets a signal",
         "all stop and name it; they resume to the same bit, also in one process",
         ("slow/test_many_processes.py",),
     ),

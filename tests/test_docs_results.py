@@ -84,8 +84,8 @@ def test_the_solved_endings_are_those_of_the_committed_file():
     assert f"holds out for {plies.pop()} plies against five attackers" in text
     settings = results["settings"]
     own = results["agent"]["own_games"]["network"]["positions"]
-    told = f"that {settings['games']:,} games of its network reached, only {own} of them in which some moves lose value"
-    assert f"{told}, and in {settings['positions']:,} positions" in text
+    told = f"the {own} that {settings['games']:,} games of its network reached"
+    assert f"{told}, and {settings['positions']:,} sampled uniformly by their numbers" in text
     evenly = results["agent"]["even_draws"]
     won = evenly["network"]["by_side"]["won, attackers to move"]
     assert 0.15 < 1 - won["kept"] / won["positions"] < 0.25  # a fifth
@@ -383,8 +383,8 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
         f"Two layers of 512 units ({alone('mlp 2 x 512')}) and four of 256 ({alone('mlp 4 x 256')}) do as well as four "
         f"of 512 ({alone(base)}); four of 1,024 end at {alone('mlp 4 x 1024')}, because they get "
         f"only {positions('mlp 4 x 1024')} positions",
-        f"gets {positions('resnet 4 x 32')} and has learned nothing yet ({alone('resnet 4 x 32')}; random moves make "
-        f"{result_of('connect_four')['rivals'][0]['all']:.1%})",
+        f"gets {positions('resnet 4 x 32')} and seems to have learned nothing ({alone('resnet 4 x 32')}; random moves "
+        f"make {result_of('connect_four')['rivals'][0]['all']:.1%})",
         f"once is too little ({alone('learned from once')})",
         f"new positions ({alone(often)}, and {alone(often, 'narrow')} of the narrow positions, where the base has "
         f"{alone(base, 'narrow')})",

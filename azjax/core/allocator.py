@@ -16,7 +16,7 @@ def keep_freed_memory() -> None:
 
     XLA allocates the temporary arrays of a compiled program, the search trees among them, at each call. glibc returns
     blocks of more than 32 MB to Linux at once, so that each call takes a page fault for every 4 KB that it touches:
-    more than a third of the time of a large search without a network. Other C libraries are left as they are.
+    up to a third of the time of a large search without a network. Other C libraries are left as they are.
 
     All threads share one pool of memory from now on; programs of many small operations on all cores, such as the
     training of a small network, can become slower by that. Threads that exist already keep pools of their own, and so
