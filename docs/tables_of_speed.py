@@ -97,9 +97,14 @@ def games() -> str:
         cells = [f"{row['steps_per_second']['azjax']:,}" for row in own]
         for rival in rivals:
             rate = last["steps_per_second"].get(rival)
-            cells.append("" if rate is None else f"{rate:,} ({last['ratio'][rival]:,.3g}x)")
+            cells.append("" if rate is None else f"{rate:,} ({_factor(last['ratio'][rival])}x)")
         lines.append([game, *cells])
     return table(heads, lines)
+
+
+def _factor(ratio: float) -> str:
+    """Three digits, or more before the point."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 _MOST_MOVES = 8  # in a cell

@@ -286,7 +286,7 @@ def _row(name: str, batch: int, rates: dict[tuple[str, int], list[float]]) -> Re
 
 
 def _table(rows: list[Report]) -> Table:
-    table = Table(title="random play: steps per second (azjax is so many times faster)", title_justify="left")
+    table = Table(title="random play: steps per second (how many times as fast azjax is)", title_justify="left")
     table.add_column("game")
     for column in ("B", "azjax", *_RIVALS):
         table.add_column(column, justify="right", min_width=max(map(len, column.split())))

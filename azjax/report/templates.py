@@ -1,4 +1,4 @@
-"""Pages from the templates of this folder, by Jinja (the extra `plot`)."""
+"""Pages from templates, by Jinja (the extra `plot`)."""
 
 import importlib.resources
 import importlib.util
@@ -17,12 +17,13 @@ def needs_report_packages() -> None:
         raise InputError(f"a report needs {' and '.join(missing)}: pip install 'azjax[plot]'")
 
 
-def render(template: str, content: dict[str, Any]) -> str:
+def render(template: str, content: dict[str, Any], package: str = __package__) -> str:
     """The text of a page. Its content is escaped, in Markdown too; HTML pages have the style of all pages as `style`.
 
     Args:
       template: the name of a file, such as `report.html.jinja`.
       content: what the template reads.
+      package: whose folder has the template.
 
     Raises:
       InputError: Matplotlib or Jinja is not installed.
@@ -33,9 +34,11 @@ def render(template: str, content: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    page: str = environment.from_string(_read(template)).render(**content, style=_read("style.css"))
+    page: str = environment.from_string(_read(template, package)).render(
+        **content, style=_read("style.css", "azjax.report")
+    )
     return page
 
 
-def _read(name: str) -> str:
-    return importlib.resources.files("azjax.report").joinpath(name).read_text(encoding="utf-8")
+def _read(name: str, package: str) -> str:
+    return importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """The page of a sweep: one self-contained HTML file."""
 
-import importlib.resources
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from azjax.core.files import write_text
 from azjax.games.registry import options_of
 from azjax.report.figures import new_figure, svg_text, tidy
 from azjax.report.intervals import Interval, number
+from azjax.report.templates import needs_report_packages, render
 from azjax.sweep.points import Point
 from azjax.sweep.study import Choices, Range, Study
 from azjax.sweep.summary import best_first, counts, failures
@@ -45,10 +45,7 @@ def write_page(trials: Trials, folder: Path) -> Path:
       InputError: no trial is complete yet, or Matplotlib or Jinja is not installed.
       FileError: the file cannot be written.
     """
-    try:
-        import jinja2
-    except ModuleNotFoundError as error:
-        raise InputError("a page needs Jinja: pip install 'azjax[plot]'") from error
+    needs_report_packages()
     study, points = trials.study, trials.points()
     best = best_first(study, points)
     if not best:
@@ -60,18 +57,15 @@ def write_page(trials: Trials, folder: Path) -> Path:
         "slices": svg_text(_slices(study, best)),
         "parallel": svg_text(_parallel(study, best)),
     }
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    template = importlib.resources.files("azjax.sweep").joinpath(f"{PAGE}.jinja").read_text(encoding="utf-8")
-    page = environment.from_string(template).render(
-        title=f"{study.name}: a sweep of {study.game.name}",
-        facts=facts(study, points),
-        study=study,
-        rows=[_row(study, point) for point in best],
-        failures=failures(points),
-        pictures=pictures,
-    )
+    content = {
+        "title": f"{study.name}: a sweep of {study.game.name}",
+        "facts": facts(study, points),
+        "study": study,
+        "rows": [_row(study, point) for point in best],
+        "failures": failures(points),
+        "pictures": pictures,
+    }
+    page = render(f"{PAGE}.jinja", content, "azjax.sweep")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
