@@ -168,9 +168,9 @@ def load_sets(game: Game, folder: Path) -> Positions:
     """The positions of Pons' sets, by kind. Their moves are solved once, in some minutes."""
     solved = RUNS / "pons_sets.json"
     if not solved.exists():
-        from connect_four_positions import BitBully, values
+        from connect_four_positions import exact_solver, values
 
-        solver = BitBully(opening_book="12-ply-dist")
+        solver = exact_solver()
         if missing := [name for name in SETS if not (folder / name).is_file()]:
             raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
         moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from bitbully import BitBully
 from connect_four import play_first, players, results_of
-from connect_four_positions import board
+from connect_four_positions import board, exact_solver
 from rich.console import Console
 from rich.table import Table
 from study import RESULTS, run_study, write_results
@@ -62,7 +61,7 @@ def main(
       seed: of the opponent's draws.
       output: file of the results.
     """
-    console, solver = Console(), BitBully(opening_book="12-ply-dist")
+    console, solver = Console(), exact_solver()
     game = azjax.make("connect_four")
     rows = []
     for simulations in num_simulations:
@@ -102,7 +101,7 @@ def seconds_per_move(game: Game, player: Player) -> float:
     return float(np.median(seconds[1:]))  # the first one compiles
 
 
-def play(game: Game, player: Player, solver: BitBully, games: int, seed: int) -> Played:
+def play(game: Game, player: Player, solver: Any, games: int, seed: int) -> Played:
     """Plays games side by side, in which the player moves first."""
     rng, given_away = np.random.default_rng(seed), np.full(games, -1)
 
@@ -115,7 +114,7 @@ def play(game: Game, player: Player, solver: BitBully, games: int, seed: int) ->
     return Played(play_first(game, player, reply, games), given_away)
 
 
-def best_reply(solver: BitBully, moves: str, rng: np.random.Generator) -> tuple[int, bool]:
+def best_reply(solver: Any, moves: str, rng: np.random.Generator) -> tuple[int, bool]:
     """One of the best columns after `moves`, and whether the other player wins nevertheless."""
     scores = solver.score_all_moves(board(moves))
     best = max(scores.values())

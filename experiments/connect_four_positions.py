@@ -18,17 +18,19 @@ player to move then wins, draws or loses with best play, and `.` if the column i
 """
 
 import collections
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
-from bitbully import BitBully, Board
 from rich.progress import track
 from study import run_study
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation.players import draw
 
 OUTPUT = Path(__file__).parent / "results" / "connect_four_positions.json"
@@ -45,7 +47,7 @@ def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT)
       seed: seed of all random choices.
       output: file of the positions.
     """
-    solver = BitBully(opening_book="12-ply-dist")
+    solver = exact_solver()
     rng = np.random.default_rng(seed)
     played = {
         # More games, because few of them reach the late plies.
@@ -73,12 +75,29 @@ def main(each: int = 30, games: int = 400, seed: int = 0, output: Path = OUTPUT)
     print(f"{len(lines)} positions written to {output}: {dict(counts)}")
 
 
-def board(moves: str) -> Board:
+def bitbully() -> Any:
+    """The package of the solver.
+
+    Raises:
+      InputError: it is not installed.
+    """
+    try:
+        return importlib.import_module("bitbully")
+    except ModuleNotFoundError as error:
+        raise InputError(f"this study needs {error.name}: pip install 'azjax[interop]'") from error
+
+
+def exact_solver() -> Any:
+    """The solver, with its opening book."""
+    return bitbully().BitBully(opening_book="12-ply-dist")
+
+
+def board(moves: str) -> Any:
     """bitbully's board after moves such as `4453`."""
-    return Board([int(move) - 1 for move in moves])
+    return bitbully().Board([int(move) - 1 for move in moves])
 
 
-def values(solver: BitBully, moves: str) -> str:
+def values(solver: Any, moves: str) -> str:
     """The value of each column as a character; see the docstring of the module."""
     position = board(moves)
     scores = solver.score_all_moves(position)
@@ -87,7 +106,7 @@ def values(solver: BitBully, moves: str) -> str:
 
 def random_game(rng: np.random.Generator, plies: int = 42) -> str:
     """Random moves of a whole game, or of its first `plies`."""
-    position, moves = Board(), ""
+    position, moves = bitbully().Board(), ""
     while not position.is_game_over() and len(moves) < plies:
         column = int(rng.choice(position.legal_moves()))
         position.play(column)
@@ -95,7 +114,7 @@ def random_game(rng: np.random.Generator, plies: int = 42) -> str:
     return moves
 
 
-def balanced_game(solver: BitBully, rng: np.random.Generator) -> str:
+def balanced_game(solver: Any, rng: np.random.Generator) -> str:
     """Random moves that keep the exact value, after 0 to 8 moves without this condition."""
     moves = random_game(rng, plies=int(rng.integers(9)))
     position = board(moves)
