@@ -259,7 +259,7 @@ def test_a_run_that_does_not_fit_into_the_memory_is_refused_before_it_is_compile
 
 
 def test_a_run_that_goes_on_long_after_its_schedule_is_told(tmp_path):
-    with pytest.warns(UserWarning, match="falls until optimizer step 4 of 8 and then stays at final_learning_rate"):
+    with pytest.warns(UserWarning, match="falls until optimizer step 4 of 12 and then stays at final_learning_rate"):
         train(GAME, SMALL.replace(decay_updates=4, evaluate_every=0), tmp_path / "run")
 
 
