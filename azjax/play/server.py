@@ -110,7 +110,8 @@ def serve(
         logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
-        pool.close()
+        with console.status("ending; a search that is being compiled is waited for"):
+            pool.close()
 
 
 def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_number: bool = False) -> ASGIApp:
