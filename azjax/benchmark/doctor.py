@@ -6,8 +6,6 @@ import dataclasses
 import importlib.util
 import json
 import shutil
-import statistics
-import time
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -24,6 +22,7 @@ from azjax.benchmark.searches import azjax_search, openings
 from azjax.games.game import AnyGame
 from azjax.games.registry import make
 from azjax.runs.memory import MemoryNeed, memory_need, memory_of, show_bytes
+from azjax.runs.throughput import median_seconds
 from azjax.search import evaluators
 from azjax.training import init, preset
 from azjax.training.presets import games_with_presets
@@ -105,13 +104,13 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
         progress(name)
         matrix = jax.random.normal(jax.random.key(0), (_SIDE, _SIDE)).astype(precision)
         multiply = jax.jit(jnp.matmul)
-        rates[name] = 2 * _SIDE**3 / 1e9 / _seconds_of(lambda: jax.block_until_ready(multiply(matrix, matrix)))
+        rates[name] = 2 * _SIDE**3 / 1e9 / median_seconds(lambda: multiply(matrix, matrix), _CALLS)
     for label, batch, num_simulations in _SEARCHES:
         name = f"search of {label}, {batch:,} at once, simulations/s"
         progress(name)
         game = make(label)
         search = azjax_search(game, evaluators.uniform(game), openings(game, batch), num_simulations)
-        rates[name] = search.simulations / _seconds_of(lambda: search.run(0))
+        rates[name] = search.simulations / median_seconds(lambda: search.run(0), _CALLS)
     for precision in _PRECISIONS:
         name = f"network of connect_four, {precision}, evaluations/s"
         progress(name)
@@ -120,7 +119,7 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
         variables = network.init(jax.random.key(0), game)
         observations = jnp.zeros((config.num_games, *game.observation_shape))
         evaluate = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[0])
-        rates[name] = config.num_games / _seconds_of(lambda: jax.block_until_ready(evaluate(variables, observations)))
+        rates[name] = config.num_games / median_seconds(lambda: evaluate(variables, observations), _CALLS)
     return {name: round(rate, 1) for name, rate in rates.items()}
 
 
@@ -161,17 +160,6 @@ def advise(report: Report, reference: Report) -> list[str]:
     return advice or [
         "Nothing to set: this machine is at least half as fast as the reference machine, and all presets fit."
     ]
-
-
-def _seconds_of(run: Callable[[], Any]) -> float:
-    """Median, without the first call, which compiles."""
-    run()
-    times = []
-    for _ in range(_CALLS):
-        began = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
 
 
 def _machine_table(report: Report) -> Table:

@@ -82,16 +82,16 @@ def measure_throughput(game: AnyGame, config: Config, state: TrainState) -> Thro
         return total
 
     observations = jax.vmap(game.observe)(state.games.states)
-    self_play_seconds = _seconds_of(lambda: play(state))
-    network_seconds = min(self_play_seconds, _seconds_of(lambda: evaluate(state.variables, observations)))
-    return Throughput(network_seconds, self_play_seconds - network_seconds, _seconds_of(lambda: learn(state)))
+    self_play_seconds = median_seconds(lambda: play(state))
+    network_seconds = min(self_play_seconds, median_seconds(lambda: evaluate(state.variables, observations)))
+    return Throughput(network_seconds, self_play_seconds - network_seconds, median_seconds(lambda: learn(state)))
 
 
-def _seconds_of(run: Callable[[], Any]) -> float:
-    """The median time of a call, after one that compiles."""
+def median_seconds(run: Callable[[], Any], calls: int = _ROUNDS) -> float:
+    """The median time of some calls until their results are there, after one that compiles."""
     jax.block_until_ready(run())
     times = []
-    for _ in range(_ROUNDS):
+    for _ in range(calls):
         began = time.perf_counter()
         jax.block_until_ready(run())
         times.append(time.perf_counter() - began)

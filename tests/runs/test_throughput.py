@@ -29,7 +29,7 @@ def test_the_parts_of_an_iteration_take_time_and_their_shares_sum_to_one(state):
 @pytest.mark.slow
 def test_tree_and_rules_are_self_play_without_the_network(state, monkeypatch):
     seconds = iter([5.0, 2.0, 3.0])  # self-play, the network alone, optimizer steps
-    monkeypatch.setattr(throughput, "_seconds_of", lambda run: next(seconds))
+    monkeypatch.setattr(throughput, "median_seconds", lambda run: next(seconds))
     assert measure_throughput(GAME, SMALL, state) == Throughput(2.0, 3.0, 3.0)
     seconds = iter([5.0, 5.5, 3.0])  # a noisy machine
     assert measure_throughput(GAME, SMALL, state) == Throughput(5.0, 0.0, 3.0)
