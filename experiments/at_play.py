@@ -8,8 +8,7 @@ from both sides, with many games side by side, which changes no move.
 
     python experiments/at_play.py
 
-It takes about 40 minutes on 2 CPU cores. Rows that the result file has are not made again. Writes
-experiments/results/at_play.json.
+Rows that the result file has are not made again. Writes experiments/results/at_play.json.
 """
 
 import statistics

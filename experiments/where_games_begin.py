@@ -16,7 +16,7 @@ plays every unfinished position of the solved game; a move that loses value is a
 
     python experiments/where_games_begin.py
 
-It takes an hour and a half on 2 CPU cores. Runs are resumed, and those that the result file has are not made again.
+It takes about two hours on 2 CPU cores. Runs are resumed, and those that the result file has are not made again.
 Writes experiments/results/where_games_begin.json and docs/where_games_begin.png.
 """
 

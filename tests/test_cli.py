@@ -75,6 +75,10 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
             "level is for trained agents; random has only one",
         ),
         (
+            ["play", "random", "--game", "connect2", "--web", "--host", ""],
+            "host must be an address, such as 127.0.0.1, got none",
+        ),
+        (
             ["play", "random", "--game", "connect2", "--solver"],
             "solver and reuse_tree are for players that search; random does not",
         ),

@@ -106,10 +106,15 @@ def serve(
         config = uvicorn.Config(app, http=BoundedProtocol, ws="none", log_level="error", timeout_graceful_shutdown=1)
         pool.start()
         server = uvicorn.Server(config)
-        # Answers that end with the server are no errors.
-        logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
+        errors = logging.getLogger("uvicorn.error")
+
+        def is_error(_: logging.LogRecord) -> bool:
+            return not server.should_exit  # answers that end with the server are none
+
+        errors.addFilter(is_error)
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[listening])
+        errors.removeFilter(is_error)
         with console.status("ending; a search that is being compiled is waited for"):
             pool.close()
 

@@ -28,19 +28,16 @@ def pruner_of(study: Study) -> optuna.pruners.BasePruner:
     return optuna.pruners.NopPruner()
 
 
-def is_halved(study: Study, rung: int, own: float, others: Sequence[float]) -> bool:
-    """Whether successive halving prunes a point: after the rungs 1, 2, 4, ... the better half continues.
+def is_halved(study: Study, own: float, others: Sequence[float]) -> bool:
+    """Whether successive halving prunes a point at a rung where the better half continues.
 
     Source: Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning", algorithm 2, with a rate of 2.
 
     Args:
       study: the study.
-      rung: the rung, from 1.
-      own: the objective of the point there.
+      own: the objective of the point at the rung.
       others: of the other points that have reached it.
     """
-    if study.pruner != "successive_halving" or rung & (rung - 1):
-        return False
     sign = 1 if study.objective.direction == "minimize" else -1
     best = sorted(sign * value for value in (own, *others))
     return not sign * own <= best[max(len(best) // 2, 1) - 1]  # not a number: pruned

@@ -196,16 +196,18 @@ class Trials:
             attempt.trial.set_user_attr(Attribute.VALUES, attempt.values)
             attempt.trial.report(float(np.mean(by_seed)), rung)
             return rung < self.study.budget.rungs and (
-                bool(attempt.trial.should_prune()) or is_halved(self.study, rung, *self._values_at(rung, attempt))
+                bool(attempt.trial.should_prune()) or self._is_halved(attempt, rung)
             )
         except UpdateFinishedTrialError as error:
             raise LeaseExpired from error
 
-    def _values_at(self, rung: int, attempt: Attempt) -> tuple[float, list[float]]:
-        """The objective of an attempt and of the other points after a rung, means over the seeds."""
+    def _is_halved(self, attempt: Attempt, rung: int) -> bool:
+        """Whether successive halving prunes an attempt: after the rungs 1, 2, 4, ... the better half continues."""
+        if self.study.pruner != "successive_halving" or rung & (rung - 1):
+            return False
         others = (point for point in self.points() if len(point.values) >= rung and point.number != attempt.number)
         means = [float(np.mean(values[rung - 1])) for values in (attempt.values, *(point.values for point in others))]
-        return means[0], means[1:]
+        return is_halved(self.study, means[0], means[1:])
 
     def finish(self, attempt: Attempt, *, pruned: bool = False) -> None:
         """Ends an attempt; its value is the mean over seeds at the last rung.

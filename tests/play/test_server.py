@@ -215,6 +215,23 @@ def test_one_search_too_many_closes_the_oldest(monkeypatch):
     assert all('"last": true' in answer[number] for number in (1, 2))
 
 
+def test_a_host_that_is_no_name_is_refused():
+    with pytest.raises(OSError, match=r"cannot be served at bücher\.\.de, port 0: "):
+        serve(
+            GAME,
+            "random",
+            load_search_spec("random", GAME),
+            {},
+            exact=None,
+            facts={},
+            book=None,
+            num_simulations=16,
+            host="bücher..de",
+            port=0,
+            console=Console(quiet=True),
+        )
+
+
 def test_an_address_that_is_taken_is_refused():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

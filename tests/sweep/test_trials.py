@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import dataclasses
+import math
 import os
+import types
 
 import optuna
 import pytest
@@ -10,6 +12,7 @@ from small_sweep import write_sweep
 
 from azjax.core.errors import FileError, InputError
 from azjax.sweep import JOURNAL, LeaseExpired, Trials, connect, load_study
+from azjax.sweep.samplers import is_halved
 
 
 @pytest.fixture(params=["journal", "database"])
@@ -199,6 +202,15 @@ def test_successive_halving_counts_a_point_that_was_tried_again_once(make_trials
                 attempt = trials.claim()
         trials.finish(attempt)
     assert not trials.report(trials.claim(), [4.0, 4.0])
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("minimize", 1), ("maximize", -1)])
+def test_the_better_half_is_that_of_the_objective_and_no_number_is_in_it(direction, sign):
+    study = types.SimpleNamespace(objective=types.SimpleNamespace(direction=direction))
+    values = [(sign * own, [sign * other for other in (1.0, 5.0, 6.0)]) for own in (4.0, 5.5)]
+    assert [is_halved(study, own, others) for own, others in values] == [False, True]
+    assert is_halved(study, math.nan, [1.0])
+    assert not is_halved(study, 3.0, [])
 
 
 def test_a_new_study_does_not_take_the_runs_of_another(make_trials, tmp_path):
