@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from study import RESULTS, ROOT, run_study, write_results
 
+from azjax.core.errors import InputError
+
 
 class Fault(NamedTuple):
     """A fault that tests repeat.

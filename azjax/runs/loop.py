@@ -6,10 +6,9 @@ import functools
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax
 import numpy as np
@@ -18,7 +17,7 @@ from rich.console import Console
 
 from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
 from azjax.core.files import write_atomically
-from azjax.core.signals import discard_output, output_on_terminals, stop_signals
+from azjax.core.signals import discard_output, stop_requests
 from azjax.games.game import AnyGame
 from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
@@ -288,7 +287,7 @@ class _Loop:
         plies = config.num_games * config.steps_per_iteration
         total = {"seconds": 0.0, "evaluation_seconds": 0.0}
         stopped_by: signal.Signals | None = None
-        with _stop_requests() as stops:
+        with stop_requests() as stops:
             while done < config.iterations and stopped_by is None:
                 began = time.perf_counter()
                 with jax.transfer_guard("disallow"):
@@ -387,29 +386,3 @@ class _Function(Callback):
 
 def _as_callback(function: Callable[[Update], None]) -> Callback:
     return function if isinstance(function, Callback) else _Function(function)
-
-
-@contextlib.contextmanager
-def _stop_requests() -> Iterator[list[signal.Signals]]:
-    """Collects the signals that stop work; after the first of them the next one acts as usual."""
-    stops: list[signal.Signals] = []
-    terminals = output_on_terminals()
-
-    def request(number: int, frame: FrameType | None) -> None:
-        del frame
-        stops.append(signal.Signals(number))
-        if number == signal.SIGHUP:
-            discard_output(terminals)
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-    before: dict[int, Any] = {}
-    try:
-        for number in stop_signals():
-            # Only the main thread may set handlers; in other threads the caller handles signals.
-            with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, request)
-        yield stops
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

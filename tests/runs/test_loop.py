@@ -311,18 +311,6 @@ def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight
     assert checkpoint_bits(folder) == checkpoint_bits(straight)
 
 
-def test_a_second_signal_of_another_kind_acts_as_usual():
-    heard = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
-    try:
-        with loop._stop_requests() as stops:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert (stops, heard) == ([signal.SIGINT], [signal.SIGTERM])
-
-
 def test_the_checkpoint_of_a_stop_is_never_the_best(tmp_path, monkeypatch):
     scores = itertools.count(0, -1)  # each better than the one before
     monkeypatch.setattr(PeriodicEvaluation, "score", lambda *_: next(scores))

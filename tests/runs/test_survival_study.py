@@ -5,6 +5,8 @@ import ast
 import pytest
 from studies import ROOT, load_study, result_of
 
+from azjax.core.errors import InputError
+
 survival = load_study("survival")
 
 TESTS = """\
@@ -39,6 +41,11 @@ def test_tries_and_failures_are_counted(tmp_path):
     row = survival.try_fault(fault, 2, tmp_path)
     assert (row["tries"], row["failed"], row["skipped"], row["factor"]) == (43, 1, 1, 2)
     assert row["failures"] == ["test_once[3]"]
+
+
+def test_a_factor_below_one_is_refused(tmp_path):
+    with pytest.raises(InputError, match="factor must be at least 1, got 0"):
+        survival.main(factor=0, output=tmp_path / "results.json")
 
 
 def test_the_committed_results_are_of_these_faults_and_none_failed():
