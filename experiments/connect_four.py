@@ -1,10 +1,10 @@
 """How often does the Connect Four agent give away a win or a draw, and how does it score against MCTS?
 
-Trains the preset from self-play alone. Counts mistakes of the network at each kept checkpoint, alone and with 400
-simulations, on the positions of `connect_four_positions.py`, where the exact value of every move is available. Random
-moves and OpenSpiel's MCTS (random rollouts, the settings of its example) are measured too. Then the last network moves
-first in 100 games against that MCTS with 1,000 rollouts. It takes 75 minutes on 2 CPU cores with matrix units for
-bfloat16.
+Trains the packaged agent from self-play alone. Counts mistakes of the network at each kept checkpoint, alone and with
+400 simulations, on the positions of `connect_four_positions.py`, where the exact value of every move is available.
+Random moves and OpenSpiel's MCTS (random rollouts, the settings of its example) are measured too. Then the last network
+moves first in 100 games against that MCTS with 1,000 rollouts. It takes about three hours on 2 CPU cores with
+matrix units for bfloat16.
 
 With --sets it also counts mistakes on Pascal Pons' six test sets, beside the published numbers of AlphaZero.jl. The
 sets are in games/connect-four/benchmark of https://github.com/jonathan-laurent/AlphaZero.jl.
@@ -27,7 +27,20 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, GRAY, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    GRAY,
+    RESULTS,
+    RUNS,
+    config_of,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.core.errors import InputError
@@ -104,7 +117,7 @@ def main(
     """Trains, counts mistakes, plays the match, prints, writes and draws the results.
 
     Args:
-      iterations: iterations of training; by default those of the preset.
+      iterations: iterations of training; by default those of the packaged agent.
       seed: seed of the run.
       num_simulations: simulations of each search.
       rollouts: rollouts of OpenSpiel's MCTS, one row for each number.
@@ -117,7 +130,10 @@ def main(
     """
     console = Console()
     game = azjax.make("connect_four")
-    run = trained(game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations)
+    config = config_of("connect_four", game)
+    run = trained(
+        game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations, config=config
+    )
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
     before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
     rivals = before or rival_rows(game, positions, rollouts)

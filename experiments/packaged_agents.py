@@ -3,10 +3,11 @@
     python experiments/packaged_agents.py tictactoe connect2 santorini_2x2
     python experiments/packaged_agents.py            # all
 
-Each agent is trained with the preset of its game, from self-play alone, with seed 0, in runs/NAME-0. A run that exists
-is resumed or reused. Small games are measured here, on all positions. The other agents are measured by studies, which
-run first: `santorini_3x3.py`, `connect_four.py`, `against_uct.py`, and `against_before.py`. The model cards show their
-results. `levels.py` plays the levels of each agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
+Each agent is trained with the preset of its game, some of them longer (LONGER_TRAINING in study.py), from self-play
+alone, with seed 0, in runs/NAME-0. A run that exists is resumed or reused. Small games are measured here, on all
+positions. The other agents are measured by studies, which run first: `santorini_3x3.py`, `connect_four.py`,
+`against_uct.py`, and `against_before.py`. The model cards show their results. `levels.py` plays the levels of each
+agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
 import dataclasses
@@ -21,11 +22,12 @@ import levels
 import tyro
 from rich.console import Console
 from scipy import stats
-from study import RESULTS, ROOT, RUNS, Run, refuse_unknown, run_study, trained
+from study import RESULTS, ROOT, RUNS, Run, config_of, refuse_unknown, run_study, trained
 
 import azjax
 from azjax.benchmark.report import machine
 from azjax.core.errors import InputError
+from azjax.core.progress import duration
 from azjax.evaluation import exact_report, solve
 from azjax.games.game import Game
 from azjax.packaged import save_agent
@@ -54,11 +56,6 @@ class Recipe:
     curve: Callable[[str], list[str]] | None = None
 
 
-def in_words(seconds: float) -> str:
-    """A duration."""
-    return f"{seconds:.2g} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
 def main(
     names: tyro.conf.Positional[tuple[str, ...]] = (),
     commit: str | None = None,
@@ -80,7 +77,7 @@ def main(
         game = azjax.make(recipe.game, **recipe.options)
         for study in recipe.studies if studies else ():
             run_other(study)
-        run = trained(game, RUNS / f"{name}-0", console)
+        run = trained(game, RUNS / f"{name}-0", console, config=config_of(name, game))
         network = {"name": run.config.network, "width": run.config.width, "depth": run.config.depth}
         step, variables = load_variables(run.folder)
         path = save_agent(name, game, network, variables, run.config.hyper.c_puct)
@@ -111,7 +108,7 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
         "Game": str(game),
         "Network": str(config.make_network(game)),
         "Training": f"self-play alone: {config.policy}, {simulations_in_words(config)} simulations a move",
-        "Time": in_words(run.seconds(step)),
+        "Time": duration(run.seconds(step)),
         "Hardware": f"{used} cores of {on['cpu']}, jax {on['versions']['jax']}",
         "Games": f"{games:,.0f} of self-play, {positions:,} positions, {step:,} iterations",
         "Weights": "rounded to bfloat16" + ", after the run was measured" * bool(recipe.studies),
@@ -200,9 +197,9 @@ def curve_on_3x3(name: str) -> list[str]:
 
 
 def curve_on_solved_positions(name: str) -> list[str]:
-    """Mistakes of the checkpoints in Connect Four."""
+    """Mistakes of every fourth checkpoint in Connect Four."""
     lines = ["| minutes | mistakes of the network | with 400 simulations |", "| ---: | ---: | ---: |"]
-    for alone, searched in zip(*_by_player(_read("connect_four")["rows"]), strict=True):
+    for alone, searched in list(zip(*_by_player(_read("connect_four")["rows"]), strict=True))[3::4]:
         lines.append(f"| {_minutes(alone)} | {alone['all']:.1%} | {searched['all']:.1%} |")
     return lines
 

@@ -31,6 +31,16 @@ RESULTS = ROOT / "experiments" / "results"
 DOCS = ROOT / "docs"
 RUNS = ROOT / "runs"
 
+# What the training of packaged agents changes in the presets of their games, which end sooner.
+LONGER_TRAINING: dict[str, dict[str, Any]] = {
+    "connect_four": {
+        "iterations": 8_400,
+        "decay_updates": 268_800,
+        "l2": 1e-5,
+        "checkpoint_every": 200,
+        "keep_checkpoints": 40,
+    }
+}
 PROBE_PLIES = 2  # of the truncated games whose iterations are timed
 
 COLORS = ("#2a6fbb", "#c8553d", "#e0a458", "#5b8c5a", "#7a5195", "#4c4c4c")
@@ -89,6 +99,11 @@ def trained(
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
     return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
+
+
+def config_of(name: str, game: Game) -> Config:
+    """The configuration that trains the packaged agent `name`."""
+    return azjax.preset(game).replace(**LONGER_TRAINING.get(name, {}))
 
 
 def refuse_unknown(names: Sequence[str], available: Collection[str]) -> None:

@@ -256,7 +256,8 @@ def test_connect_four_is_learned_as_the_committed_file_says():
     for row in rows:
         assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in page("agents")
     assert f"every move of {results['positions']['all']:,} of them" in text
-    assert f"the run of `azjax train connect_four`, {rows[-1]['seconds'] / 60:.0f} minutes".lower() in text.lower()
+    drawn_out = f"drawn out to {rows[-1]['iteration']:,} iterations, {rows[-1]['seconds'] / 60:.0f} minutes"
+    assert f"The preset {drawn_out}" in text
     match = results["match"]
     assert (match["drawn"], match["lost"]) == (0, 0)
     wins = f"wins {match['won']} of {match['won']} games against it with {match['rollouts']:,} rollouts"

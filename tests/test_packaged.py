@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from studies import load_study
 
 import azjax
 from azjax import packaged
@@ -121,12 +122,12 @@ def test_packaged_agents_of_small_games_make_no_mistake(name, positions):
 
 
 @pytest.mark.parametrize("name", packaged.packaged())
-def test_an_agent_is_what_the_preset_of_its_game_trains(name):
+def test_an_agent_is_what_the_script_that_makes_it_trains(name):
     card = (packaged.archive.FOLDER / f"{name}.md").read_text()
     game = packaged.game_of_agent(name)
-    preset = azjax.preset(game)
-    network = preset.replace(precision="float32").make_network(game)
-    positions = preset.iterations * preset.num_games * preset.steps_per_iteration
+    config = load_study("study").config_of(name, game)
+    network = config.replace(precision="float32").make_network(game)
+    positions = config.iterations * config.num_games * config.steps_per_iteration
     assert f"| Network | {network} |" in card
-    assert f"| Training | self-play alone: {preset.policy}, {simulations_in_words(preset)} simulations a move |" in card
-    assert f"{positions:,} positions, {preset.iterations:,} iterations |" in card
+    assert f"| Training | self-play alone: {config.policy}, {simulations_in_words(config)} simulations a move |" in card
+    assert f"{positions:,} positions, {config.iterations:,} iterations |" in card

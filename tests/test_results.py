@@ -6,7 +6,7 @@ import json
 import pytest
 from studies import EXPERIMENTS, load_study, result_of
 
-from azjax import make, preset
+from azjax import make
 from azjax.training.saved_config import config_from_json
 
 RESULTS = sorted(path.stem for path in (EXPERIMENTS / "results").glob("*.json"))
@@ -43,7 +43,7 @@ def test_results_have_the_settings_of_their_script(name):
 
 
 @pytest.mark.parametrize("name", ["brandub", "brandub_before", "connect_four", "santorini_5x5", "santorini_5x5_before"])
-def test_results_of_a_training_are_those_of_the_preset(name):
+def test_results_of_a_training_are_those_of_its_agent(name):
     settings = result_of(name)["settings"]
     game = make(settings.get("game", name), **settings.get("options", {}))
-    assert config_from_json(settings["config"]) == preset(game)
+    assert config_from_json(settings["config"]) == load_study("study").config_of(name.removesuffix("_before"), game)

@@ -235,7 +235,7 @@ def _loop(start: Start, step: Step, shape: tuple[int, int]) -> RandomPlay:
         carry = start(start_key), jnp.int32(0), jnp.float32(0)
         # Twice as fast as bits that may be sharded, on both sides.
         with jax.threefry_partitionable(False):
-            bits = jax.random.bits(bits_key, shape)
+            bits = jax.random.bits(bits_key, shape, jnp.uint32)
         _, ended, points = jax.lax.scan(ply, carry, bits)[0]
         return ended, points
 

@@ -128,7 +128,7 @@ AnyGame: TypeAlias = Game[Any]
 
 def random_legal_action(game: Game[S], key: PRNGKeyArray, state: S) -> Int32[Array, ""]:
     """A legal action of one state, drawn uniformly; 0 after the end."""
-    return game.sample_legal_action(state, jax.random.bits(key))
+    return game.sample_legal_action(state, jax.random.bits(key, dtype=jnp.uint32))
 
 
 def reward_of_mover(state: State, following: State) -> Float32[Array, "*B"]:

@@ -195,7 +195,7 @@ def _check_positions(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
         in_order = (actions == np.arange(game.num_actions)) | ~valid
         hold_each(in_order.all(1), "legal_slots", "where K == A, slot a is action a", states)
 
-    bits = jax.random.bits(jax.random.key(0), (num_states,))
+    bits = jax.random.bits(jax.random.key(0), (num_states,), jnp.uint32)
     drawn = _on_batch(game, "sample_legal_action", states, bits)
     in_range = (drawn >= 0) & (drawn < game.num_actions)
     drawn_legal = masks[np.arange(num_states), np.where(in_range, drawn, 0)] & in_range
@@ -356,7 +356,7 @@ def _check_repetition(game: Any, states: S, key: PRNGKeyArray) -> None:
         is_first = begun_past.contains(game.position_key(begun)) & forgets
         return following, stepped, known, same_key, renewed, expected, is_first
 
-    draws = jax.random.bits(key, states.terminated.shape)
+    draws = jax.random.bits(key, states.terminated.shape, jnp.uint32)
     following, stepped, known, same_key, renewed, expected, is_first = jax.device_get(step_twice(states, draws))
     over = states.terminated
     same = _same_position(following, stepped) & (following.rewards == stepped.rewards).all(1)

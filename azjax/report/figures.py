@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from azjax.core.errors import InputError
 from azjax.core.files import write_atomically
+from azjax.core.progress import duration
 from azjax.evaluation import Ratings
 from azjax.games.game import AnyGame
 from azjax.report.sample_games import Calibration
@@ -99,11 +100,10 @@ def learning_figure(game: AnyGame, rows: list[Row], timing: list[Row]) -> Figure
       InputError: Matplotlib is not installed.
     """
     seconds = sum(row["seconds"] for row in timing)
-    duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.1f} minutes"
     drawn = _learning_panels(rows)
     figure = new_figure(max(11, 3.6 * len(drawn)), 3.4 if len(drawn) > 2 else 3.2)
     figure.suptitle(
-        f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration} of self-play and updates", fontsize=12
+        f"{game.name}: {rows[-1]['iteration']:,} iterations, {duration(seconds)} of self-play and updates", fontsize=12
     )
     for panel, draw in zip(figure.subplots(1, len(drawn)), drawn.values(), strict=True):
         draw(panel)

@@ -7,6 +7,7 @@ import numpy as np
 
 from azjax.core.errors import FileError
 from azjax.core.files import write_text
+from azjax.core.progress import duration
 from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
 from azjax.games.registry import options_of
@@ -85,7 +86,7 @@ def facts(report: RunReport) -> dict[str, str]:
     options = ", ".join(f"{name}={value}" for name, value in options_of(report.game).items())
     return {
         "game": report.game.name + (f" ({options})" if options else ""),
-        "training": f"{_duration(seconds)} to iteration {len(rows):,}; this report is of checkpoint {report.step:,}",
+        "training": f"{duration(seconds)} to iteration {len(rows):,}; this report is of checkpoint {report.step:,}",
         "self-play": f"{games:,.0f} games, {positions:,} positions",
         "search": f"{config.policy}, {simulations_in_words(config)} simulations per move; {rate:,.0f} per second",
         "network": str(config.make_network(report.game)),
@@ -165,12 +166,6 @@ def _turning_ply(played: SampleGame) -> int:
     """The ply before which the value changed most, where a search valued the positions; the last ply if none did."""
     changes = np.abs(np.diff(np.asarray(played.values, np.float64)))
     return int(np.nanargmax(changes)) + 1 if np.isfinite(changes).any() else len(played.actions)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def _score(match: MatchResult) -> str:

@@ -91,7 +91,7 @@ class RolloutEvaluator:
 
         def play(carry: Any) -> Any:
             states, total, ply = carry
-            bits = jax.random.bits(jax.random.fold_in(key, ply), (batch,))
+            bits = jax.random.bits(jax.random.fold_in(key, ply), (batch,), jnp.uint32)
             # After the end a step changes nothing and pays nothing.
             states = jax.vmap(game.step)(states, jax.vmap(game.sample_legal_action)(states, bits))
             return states, total + states.rewards, ply + 1
@@ -116,7 +116,7 @@ class RandomEvaluator:
         del params
         batch = states.current_player.shape[0]
         # One draw for each position, hashed with its actions: a good generator would take longer than the search.
-        own = materialize(jax.random.bits(key, (batch, 1)))
+        own = materialize(jax.random.bits(key, (batch, 1), jnp.uint32))
         action = jnp.arange(1, self.game.num_actions + 1, dtype=jnp.uint32)[None]
         draws = _unit(mix(own + action * np.uint32(0x9E3779B9)))
         return jnp.log(draws), 2 * _unit(mix(own))[:, 0] - 1

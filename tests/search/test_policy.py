@@ -60,6 +60,7 @@ def test_numbers_of_64_bits_change_nothing():
     script = """
 import jax, jax.numpy as jnp
 import azjax
+from azjax.games import random_legal_action
 from azjax.search import AlphaZero, GumbelAlphaZero, Uct, evaluators
 
 game = azjax.make("tictactoe")
@@ -71,15 +72,26 @@ def wide(params, key, states):
     return jnp.zeros((batch, 9), float), jnp.zeros(batch, float)
 
 
+for draw in range(4):
+    print(random_legal_action(game, jax.random.key(draw), game.init(jax.random.key(0))))
+print(evaluators.random(game)(None, jax.random.key(1), states))
 for policy in (
     AlphaZero(game, wide, 8, leaves_per_step=4, solver=True),
+    AlphaZero(game, evaluators.random(game), 8),
     GumbelAlphaZero(game, evaluators.rollout(game), 8, solver=True),
-    Uct(game, evaluators.uniform(game), 8),
+    Uct(game, evaluators.rollout(game), 8),
 ):
     result = policy(None, jax.random.key(0), states, explore=True)
-    types = {str(leaf.dtype) for leaf in (result.policy, result.value, result.q_values, result.bounds)}
-    print(jax.config.jax_enable_x64, int(result.visits.sum()), types)
+    types = {leaf.dtype.name for leaf in (result.policy, result.value, result.q_values, result.bounds)}
+    print(types, result.action, result.visits, result.value, result.policy)
 """
-    environment = os.environ | {"JAX_ENABLE_X64": "1"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
-    assert (done.stdout, done.stderr) == ("True 16 {'float32'}\n" * 3, "")
+    told = []
+    for wide in ("0", "1"):
+        environment = os.environ | {"JAX_ENABLE_X64": wide}
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+        )
+        assert not done.stderr
+        told.append(done.stdout)
+    assert told[0] == told[1]
+    assert told[0].count("{'float32'}") == 4
