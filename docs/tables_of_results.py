@@ -1,5 +1,6 @@
 """The tables of what agents learned, of solved games, and of what runs survive."""
 
+import math
 import re
 import statistics
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from tables import result_of, rows_of, table
 
 import azjax
+from azjax.report import elo_interval
 from azjax.training.presets import games_with_presets
 
 PACKAGED = Path(__file__).parents[1] / "azjax" / "packaged"
@@ -429,7 +431,12 @@ def ratings() -> str:
     parts = []
     for row in rows_of("ratings"):
         lines = (
-            (f"`{player}`", f"{elo:+,.0f}", f"{low:+,.0f} to {high:+,.0f}", f"{games:,}")
+            (
+                f"`{player}`",
+                f"{elo:+,.0f}",
+                elo_interval(-math.inf if low is None else low, math.inf if high is None else high),
+                f"{games:,}",
+            )
             for player, elo, (low, high), games in zip(
                 row["players"], row["elo"], row["intervals"], row["games"], strict=True
             )

@@ -18,6 +18,7 @@ experiments/results/ratings.json and docs/ratings.png.
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ from azjax.agents import load_opponent
 from azjax.evaluation import play_round_robin, rate
 from azjax.evaluation.pool import Pool
 from azjax.games.registry import options_of
-from azjax.report import ratings_table
+from azjax.report import elo_errors, ratings_table
 
 Agent = Literal["brandub", "connect_four", "santorini_5x5"]
 _AGENTS: tuple[Agent, ...] = ("brandub", "connect_four", "santorini_5x5")
@@ -90,17 +91,25 @@ def main(
                 judge=azjax.load_player(name, game, num_simulations=400),
                 balance=balance,
                 played=pool.games_between,
-                on_match=pool.add,
+                on_batch=pool.add,
                 progress=lambda done, total, task=task, bar=progress: bar.update(task, completed=done, total=total),
             )
-        ratings = rate(pool.pairings(), anchor=f"{name}:{_ANCHOR}", seed=seed)
+        ratings = rate(pool.pairings(), anchor=f"{name}:{_ANCHOR}")
         console.print(ratings_table(game, ratings))
-        rows[name] = {"agent": name, "options": options_of(game), **dataclasses.asdict(ratings)}
+        # JSON has no infinite numbers: null is an end that the results do not set.
+        ends = [[end if math.isfinite(end) else None for end in interval] for interval in ratings.intervals]
+        rows[name] = {"agent": name, "options": options_of(game), **dataclasses.asdict(ratings), "intervals": ends}
     ordered = [rows[name] for name in GAMES if name in rows]
     settings = {"games": games, "opening_plies": opening_plies, "balance": balance, "anchor": _ANCHOR}
     write_results(output, "rating_pool.py", settings, rows=ordered)
     draw(ordered, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def ends_of(interval: list[float | None]) -> tuple[float, float]:
+    """The ends of an interval of the result file."""
+    low, high = interval
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
@@ -109,10 +118,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure, panels = wide_figure(len(rows), width=5 * len(rows), height=1.2 + 0.32 * most)
     for row, panel in zip(rows, panels, strict=True):
         heights = range(len(row["players"]), 0, -1)
-        for player, elo, (low, high), height in zip(row["players"], row["elo"], row["intervals"], heights, strict=True):
+        errors = zip(*elo_errors(row["elo"], list(map(ends_of, row["intervals"]))), strict=True)
+        for player, elo, (left, right), height in zip(row["players"], row["elo"], errors, heights, strict=True):
             color = COLORS[0] if player.startswith(row["agent"]) else GRAY if player.startswith("uct") else COLORS[1]
-            errors = [[max(elo - low, 0)], [max(high - elo, 0)]]
-            panel.errorbar(elo, height, xerr=errors, fmt="o", color=color, markersize=4)
+            panel.errorbar(elo, height, xerr=[[left], [right]], fmt="o", color=color, markersize=4)
         panel.set_yticks(list(heights), row["players"])
         style(panel, row["agent"], f"Elo above {row['agent']}:{_ANCHOR}, with 95% intervals", legend=False)
         panel.grid(axis="x", color="#e6e6e6", linewidth=0.8)

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-HARMLESS = ("good", "numbers", "slow", "refuse", "unfit")
+HARMLESS = ("good", "resigns", "numbers", "slow", "refuse", "unfit")
 SQUARES = [column + row for row in "321" for column in "abc"]
 
 
@@ -18,6 +18,7 @@ def misbehave(behavior: str) -> str:
     if behavior == "silent":
         time.sleep(600)
     if behavior == "crash":
+        print("no memory\nthat was all\n", file=sys.stderr, flush=True)
         sys.exit(3)
     if behavior == "deaf":
         os.close(1)
@@ -36,6 +37,9 @@ class Engine:
 
     def new_game(self, taken: str = "") -> None:
         self.made, self.taken = 0, {square for square, cell in zip(SQUARES, taken, strict=False) if cell in "XO"}
+
+    def resigns(self) -> bool:
+        return self.behavior == "resigns" and self.made >= self.after
 
     def move(self) -> str:
         if self.behavior not in HARMLESS and self.made >= self.after:
@@ -65,7 +69,7 @@ def speak_gtp(engine: Engine) -> None:
             engine.taken.add(rest[1])
             send("? no\n" if engine.behavior == "refuse" else "=\n")
         elif word == "genmove":
-            send(f"= {engine.move()}\n")
+            send("= Resign\n" if engine.resigns() else f"= {engine.move()}\n")
         elif word == "quit":
             send("=\n")
             return
@@ -83,7 +87,7 @@ def speak_line(engine: Engine) -> None:
             engine.taken.add(rest[0])
             send("error never" if engine.behavior == "refuse" else "ok")
         elif word == "go":
-            send(f"thinking about it\nmove {engine.move()}")
+            send("thinking about it\n" + ("resign" if engine.resigns() else f"move {engine.move()}"))
         elif word == "quit":
             return
         else:

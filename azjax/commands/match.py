@@ -6,11 +6,12 @@ from typing import Any
 
 import jax
 
-from azjax.agents import is_trained, load_opponent, load_player, split_level
+from azjax.agents import LEVELS, is_trained, load_opponent, load_player, split_level
 from azjax.commands.arguments import check_games, check_seed, parse_with_players
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
 from azjax.core.files import check_can_write
+from azjax.core.signals import exits_by_signals
 from azjax.evaluation import (
     GameRecord,
     MatchResult,
@@ -24,12 +25,14 @@ from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
+from azjax.evaluation.timed import TimedPlayer
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import check_picture, draw_ratings, match_table, ratings_table
 from azjax.search.budget import check_seconds
 from azjax.search.kinds import check_kind
 
 _MANY_FORFEITS = 0.02  # of the games
+_SOME_GAMES = 10  # that are repeated for a reason
 _SEARCH = ("policy", "solver", "reuse_tree", "leaves_per_step", "tables")
 
 
@@ -56,7 +59,7 @@ class MatchOptions:
         simulations, which then search for so long, one position after another.
       processes: processes of a program, each of which plays a game.
       seed: seed of all random numbers.
-      records: save the games to this file (.jsonl).
+      records: save the games to this new file (.jsonl), each batch when it has ended.
       pool: a file of games (.jsonl) that other matches wrote, or a new one. Games that it lacks are played and added to
         it, and all its players are rated.
       plot: draw the ratings to this file.
@@ -105,14 +108,23 @@ def match_command(arguments: list[str]) -> None:
     _check_files(options)
     search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
     given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
-    if given and not any(is_trained(split_level(spec)[0]) for spec in specs):
-        raise InputError(f"{', '.join(given)}: for trained agents, and none of the players is one")
+    if given and not any(is_trained(agent) and level not in LEVELS[:-1] for agent, level in map(split_level, specs)):
+        raise InputError(f"{', '.join(given)}: for searches of trained agents, and none of the players has one")
+    if options.judge is None and options.balance != MatchOptions().balance:
+        raise InputError("balance: for openings that a --judge judges, and there is none")
     players = [
         load_opponent(spec, game, seconds=options.seconds, processes=options.processes, seed=options.seed, **search)
         for spec in specs
     ]
-    for player in players:
-        if isinstance(player, ExternalPlayer) and (rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game)):
+    programs = [player for player in players if isinstance(player, ExternalPlayer)]
+    if options.processes > 1 and not programs:
+        raise InputError("processes: for programs such as gtp:COMMAND, and none of the players is one")
+    if options.seconds is not None and not programs and not any(isinstance(each, TimedPlayer) for each in players):
+        raise InputError(
+            "seconds: for programs, and for trained agents without a number of simulations; none of the players is one"
+        )
+    for player in programs:
+        if rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game):
             say(f"other rules: {rules}")
     pool = None if options.pool is None else Pool(options.pool, game)
     names = {spec: player.name for spec, player in zip(specs, players, strict=True)}
@@ -124,30 +136,39 @@ def match_command(arguments: list[str]) -> None:
         raise InputError("anchor and plot are for the ratings of three players or more")
     judge = None if options.judge is None else load_player(options.judge, game)
     records: list[GameRecord] = []
+    num_kept = 0
 
-    def keep(match: MatchResult) -> None:
-        """Saves the games of a match, before anything that may fail."""
+    def keep(match: MatchResult, since: int) -> None:
+        """Saves the games of a batch, before anything that may fail."""
+        nonlocal num_kept
         if pool is not None:
-            pool.add(match)
+            pool.add(match, since)
         if options.records is not None:
-            records.extend(records_of(game, match))
+            records.extend(records_of(game, match, since))
             save_games(options.records, records)
+        num_kept += match.games - since
 
-    with progress_bar("games") as progress:
-        task = progress.add_task("playing", total=None)
-        matches = play_round_robin(
-            game,
-            players,
-            options.games,
-            jax.random.key(options.seed),
-            opening_plies=options.opening_plies,
-            judge=judge,
-            balance=options.balance,
-            sequential_test=options.sequential_test,
-            played=pool.games_between if pool else None,
-            on_match=keep,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    try:
+        with exits_by_signals(), progress_bar("games") as progress:
+            task = progress.add_task("playing", total=None)
+            matches = play_round_robin(
+                game,
+                players,
+                options.games,
+                jax.random.key(options.seed),
+                opening_plies=options.opening_plies,
+                judge=judge,
+                balance=options.balance,
+                sequential_test=options.sequential_test,
+                played=pool.games_between if pool else None,
+                on_batch=keep,
+                progress=lambda done, total: progress.update(task, completed=done, total=total),
+            )
+    except BaseException:
+        files = [str(path) for path in (options.records, options.pool) if path is not None]
+        if num_kept and files:
+            say(f"{num_kept:,} games that were finished are in {' and '.join(files)}")
+        raise
     if matches:
         console.print(match_table(game, matches))
     else:
@@ -157,6 +178,12 @@ def match_command(arguments: list[str]) -> None:
             f"openings: {options.opening_plies} random plies, {options.balance:g} or less for a side by {options.judge}"
         )
     for match in matches:
+        different = len({*match.actions})
+        if match.games >= _SOME_GAMES and different <= match.games / 4:
+            say(
+                f"warning: of the {match.games:,} games of {match.first} against {match.second} {different:,} differ, "
+                "so that the intervals are too narrow; --opening-plies makes games differ"
+            )
         if match.num_forfeits > _MANY_FORFEITS * match.games:
             say(
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
@@ -166,7 +193,7 @@ def match_command(arguments: list[str]) -> None:
         say(f"games saved to {options.records}")
     pairings = pool.pairings() if pool else pairings_of(matches)
     if len({name for *pair, _ in pairings for name in pair}) > 2:
-        ratings = rate(pairings, anchor=anchor, seed=options.seed)
+        ratings = rate(pairings, anchor=anchor)
         console.print(ratings_table(game, ratings))
         if options.plot is not None:
             draw_ratings(game, ratings, options.plot)
@@ -180,6 +207,8 @@ def _check_files(options: MatchOptions) -> None:
     for path in (options.records, options.pool, options.plot):
         if path is not None:
             check_can_write(path)
+    if options.records is not None and options.records.is_file() and options.records.stat().st_size:
+        raise InputError(f"{options.records} exists: name a new file by --records, or add to its games by --pool")
     if options.records and options.pool and options.records.resolve() == options.pool.resolve():
         raise InputError(
             f"--pool {options.pool} keeps its games itself: name another file by --records, or leave it out"

@@ -3,9 +3,10 @@
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -28,6 +29,18 @@ def discard_output(descriptors: list[int]) -> None:
 
 
 @contextlib.contextmanager
+def exits_by_signals() -> Iterator[None]:
+    """Work that SIGTERM or SIGHUP stops closes what it holds, as after Ctrl-C; the exit code tells the signal."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        del frame
+        sys.exit(128 + number)
+
+    with handled({number: end for number in stop_signals() if number != signal.SIGINT}):
+        yield
+
+
+@contextlib.contextmanager
 def stop_requests() -> Iterator[list[signal.Signals]]:
     """Collects the signals that stop work; after the first of them the next one acts as usual."""
     stops: list[signal.Signals] = []
@@ -41,13 +54,20 @@ def stop_requests() -> Iterator[list[signal.Signals]]:
         for each, handler in before.items():
             signal.signal(each, handler)
 
+    with handled(dict.fromkeys(stop_signals(), request)) as before:
+        yield stops
+
+
+@contextlib.contextmanager
+def handled(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], None]]) -> Iterator[dict[int, Any]]:
+    """Signals have these handlers; gives the handlers that they had before, and have again after."""
     before: dict[int, Any] = {}
     try:
-        for number in stop_signals():
+        for number, handler in handlers.items():
             # Only the main thread may set handlers; in other threads the caller handles signals.
             with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, request)
-        yield stops
+                before[number] = signal.signal(number, handler)
+        yield before
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for each, earlier in before.items():
+            signal.signal(each, earlier)

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from typing import IO
 
 from azjax.core.errors import InputError
 
@@ -45,7 +47,7 @@ class EngineProcess:
                 words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
             )
@@ -59,7 +61,10 @@ class EngineProcess:
         self._closed = False
         self._woken, self._wake = os.pipe()  # closing the second wakes the reader
         self._reader = threading.Thread(target=self._read, daemon=True)
+        self._errors = b""  # the last of them
+        self._error_reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
+        self._error_reader.start()
 
     def send(self, line: str) -> None:
         """Writes a line.
@@ -121,23 +126,35 @@ class EngineProcess:
         while self._reader.is_alive():
             with contextlib.suppress(queue.Empty):
                 self._lines.get(timeout=0.01)
+        self._error_reader.join()
         os.close(self._woken)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        for output in (self._process.stdout, self._process.stderr):
+            assert output is not None
+            output.close()
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        pipe, rest = self._process.stdout.fileno(), b""
+    def _chunks(self, output: IO[bytes] | None) -> Iterator[bytes]:
+        """What the program writes there, until it ends or `close` does not wait for more."""
+        assert output is not None
+        pipe = output.fileno()
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while all(key.fd == pipe for key, _ in selector.select()) and (read := os.read(pipe, _MAX_LINE)):
-                *lines, rest = (rest + read).split(b"\n")
-                for line in lines:
-                    self._lines.put(line + b"\n")
-                if len(rest) >= _MAX_LINE:
-                    self._lines.put(rest)
-                    rest = b""
+                yield read
+
+    def _read_errors(self) -> None:
+        for read in self._chunks(self._process.stderr):
+            self._errors = (self._errors + read)[-_MAX_LINE:]
+
+    def _read(self) -> None:
+        rest = b""
+        for read in self._chunks(self._process.stdout):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in lines:
+                self._lines.put(line + b"\n")
+            if len(rest) >= _MAX_LINE:
+                self._lines.put(rest)
+                rest = b""
         if rest:
             self._lines.put(rest)
         self._lines.put(None)
@@ -147,7 +164,9 @@ class EngineProcess:
             code = self._process.wait(_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:
             return "crash: it closed its output"
-        return f"crash: it ended with exit code {code}"
+        self._error_reader.join(_SECONDS_TO_EXIT)
+        last = self._errors.decode(errors="replace").strip().rpartition("\n")[2].strip()
+        return f"crash: it ended with exit code {code}" + f"; its last error: {last[:_SHOWN]}" * bool(last)
 
 
 def _is_ready(pipe: int, event: int, seconds: float) -> bool:

@@ -74,16 +74,18 @@ class EngineProtocol(abc.ABC):
         """Sends the opponent's move, and the state after it."""
 
     @abc.abstractmethod
-    def choose(self, seat: int) -> str:
-        """The program's move."""
+    def choose(self, seat: int) -> str | None:
+        """The program's move; None if it resigns."""
 
-    def _move_after(self, head: str) -> str:
-        """The move in the first line `HEAD MOVE`; skips other lines, and raises on a line `error ...`."""
+    def _move_after(self, head: str) -> str | None:
+        """The move in the first line `HEAD MOVE`, None for `resign`; skips other lines, raises on `error ...`."""
         answer = self.engine.answer(self.seconds)
         while True:
             first, _, rest = answer.line().strip().partition(" ")
             if first == head:
                 return rest.strip()
+            if first == "resign":
+                return None
             if first == "error":
                 raise EngineError(f"refusal to move: {rest.strip()}")
 
@@ -102,8 +104,9 @@ class Gtp(EngineProtocol):
     def play(self, move: str, mover: int, state: State) -> None:
         self._command(f"play {'bw'[mover]} {move}", self.seconds)
 
-    def choose(self, seat: int) -> str:
-        return self._command(f"genmove {'bw'[seat]}", self.seconds)
+    def choose(self, seat: int) -> str | None:
+        move = self._command(f"genmove {'bw'[seat]}", self.seconds)
+        return None if move.lower() == "resign" else move
 
     def _command(self, command: str, seconds: float) -> str:
         self.engine.send(command)
@@ -152,7 +155,7 @@ class OpenTafl(EngineProtocol):
     def play(self, move: str, mover: int, state: State) -> None:
         self.engine.send(f"opponent-move {move} {position_record(text_game(self.game).to_text(state))}")
 
-    def choose(self, seat: int) -> str:
+    def choose(self, seat: int) -> str | None:
         self.engine.send(f"play {SIDES[seat]}")
         return self._move_after("move")
 
@@ -171,7 +174,7 @@ class Line(EngineProtocol):
     def play(self, move: str, mover: int, state: State) -> None:
         self._command(f"play {move}", self.seconds)
 
-    def choose(self, seat: int) -> str:
+    def choose(self, seat: int) -> str | None:
         self.engine.send("go")
         return self._move_after("move")
 

@@ -1,8 +1,8 @@
 """External programs as players.
 
-A program loses a game by its own fault there: an illegal move, no move in time, a crash, endless output, a refusal. It
-is then ended, and started again for its next game. A program that cannot be started, or does not know the protocol or
-the game, is an error, and no game is played.
+A program may resign, which is a lost game like any other. It loses a game by its own fault there: an illegal move, no
+move in time, a crash, endless output, a refusal. It is then ended, and started again for its next game. A program that
+cannot be started, or does not know the protocol or the game, is an error, and no game is played.
 """
 
 import concurrent.futures
@@ -16,7 +16,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS, EngineProtocol
 from azjax.evaluation.host_games import host_step, rows_of, start_text
-from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
+from azjax.evaluation.seats import RESIGNATION, Move, Rows, SeatNumbers, Seats
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 from azjax.search.budget import check_seconds
@@ -46,6 +46,8 @@ class ExternalPlayer:
         if self.protocol not in ENGINE_PROTOCOLS:
             raise InputError(f"unknown protocol {self.protocol!r}; available: {', '.join(ENGINE_PROTOCOLS)}")
         check_seconds(self.seconds)
+        if not self.name.isprintable():  # half of a character of UTF-8 is not
+            raise InputError(f"the name of a program must be printable text, got {self.name!r}")
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, got {self.processes}")
 
@@ -102,7 +104,7 @@ class ExternalSeats(Seats):
             self._games[row] = _Game(state, self._games[row].talk, seat, start_text(self._game, state))
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
-        """The program's moves, or the reasons why it loses a game.
+        """The program's moves, or why games end: see `Move`.
 
         Raises:
           InputError: the program cannot be started again, or cannot begin at the start.
@@ -131,12 +133,14 @@ class ExternalSeats(Seats):
                 seat.state = host_step(game, seat.state, action)
                 seat.talk.play(move, mover, seat.state)
             began = time.perf_counter()
-            move = seat.talk.choose(seat.seat)
+            answer = seat.talk.choose(seat.seat)
             self.seconds.append(time.perf_counter() - began)
+            if answer is None:
+                return RESIGNATION
             try:
-                action = action_from_text(game, seat.state, move)
+                action = action_from_text(game, seat.state, answer)
             except ValueError:
-                raise EngineError(f"illegal move: {move[:40]!r}") from None
+                raise EngineError(f"illegal move: {answer[:40]!r}") from None
         except ValueError as error:
             raise InputError(f"{self._player.name} cannot play this game: {error}") from None
         except EngineError as error:

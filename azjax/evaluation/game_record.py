@@ -150,32 +150,34 @@ def _is_pair_of_numbers(value: Any) -> bool:
     return len(numbers) == 2 and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
 
 
-def records_of(game: AnyGame, match: MatchResult) -> list[GameRecord]:
-    """The games of a match. One that neither the rules nor a forfeit ended is unfinished."""
+def records_of(game: AnyGame, match: MatchResult, since: int = 0) -> list[GameRecord]:
+    """The games of a match from number `since` on. One that nothing ended is unfinished."""
     count = len(match.starts.terminated)
-    texts = [start_text(game, rows_of(match.starts, row)) for row in range(count)]
-    pairs = np.arange(len(match.actions)) // 2 % count
+    pairs = np.arange(since, len(match.actions)) // 2 % count
+    texts = {pair: start_text(game, rows_of(match.starts, pair)) for pair in set(pairs.tolist())}
     states = rows_of(match.starts, pairs)
-    moves: list[list[str]] = [[] for _ in match.actions]
+    moves: list[list[str]] = [[] for _ in pairs]
     over = np.zeros(len(moves), bool)
-    for ply in range(max(match.plies, default=0)):
+    plies = np.array(match.plies[since:])
+    for ply in range(max(plies, default=0)):
         actions = np.zeros(len(moves), np.int32)
-        for number, own_actions in enumerate(match.actions):
+        for number, own_actions in enumerate(match.actions[since:]):
             if ply < len(own_actions):
                 actions[number] = own_actions[ply]
                 state = rows_of(states, number)
                 moves[number].append(action_to_text(game, state, int(actions[number])))
         states = host_step(game, states, actions)
-        over |= states.terminated & (ply == np.array(match.plies) - 1)
+        over |= states.terminated & (ply == plies - 1)
     records = []
-    for number, (played, reward) in enumerate(zip(moves, match.rewards, strict=True)):
+    for row, (played, reward) in enumerate(zip(moves, match.rewards[since:], strict=True)):
+        number = since + row
         players, rewards = (match.first, match.second), (reward, 0.0 - reward)
         if number % 2:
             players, rewards = players[::-1], rewards[::-1]
-        end = match.forfeits[number] if match.forfeits else None
-        result = rewards if over[number] or end is not None else None
+        end = match.ends[number] if match.ends else None
+        result = rewards if over[row] or end is not None else None
         opening_plies = min(match.opening_plies, len(played))
-        records.append(GameRecord(game, players, tuple(played), result, texts[pairs[number]], end, opening_plies))
+        records.append(GameRecord(game, players, tuple(played), result, texts[int(pairs[row])], end, opening_plies))
     return records
 
 

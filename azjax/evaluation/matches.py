@@ -22,11 +22,12 @@ from azjax.evaluation.external import ExternalPlayer, ExternalSeats
 from azjax.evaluation.host_games import host_step, random_openings, rows_of, starts_of
 from azjax.evaluation.openspiel import OpenSpielPlayer, OpenSpielSeats
 from azjax.evaluation.players import Player, choose
-from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
+from azjax.evaluation.seats import RESIGNATION, PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.timed import TimedPlayer, TimedSeats
 from azjax.games.game import AnyGame, State
 
+_GAMES_BETWEEN_TESTS = 32
 _NORMAL_95 = 1.959964  # quantile of the normal distribution for two-sided 95%
 Contestant = Player | TimedPlayer | ExternalPlayer | OpenSpielPlayer
 """A player that can take part in a match."""
@@ -79,7 +80,8 @@ class MatchResult:
       actions: by game, from its start, its opening included.
       starts: NumPy leaves [n, ...]; games 2i and 2i + 1 begin at start i modulo n.
       accepted: the Elo difference that a sequential test accepted; None without a test, or if it stayed undecided.
-      forfeits: by game, why an external player forfeited it; None where the rules ended it.
+      ends: by game, `resignation` where its loser gave it up, or why an external player forfeited it; None where the
+        rules ended it.
       move_seconds: of the first and of the second player, those of each move; empty for players without a clock.
       opening_plies: of the actions of each game, the first ones, which were drawn at random.
     """
@@ -90,7 +92,7 @@ class MatchResult:
     actions: tuple[tuple[int, ...], ...]
     starts: State = dataclasses.field(compare=False, repr=False)
     accepted: float | None = None
-    forfeits: tuple[str | None, ...] = ()
+    ends: tuple[str | None, ...] = ()
     move_seconds: tuple[tuple[float, ...], tuple[float, ...]] = dataclasses.field(default=((), ()), compare=False)
     opening_plies: int = 0
 
@@ -120,6 +122,11 @@ class MatchResult:
         return self.moving_first + self.moving_second
 
     @property
+    def forfeits(self) -> tuple[str | None, ...]:
+        """By game, why an external player forfeited it; None where it was played out or resigned."""
+        return tuple(map(_forfeit, self.ends or [None] * len(self.rewards)))
+
+    @property
     def num_forfeits(self) -> int:
         """Games that an external player forfeited."""
         return sum(forfeit is not None for forfeit in self.forfeits)
@@ -133,8 +140,7 @@ class MatchResult:
     @property
     def played_out_by_seat(self) -> tuple[Record, Record]:
         """The games that nobody forfeited, with the first player moving first, and moving second."""
-        forfeits = self.forfeits or [None] * len(self.rewards)
-        games = list(zip(self.rewards, forfeits, strict=True))
+        games = list(zip(self.rewards, self.forfeits, strict=True))
         first, second = (_record(reward for reward, forfeit in games[seat::2] if forfeit is None) for seat in (0, 1))
         return first, second
 
@@ -178,6 +184,7 @@ def play_match(
     judge: Player | None = None,
     balance: float = 0.3,
     sequential_test: SequentialTest | None = None,
+    on_batch: Callable[[MatchResult, int], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MatchResult:
     """Plays a match.
@@ -195,7 +202,9 @@ def play_match(
       opening_plies: random moves at the beginning of every game, drawn again where they end the game.
       judge: openings are drawn again, too, unless its value of the position after them is -`balance`..`balance`.
       balance: the largest value, 0..1, with which the judge takes neither side to be ahead.
-      sequential_test: stops the match after the batch that decides it.
+      sequential_test: stops the match after the batch that decides it, of at most 32 games.
+      on_batch: called after each batch with the result so far and the number of the first game of the batch, so that
+        games are kept of a match that does not end.
       progress: called with (finished games, num_games) after each batch.
 
     Raises:
@@ -227,14 +236,31 @@ def play_match(
     is_fair = None if judge is None else functools.partial(_is_balanced, judge, balance)
     states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun, is_fair)
     players = (first, second)
-    batch_size = min(batch_size, *(side.processes for side in players if isinstance(side, ExternalPlayer)), num_games)
+    limits = [side.processes for side in players if isinstance(side, ExternalPlayer)]
+    if sequential_test is not None:
+        limits.append(_GAMES_BETWEEN_TESTS)
+    batch_size = min(batch_size, num_games, *limits)
 
     rewards: list[float] = []
     actions: list[tuple[int, ...]] = []
-    forfeits: list[str | None] = []
+    ends: list[str | None] = []
     accepted = None
+    sides: list[Seats] = []
+
+    def result() -> MatchResult:
+        return MatchResult(
+            first=first.name,
+            second=second.name,
+            rewards=tuple(rewards),
+            actions=tuple(actions),
+            starts=starts,
+            accepted=accepted,
+            ends=tuple(ends),
+            move_seconds=(tuple(sides[0].seconds), tuple(sides[1].seconds)),
+            opening_plies=opening_plies,
+        )
+
     with contextlib.ExitStack() as stack:
-        sides: list[Seats] = []
         for player in players:
             sides.append(_seats_of(player, game))
             stack.callback(sides[-1].close)
@@ -245,30 +271,21 @@ def play_match(
             for side, seat_of_side in zip(sides, (seat, 1 - seat), strict=True):
                 side.begin(seat_of_side, rows_of(begun, pair), now)
             played: list[list[int]] = openings[pair].tolist()
-            batch_rewards, batch_forfeits = _play_batch(
+            batch_rewards, batch_ends = _play_batch(
                 game, sides, seat, now, jax.random.fold_in(play_key, number), played
             )
             rewards += batch_rewards.tolist()
             actions += [tuple(moves) for moves in played]
-            forfeits += batch_forfeits
+            ends += batch_ends
+            if on_batch is not None:
+                on_batch(result(), begin)
             if progress is not None:
                 progress(begin + len(games), num_games)
             if sequential_test is not None:
-                accepted = sequential_test.accepted(_played_out_pairs(rewards, forfeits))
+                accepted = sequential_test.accepted(_played_out_pairs(rewards, list(map(_forfeit, ends))))
                 if accepted is not None:
                     break
-    seconds = tuple(sides[0].seconds), tuple(sides[1].seconds)
-    return MatchResult(
-        first=first.name,
-        second=second.name,
-        rewards=tuple(rewards),
-        actions=tuple(actions),
-        starts=starts,
-        accepted=accepted,
-        forfeits=tuple(forfeits),
-        move_seconds=seconds,
-        opening_plies=opening_plies,
-    )
+    return result()
 
 
 def play_round_robin(
@@ -278,7 +295,6 @@ def play_round_robin(
     key: PRNGKeyArray,
     *,
     played: Callable[[str, str], int] | None = None,
-    on_match: Callable[[MatchResult], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> list[MatchResult]:
@@ -290,7 +306,6 @@ def play_round_robin(
       num_games: of each two players.
       key: consumed.
       played: the number of games that the players of two names have played already; these are not played again.
-      on_match: called after each match.
       progress: called with (finished games, games of all matches) after each batch.
       **options: of `play_match`.
 
@@ -317,8 +332,6 @@ def play_round_robin(
         if games:
             match_key = jax.random.fold_in(match_key, games)  # for openings that were not played yet
         results.append(play_match(game, first, second, count, match_key, progress=report, **options))
-        if on_match is not None:
-            on_match(results[-1])
     return results
 
 
@@ -338,6 +351,10 @@ def _seats_of(player: Contestant, game: AnyGame) -> Seats:
     if isinstance(player, TimedPlayer):
         return TimedSeats(player)
     return OpenSpielSeats(player, game) if isinstance(player, OpenSpielPlayer) else PolicySeats(player)
+
+
+def _forfeit(end: str | None) -> str | None:
+    return None if end == RESIGNATION else end
 
 
 def _record(rewards: Iterable[float]) -> Record:
@@ -370,12 +387,12 @@ def _play_batch(
       played: the actions of each game so far; those that follow are appended.
 
     Returns:
-      The first player's sum of rewards, float [G], and why each game was forfeited, if it was.
+      The first player's sum of rewards, float [G], and the ends of the games, as in `MatchResult`.
     """
     rewards = np.zeros(len(seat))
-    forfeits: list[str | None] = [None] * len(seat)
+    ends: list[str | None] = [None] * len(seat)
     for ply in range(game.max_plies):
-        running = ~np.asarray(states.terminated) & [forfeit is None for forfeit in forfeits]
+        running = ~np.asarray(states.terminated) & [end is None for end in ends]
         if not running.any():
             break
         ply_keys = jax.random.split(jax.random.fold_in(key, ply), len(sides))
@@ -386,7 +403,7 @@ def _play_batch(
             moves = side.choose(side_key, states, rows, played) if len(rows) else []
             for row, move in zip(rows, moves, strict=True):
                 if isinstance(move, str):
-                    forfeits[row], running[row], rewards[row] = move, False, (-1, 1)[number]
+                    ends[row], running[row], rewards[row] = move, False, (-1, 1)[number]
                 else:
                     actions[row] = move
                     played[row].append(move)
@@ -395,10 +412,10 @@ def _play_batch(
         # Stepping a finished game changes nothing and pays nothing.
         states = host_step(game, states, actions)
         rewards += np.where(running, np.where(seat == 0, states.rewards[:, 0], states.rewards[:, 1]), 0.0)
-    over = np.asarray(states.terminated) | [forfeit is not None for forfeit in forfeits]
+    over = np.asarray(states.terminated) | [end is not None for end in ends]
     if not over.all():
         raise InputError(
             f"{game.name}: {int((~over).sum())} games go on after {game.max_plies} plies: a player chose actions that "
             "are not legal, or the game breaks a law (`azjax check` tells which)"
         )
-    return rewards, forfeits
+    return rewards, ends

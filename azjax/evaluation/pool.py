@@ -12,6 +12,7 @@ from azjax.core.errors import InputError
 from azjax.core.files import only_writer, write_atomically
 from azjax.evaluation.game_record import GameRecord, load_games, records_of
 from azjax.evaluation.matches import MatchResult, Record
+from azjax.evaluation.seats import RESIGNATION
 from azjax.games.game import AnyGame
 
 
@@ -47,13 +48,15 @@ class Pool:
         """The number of games of two players, forfeits included."""
         return sum(set(record.players) == {first, second} for record in self._records)
 
-    def add(self, match: MatchResult) -> None:
-        """Adds the games of a match to the file, also to what another match has added meanwhile.
+    def add(self, match: MatchResult, since: int = 0) -> None:
+        """Adds the games of a match, from number `since` on, to what the file has.
+
+        Another match may have added games meanwhile; they stay.
 
         Raises:
           FileError: it could not be written; the earlier file is unchanged.
         """
-        records = records_of(self._game, match)
+        records = records_of(self._game, match, since)
         with only_writer(self._path), write_atomically(self._path) as file:
             earlier = self._path.read_bytes() if self._path.exists() else b""
             ended = not earlier or earlier.endswith(b"\n")
@@ -62,13 +65,13 @@ class Pool:
         self._records += records
 
     def pairings(self) -> list[tuple[str, str, Record]]:
-        """The results of the games that the rules ended, in the form that `rate` takes.
+        """The results of the games that the rules ended or a player resigned, in the form that `rate` takes.
 
         A forfeit is not a win, and a game against oneself tells nothing.
         """
         pairings = []
         for record in self._records:
-            if record.rewards is not None and record.end is None and len({*record.players}) == 2:
+            if record.rewards is not None and record.end in (None, RESIGNATION) and len({*record.players}) == 2:
                 sign = np.sign(record.rewards[0])
                 pairings.append((*record.players, Record(int(sign > 0), int(sign == 0), int(sign < 0))))
         return pairings

@@ -25,7 +25,10 @@ PART = 32
 """Positions that a player without a network searches side by side on one device."""
 
 Move: TypeAlias = int | str
-"""An action, or the reason why a player forfeits a game."""
+"""An action, or why the game ends without one: `RESIGNATION`, or the reason why a player forfeits it."""
+
+RESIGNATION = "resignation"
+"""The end of a game that its loser gives up, which is a result like any other."""
 
 SeatNumbers: TypeAlias = Int[np.ndarray, "G"]
 """0 where a player is player 0, 1 where it is player 1."""

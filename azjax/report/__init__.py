@@ -1,6 +1,7 @@
 """Reports of runs and measurements: tables for terminals, figures, and the pages of a run and of lost games."""
 
 from azjax.report.figures import check_picture, draw_learning_curve, draw_ratings
+from azjax.report.intervals import elo_errors, elo_interval
 from azjax.report.losses_page import write_losses
 from azjax.report.lost_games import judge_lost_games
 from azjax.report.page import write_report
@@ -25,6 +26,8 @@ __all__ = [
     "check_picture",
     "draw_learning_curve",
     "draw_ratings",
+    "elo_errors",
+    "elo_interval",
     "endings_table",
     "gather",
     "judge_lost_games",

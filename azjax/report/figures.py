@@ -14,6 +14,7 @@ from azjax.core.files import write_atomically
 from azjax.core.progress import duration
 from azjax.evaluation import Ratings
 from azjax.games.game import AnyGame
+from azjax.report.intervals import elo_errors
 from azjax.report.sample_games import Calibration
 from azjax.runs import load_run
 from azjax.runs.metrics import METRICS, TIMING, Row, read_rows
@@ -160,11 +161,7 @@ def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
     figure = new_figure(7.0, 1.2 + 0.32 * len(ratings.players))
     panel = figure.subplots()
     heights = range(len(ratings.players), 0, -1)
-    errors = [
-        [elo - low for elo, (low, _) in zip(ratings.elo, ratings.intervals, strict=True)],
-        [high - elo for elo, (_, high) in zip(ratings.elo, ratings.intervals, strict=True)],
-    ]
-    panel.errorbar(ratings.elo, heights, xerr=errors, fmt="o", color=_BLUE, ms=4)
+    panel.errorbar(ratings.elo, heights, xerr=elo_errors(ratings.elo, ratings.intervals), fmt="o", color=_BLUE, ms=4)
     panel.set_yticks(heights, ratings.players)
     panel.set_title(game.name, fontsize=10)
     tidy(panel, "Elo, with 95% intervals", grid="x")

@@ -1,4 +1,4 @@
-"""Means over seeds with their intervals, for comparing runs."""
+"""Intervals as texts and as lines of figures: of means over seeds, and of ratings."""
 
 import dataclasses
 import math
@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 NO_BOUNDS = (-math.inf, math.inf)
+_BEYOND = 200.0  # Elo that a line without an end goes on beyond all ratings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,3 +42,20 @@ def number(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def elo_interval(low: float, high: float) -> str:
+    """The interval of a rating, such as `-40 to +120`; an end may be infinite."""
+    if math.isinf(low):
+        return "any" if math.isinf(high) else f"at most {high:+z,.0f}"
+    return f"at least {low:+z,.0f}" if math.isinf(high) else f"{low:+z,.0f} to {high:+z,.0f}"
+
+
+def elo_errors(elo: Sequence[float], intervals: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Lengths of the lines to the left and to the right of each rating; without an end they go beyond all ratings."""
+    ends = [end for end in (*elo, *(end for interval in intervals for end in interval)) if math.isfinite(end)]
+    least, most = min(ends) - _BEYOND, max(ends) + _BEYOND
+    pairs = list(zip(elo, intervals, strict=True))
+    return [max(at - max(low, least), 0) for at, (low, _) in pairs], [
+        max(min(high, most) - at, 0) for at, (_, high) in pairs
+    ]

@@ -16,7 +16,7 @@ from azjax.evaluation import MatchResult, Proof, Ratings, Solution
 from azjax.evaluation.retrograde import EndingSolution
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text, player_names
-from azjax.report.intervals import Interval
+from azjax.report.intervals import Interval, elo_interval
 from azjax.report.plain_table import PlainTable
 from azjax.report.strength import Strength
 from azjax.runs.metrics import METRICS, read_rows
@@ -99,7 +99,7 @@ def match_table(game: AnyGame, matches: Sequence[MatchResult]) -> Table:
             if seconds:
                 table.add_row(f"  {name}: {np.mean(seconds):.2g} s a move, at most {max(seconds):.2g} s")
         if match.accepted is not None:
-            table.add_row(f"  stopped early, {match.accepted:+g} Elo accepted")
+            table.add_row(f"  decided: {match.accepted:+g} Elo accepted")
         table.add_section()
     return table
 
@@ -109,7 +109,7 @@ def ratings_table(game: AnyGame, ratings: Ratings) -> Table:
     table = _table(f"{game.name}: ratings", ["", "Elo", "95%", "games"])
     rows = zip(ratings.players, ratings.elo, ratings.intervals, ratings.games, strict=True)
     for player, elo, (low, high), games in rows:
-        table.add_row(player, f"{elo:+z.0f}", f"{low:+z.0f} to {high:+z.0f}", f"{games:,}")
+        table.add_row(player, f"{elo:+z.0f}", elo_interval(low, high), f"{games:,}")
     table.add_section()
     table.add_row("moving first", f"{ratings.first_move_advantage:+z.0f}")
     table.add_row("draws of equal players", f"{ratings.draw_rate:.0%}")

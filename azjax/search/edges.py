@@ -162,10 +162,13 @@ class EdgeStore(abc.ABC):
         depth: Int32[Array, ""],
         node_terms: PyTree,
         index: Index,
+        has_room: Bool[Array, ""],
     ) -> tuple[Index, Index]:
         """The edges that `selection` scores highest at the nodes at `index`, and their children.
 
-        The child is `NO_CHILD`, and the edge any one, where that is the best slot without a child.
+        The child is `NO_CHILD`, and the edge any one, where that is the best slot without a child. Without room for
+        new nodes such a slot is chosen only where a node has no edge: it would stay the best one, since its visits do
+        not count.
         """
 
         def score(terms: EdgeTerms, slot: Index) -> Float32[Array, "R"]:
@@ -199,7 +202,7 @@ class EdgeStore(abc.ABC):
         untried = self.untried_at(index)
         untried_score = score(selection.init(untried.prior), untried.slot)
         better = (untried_score > best_score) | ((untried_score == best_score) & (untried.slot < best_slot))
-        is_new = (best_score == -jnp.inf) | ((untried.prior >= 0) & better)
+        is_new = (best_score == -jnp.inf) | ((untried.prior >= 0) & better & has_room)
         return best, jnp.where(is_new, NO_CHILD, read(self.child, best))
 
     def fold(self, selection: Selection, index: Index) -> Fold:

@@ -36,7 +36,7 @@ class SearchPolicy(abc.ABC):
     solver: prove wins, losses and draws during the search. A proven root is searched no further, and a proven loss is
       played only where every action is one. Returns must lie in -1..1.
     max_nodes: capacity of each tree, root included; by default enough for `num_simulations`, or that of `tree`. A full
-      tree goes on without making nodes.
+      tree goes on without making nodes, along the edges that it has.
 
     Raises:
       InputError: a number that is no whole number, num_simulations out of range or not a multiple of leaves_per_step,

@@ -20,7 +20,7 @@ class SearchResult:
     value: of the root, in -1..1: the mean of the simulations, or with `GumbelAlphaZero` the mean of completed Q under
       the improved policy; the true value where it is proven.
     visits: of the root's actions; they sum to the number of simulations, plus those of an earlier `tree`, and to less
-      where a solver proved the root or the tree was full.
+      where a solver proved the root or the tree has no room for its first child.
     q_values: mean return of each action, 0 where it was not visited.
     bounds: the lower and upper bound proven of the root's value; -1 and 1 where nothing is proven.
     tree: the search trees.

@@ -155,13 +155,14 @@ def simulate(
 ) -> tuple[Tree, Path, RootRule | None]:
     """One simulation in every tree. The nodes that it makes have the same number in all of them."""
     first = None if root_rule is None else root_rule.first_step(tree, simulation)
-    path, leaf = one_kernel(descend)(tree, selection, selection_keys, scratch, first)
+    has_room = tree.num_made < tree.max_nodes
+    path, leaf = one_kernel(descend)(tree, selection, selection_keys, scratch, has_room, first)
     # All reads come before any write: otherwise XLA copies the array that is written.
     new, step = materialize(one_kernel(functools.partial(step_below, dynamics))(params, key, tree, path, leaf, first))
     cutoff = materialize(Cutoff.of(tree, path, dynamics.max_depth)) if dynamics.cuts_off else None
     evaluation = dynamics.evaluate(params, key, step.states, step.output)
     untried, prior, new_untried = one_kernel(untried_slots, tree.batch * tree.num_slots)(tree, new, evaluation.logits)
-    made = leaf.expand & (tree.num_made < tree.max_nodes)
+    made = leaf.expand & has_room
     tree = one_kernel(add)(tree, selection, path, leaf, new, step, evaluation, untried, prior, new_untried, cutoff)
     if root_rule is not None:
         root_rule = root_rule.with_edge(jnp.where(made & (leaf.node == ROOT), new.slot, -1), new.edge)
@@ -173,6 +174,7 @@ def descend(
     selection: Selection,
     keys: Key[Array, "B"] | None,
     scratch: Path,
+    has_room: Bool[Array, ""],
     first: FirstStep | None = None,
 ) -> tuple[Path, Leaf]:
     """Follows `selection` from each root to an edge without a child, or to a node that is never expanded; R is B.
@@ -182,6 +184,7 @@ def descend(
       selection: the rule of selection.
       keys: for a rule that is random.
       scratch: an earlier path, which is written over.
+      has_room: for a new node; without it edges without a child are followed only from nodes without others.
       first: the step from the root, where `selection` does not choose it.
     """
 
@@ -192,7 +195,7 @@ def descend(
         if tree.edges.with_mass:
             node_terms = materialize(node_terms)
         own = None if keys is None else jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, depth)
-        return follow(carry, *tree.edges.best(selection, own, depth, node_terms, index))
+        return follow(carry, *tree.edges.best(selection, own, depth, node_terms, index, has_room))
 
     def follow(carry: _Descent, edge: Int32[Array, "B"], child: Int32[Array, "B"]) -> _Descent:
         path, on, leaf = carry

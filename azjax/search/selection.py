@@ -27,7 +27,7 @@ class EdgeTerms(Protocol):
 
     @property
     def q(self) -> Numbers:
-        """-inf where there is no edge."""
+        """As `EdgeStatistics` has it; -inf where there is no edge."""
         ...
 
 

@@ -209,7 +209,7 @@ class Tree:
     def node_statistics(self, index: Index, depth: Int32[Array, "*R"]) -> NodeStatistics:
         """What a rule of selection reads of the nodes at `index`."""
         node = self.at(index)
-        # Back from the player who moved into the node to its player to move: the discount is its own inverse.
+        # Back from the player who moved into the node to its player to move: a discount of 1 or -1 is its own inverse.
         value = (node.q - node.reward) * node.discount
         weight_below = node.visits - 1
         if WEIGHT in node.sums:

@@ -120,7 +120,7 @@ def select_pending(
 ) -> tuple[Tree, Path, RootRule | None, PendingLeaf]:
     """One leaf of each tree, and the trees in which its path is lost; R is B."""
     first = None if root_rule is None else root_rule.first_step(tree, simulation)
-    path, leaf = descend(tree, selection, keys, scratch, first)
+    path, leaf = descend(tree, selection, keys, scratch, has_capacity, first)
     slot = None if first is None else jnp.where(leaf.node == ROOT, first.slot, -1)
     new = materialize(tree.edges.new_edge(tree.prior, tree.num_slots, tree.index(leaf.node), slot))
     new, untried = materialize((new, untried_of(new.others, tree.edges.with_mass)))

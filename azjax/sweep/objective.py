@@ -162,7 +162,7 @@ class Elo:
                 play_match(game, player, opponent, self.games, key, opening_plies=plies)
                 for opponent, key in zip(opponents, keys, strict=True)
             ]
-            ratings = rate(pairings_of([*among, *own]), anchor=opponents[0].name, resamples=1)
+            ratings = rate(pairings_of([*among, *own]), anchor=opponents[0].name)
             return ratings.elo[ratings.players.index(player.name)]
 
         return measure

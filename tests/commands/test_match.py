@@ -1,15 +1,19 @@
 """`azjax match`."""
 
+import os
 import re
 import shlex
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from refusals import closed_output, refused
 
 from azjax.cli import main
-from azjax.evaluation import load_games
+from azjax.core.errors import InputError
+from azjax.evaluation import ExternalPlayer, load_games
 
 SCRIPT = str(Path(__file__).parents[1] / "scripted_engine.py")
 
@@ -40,6 +44,79 @@ def test_games_are_saved_before_the_table_is_printed(tmp_path, monkeypatch):
     assert len(load_games(records)) == 4
 
 
+def test_a_file_of_games_is_not_written_over(capsys, tmp_path):
+    (records := tmp_path / "games.jsonl").write_text("of another match\n")
+    message = refused(capsys, ["match", "random", "uniform:1", "--game", "connect2", "--records", str(records)])
+    assert "games.jsonl exists: name a new file by --records, or add to its games by --pool" in message
+    assert records.read_text() == "of another match\n"
+
+
+def test_games_that_were_finished_stay_when_a_program_cannot_be_started_again(capsys, tmp_path, monkeypatch):
+    start, started = ExternalPlayer.start, []
+
+    def start_once(player, game):
+        started.append(player)
+        if len(started) > 1:
+            raise InputError("no program any more")
+        return start(player, game)
+
+    monkeypatch.setattr(ExternalPlayer, "start", start_once)
+    program = shlex.join([sys.executable, SCRIPT, "line", "crash", "1"])
+    records = tmp_path / "games.jsonl"
+    with pytest.raises(SystemExit) as stop:
+        main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "4", "--records", str(records)])
+    assert stop.value.code == 2
+    told = capsys.readouterr()
+    assert "no program any more" in told.err
+    assert "1 games that were finished are in" in " ".join(told.out.split())
+    assert [game.end[:5] for game in load_games(records)] == ["crash"]
+
+
+@pytest.mark.slow
+def test_a_program_ends_with_a_match_that_is_ended(tmp_path):
+    word = f"{os.getpid()}-{time.time_ns()}"  # among the words of the program
+    program = shlex.join([sys.executable, SCRIPT, "line", "silent", "0", word])
+    match = subprocess.Popen(
+        [sys.executable, "-m", "azjax", "match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"]
+    )
+
+    def is_running():
+        return any(word.encode() in path.read_bytes().split(bytes(1)) for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+    deadline = time.monotonic() + 120
+    while not is_running():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    time.sleep(2)
+    match.terminate()
+    assert match.wait(60) == 143
+    assert not is_running()
+
+
+def test_equal_games_are_warned_of(capsys):
+    main(["match", "uct:50", "uniform:8", "--game", "connect2", "--games", "20", "--opening-plies", "1"])
+    assert "differ, so that" not in " ".join(capsys.readouterr().out.split())
+    main(["match", "uniform:8", "uniform:4", "--game", "connect2", "--games", "20"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"of the 20 games of uniform:8 against uniform:4 [12] differ, so that the intervals are", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["uct:10", "random", "--game", "tictactoe", "--seconds", "1"],
+            "seconds: for programs, and for trained agents",
+        ),
+        (["uct:10", "random", "--game", "tictactoe", "--processes", "4"], "processes: for programs such as"),
+        (["uct:10", "random", "--game", "tictactoe", "--balance", "0.1"], "balance: for openings that a --judge"),
+        (["tictactoe:easy", "random", "--solver"], "solver: for searches of trained agents"),
+    ],
+)
+def test_options_without_an_effect_are_refused(capsys, arguments, message):
+    assert message in refused(capsys, ["match", *arguments, "--games", "2"])
+
+
 @pytest.mark.slow
 def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     plot, players = tmp_path / "ratings.png", ["random", "uniform:4", "optimal"]
@@ -65,13 +142,13 @@ def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, 
     assert re.search(r"uniform:4 +\+0 ", text.partition("connect2: ratings")[2])
     assert f"{pool} has 30 games" in text.replace("\n", "")
     assert pool.read_text().splitlines()[:20] == first
-    (records := tmp_path / "games.jsonl").write_text("of another match\n")
+    records = tmp_path / "games.jsonl"
     main(["match", "random", "uniform:4", *options, "--games", "20", "--pool", str(pool), "--records", str(records)])
     text = capsys.readouterr().out
     assert "nothing to play: " in text
     assert "saved" not in text
     assert len(pool.read_text().splitlines()) == 30
-    assert records.read_text() == "of another match\n"
+    assert not records.exists()
 
 
 def test_the_games_of_a_pool_are_not_written_over(capsys, tmp_path, monkeypatch):
@@ -121,7 +198,7 @@ def test_a_match_says_which_occurrence_draws_for_opentafl(options, told, capsys,
 
 def test_a_sequential_test_ends_a_match(capsys):
     main(["match", "optimal", "random", "--game", "tictactoe", "--games", "2000", "--sprt", "0", "100"])
-    assert "stopped early, +100 Elo accepted" in " ".join(capsys.readouterr().out.split())
+    assert "decided: +100 Elo accepted" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -153,7 +230,7 @@ def test_a_sequential_test_ends_a_match(capsys):
         (["random", "uct:10"], "a player by name needs a game too"),
         (
             ["random", "uct:10", "--game", "connect2", "--solver", "--leaves-per-step", "2"],
-            "solver, leaves_per_step: for trained agents, and none of the players is one",
+            "solver, leaves_per_step: for searches of trained agents, and none of the players has one",
         ),
         (["connect2", "random", "--policy", "minimax"], "unknown policy 'minimax'; available: alphazero, gumbel, uct"),
     ],

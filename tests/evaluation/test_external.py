@@ -14,11 +14,12 @@ import jax
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.evaluation import ExternalPlayer, SequentialTest, play_match, random_player, records_of
+from azjax.evaluation import ExternalPlayer, Record, SequentialTest, play_match, random_player, records_of
 from azjax.evaluation import external as external_module
 from azjax.evaluation.engine_process import EngineError, EngineProcess
 from azjax.evaluation.engine_protocols import _santorini_move as santorini_move
 from azjax.evaluation.engine_protocols import _santorini_record as santorini_record
+from azjax.evaluation.ratings import pairings_of
 from azjax.games.registry import make
 
 TICTACTOE = make("tictactoe")
@@ -161,7 +162,7 @@ def test_santorini_ais_protocol_is_for_its_board_alone():
     ("behavior", "reason"),
     [
         ("silent", "silence: no answer within 0.5 s"),
-        ("crash", "crash: it ended with exit code 3"),
+        ("crash", "crash: it ended with exit code 3; its last error: that was all"),
         ("illegal", "illegal move: 'z9'"),
         ("empty", "illegal move: ''"),
         ("binary", "illegal move: "),
@@ -173,6 +174,8 @@ def test_santorini_ais_protocol_is_for_its_board_alone():
 def test_a_fault_of_the_program_loses_the_game(protocol, behavior, reason):
     if (protocol, behavior) == ("gtp", "flood"):
         pytest.skip("the same reading as of `line`")
+    if (protocol, behavior) == ("gtp", "resign"):
+        pytest.skip("there it is no move, but an answer of its own")
     began = time.monotonic()
     result = against_random(player(protocol, behavior, after=1, seconds=0.5 if behavior == "silent" else 10.0))
     assert result.rewards == (-1, -1)
@@ -184,6 +187,28 @@ def test_a_fault_of_the_program_loses_the_game(protocol, behavior, reason):
     assert [record.rewards for record in records] == [(-1.0, 1.0), (1.0, -1.0)]
     assert records[0].end.startswith(reason)
     assert type(records[0]).from_json(records[0].to_json()) == records[0]
+
+
+@pytest.mark.parametrize("protocol", ["gtp", "line"])
+def test_a_program_may_resign_which_is_a_loss_and_no_forfeit(protocol):
+    result = against_random(player(protocol, "resigns", after=1))
+    assert result.rewards == (-1, -1)
+    assert [len(actions) for actions in result.actions] == [2, 3]
+    assert result.ends == ("resignation",) * 2
+    assert (result.forfeits, result.num_forfeits) == ((None, None), 0)
+    assert result.played_out == Record(0, 0, 2)
+    assert pairings_of([result]) == [("program", "random", Record(0, 0, 1)), ("random", "program", Record(1, 0, 0))]
+    records = records_of(TICTACTOE, result)
+    assert [(record.rewards, record.end) for record in records] == [
+        ((-1.0, 1.0), "resignation"),
+        ((1.0, -1.0), "resignation"),
+    ]
+    assert type(records[0]).from_json(records[0].to_json()) == records[0]
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(InputError, match=r"the name of a program must be printable text, got 'line:\./engine \\udcff'"):
+        ExternalPlayer("line:./engine \udcff", "line", "./engine")
 
 
 def test_a_program_that_closes_its_output_or_refuses_a_move_loses():

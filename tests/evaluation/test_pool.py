@@ -5,7 +5,16 @@ import dataclasses
 import jax
 import pytest
 
-from azjax.evaluation import Record, load_games, play_round_robin, random_player, save_games
+from azjax.evaluation import (
+    GameRecord,
+    Record,
+    load_games,
+    play_match,
+    play_round_robin,
+    random_player,
+    records_of,
+    save_games,
+)
 from azjax.evaluation.pool import Pool
 from azjax.games import make
 
@@ -19,7 +28,7 @@ def named(name):
 def play(pool, names, games):
     players = [named(name) for name in names]
     return play_round_robin(
-        GAME, players, games, jax.random.key(0), opening_plies=1, played=pool.games_between, on_match=pool.add
+        GAME, players, games, jax.random.key(0), opening_plies=1, played=pool.games_between, on_batch=pool.add
     )
 
 
@@ -56,6 +65,31 @@ def test_games_that_follow_have_other_openings(tmp_path):
     play(pool, "ab", 80)
     moves = [record.moves for record in pool.records]
     assert moves[:40] != moves[40:]
+
+
+def test_games_of_a_match_are_added_batch_by_batch_and_stay_when_it_stops(tmp_path):
+    class Stopped(Exception):
+        pass
+
+    def stop_after_two_batches(match, since):
+        if since == 4:
+            raise Stopped
+        pool.add(match, since)
+
+    players = [named(name) for name in "ab"]
+    pool = Pool(tmp_path / "pool.jsonl", GAME)
+    whole = play_match(GAME, *players, 6, jax.random.key(0), batch_size=2, opening_plies=1)
+    with pytest.raises(Stopped):
+        play_match(GAME, *players, 6, jax.random.key(0), batch_size=2, opening_plies=1, on_batch=stop_after_two_batches)
+    assert load_games(tmp_path / "pool.jsonl") == records_of(GAME, whole)[:4]
+    assert records_of(GAME, whole, 3) == records_of(GAME, whole)[3:]
+    pool.add(whole, 4)
+    assert pool.records == records_of(GAME, whole)
+
+
+def test_a_resigned_game_counts(tmp_path):
+    save_games(tmp_path / "pool.jsonl", [GameRecord(GAME, ("a", "b"), (), (-1.0, 1.0), end="resignation")])
+    assert Pool(tmp_path / "pool.jsonl", GAME).pairings() == [("a", "b", Record(0, 0, 1))]
 
 
 def test_results_are_counted_for_the_player_that_moved_first_and_forfeits_are_not(tmp_path):

@@ -32,9 +32,11 @@ def test_committed_ratings_are_those_of_the_committed_games(study, results, numb
     assert dict(zip(row["players"], row["games"], strict=True)) == counts
     results_of_first = ((game["players"], game["rewards"][0]) for game in games)
     pairings = [(*players, Record(int(won > 0), int(won == 0), int(won < 0))) for players, won in results_of_first]
-    ratings = rate(pairings, anchor=f"{row['agent']}:{results['settings']['anchor']}", resamples=2)
+    ratings = rate(pairings, anchor=f"{row['agent']}:{results['settings']['anchor']}")
     assert ratings.players == tuple(row["players"])
     assert ratings.elo == pytest.approx(row["elo"], abs=0.1)
+    for found, told in zip(ratings.intervals, row["intervals"], strict=True):
+        assert found == pytest.approx(study.ends_of(told), abs=2)
 
 
 def test_every_committed_game_is_of_the_rules_that_its_pool_names(study, results):

@@ -48,7 +48,7 @@ def test_names_in_tables_of_matches_are_printed_as_given(players):
 def test_forfeits_have_a_column_and_the_score_is_told_without_them(players):
     match = play_round_robin(GAME, players[:2], 4, jax.random.key(0))[0]
     forfeits = (None, "illegal move: 'z9'", None, "illegal move: 'z9'")
-    match = dataclasses.replace(match, rewards=(1.0, 1.0, 0.0, 1.0), forfeits=forfeits)
+    match = dataclasses.replace(match, rewards=(1.0, 1.0, 0.0, 1.0), ends=forfeits)
     lines = printed(match_table(GAME, [match])).splitlines()
     assert any(re.search(r"lost +forfeited", line) for line in lines)
     # The first two games were won, the third drawn and the fourth won; the second and the fourth were forfeited.
@@ -60,7 +60,7 @@ def test_forfeits_have_a_column_and_the_score_is_told_without_them(players):
         "forfeited, 2 times: illegal move: 'z9'": "",
     }.items():
         assert any(re.search(re.escape(start) + ".*" + figures, " ".join(line.split())) for line in lines), start
-    plain = printed(match_table(GAME, [dataclasses.replace(match, forfeits=(None,) * 4)]))
+    plain = printed(match_table(GAME, [dataclasses.replace(match, ends=(None,) * 4)]))
     assert "forfeited" not in plain
 
 

@@ -127,9 +127,23 @@ def test_a_full_tree_makes_no_more_nodes_and_counts_every_visit(searched):
     result = search(game, ROOTS, 100, max_nodes=20)
     running = ~game.tables.terminal[ROOTS]
     assert ((result.tree.visits > 0).sum(axis=0) <= 20).all()
-    assert (result.visits.sum(axis=1) <= 100).all()
+    assert (result.visits.sum(axis=1) == np.where(running, 100, 0)).all()
     assert (result.tree.visits[ROOT] == np.where(running, 101, 1)).all()
     assert np.isfinite(result.value).all()
+
+
+def test_visits_go_on_below_a_full_tree(searched):
+    """An edge without a child keeps its score, and would take all later visits."""
+    game, _, _, _ = searched
+    few, many = (search(game, ROOTS, count, max_nodes=20) for count in (40, 400))
+    made = np.asarray(many.tree.visits[:20]) > 0
+    np.testing.assert_array_equal(made, np.asarray(few.tree.visits[:20]) > 0)
+    parents = np.asarray(many.tree.nodes.parent[:20])
+    for row in np.flatnonzero(~game.tables.terminal[ROOTS]):
+        leaves = [node for node in np.flatnonzero(made[:, row]) if node not in parents[made[:, row], row][1:]]
+        # Each visit after the tree was full ended at a node without children, and those of a terminal one count too.
+        new = (np.asarray(many.tree.visits) - np.asarray(few.tree.visits))[leaves, row].sum()
+        assert new == 360
 
 
 def test_trees_of_another_size_are_refused(searched):

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.search.rules.puct import Puct, PuctTerms
 from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection
+from azjax.search.tree import WEIGHT
 
 
 class ForcedTerms(NamedTuple):
@@ -40,6 +42,8 @@ class ForcedPuct(Selection):
         return ForcedTerms(*self.puct.update(edge), edge.visits**2 / (self.forced_playouts * edge.prior))
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> tuple[Float32[Array, "R"], Float32[Array, "R"]]:
+        if WEIGHT in node.sums:
+            raise InputError("forced_playouts go without the expected errors of an evaluator")
         return self.puct.node_terms(node, fold), jnp.where(node.depth == 0, node.visits - 1, 0.0)
 
     def score(

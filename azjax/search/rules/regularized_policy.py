@@ -17,13 +17,13 @@ _TINY = 1e-12
 class RegularizedPolicy(Selection):
     """Samples from the policy y that makes Q y - l KL(P, y) highest, Grill et al. 2020, proposition 1 and equation 9.
 
-    y(a) = l P(a) / (alpha - Q(a)), where alpha makes the sum 1 and l = c_puct sqrt(N) / (`num_actions` + N) for N
+    y(a) = l P(a) / (alpha - Q(a)), where alpha makes the sum 1 and l = c_puct sqrt(N) / (`num_slots` + N) for N
     visits of all edges. An edge without a child has the node's mean value as its Q. The training target is y at the
     root, where that mean is of the children alone.
     """
 
     c_puct: Float32[Array, ""]
-    num_actions: int = static_field()
+    num_slots: int = static_field()
 
     is_random = True
 
@@ -35,7 +35,7 @@ class RegularizedPolicy(Selection):
 
     def node_terms(self, node: NodeStatistics, fold: Fold) -> tuple[Array, Array, Array, Array]:
         visits, value, zeros = node.visits - 1, node.value, jnp.zeros_like(node.value)
-        weight = self.c_puct * jnp.sqrt(jnp.maximum(visits, 1)) / (self.num_actions + visits)
+        weight = self.c_puct * jnp.sqrt(jnp.maximum(visits, 1)) / (self.num_slots + visits)
 
         def bound(totals: tuple[Array, Array], edges: VisitedTerms) -> tuple[Array, Array]:
             q = jnp.where(edges.visits > 0, edges.q, value[None])
