@@ -23,7 +23,7 @@ from azjax.core.errors import InputError
 from azjax.core.text import whole_number
 from azjax.evaluation import Player
 from azjax.games.game import AnyGame
-from azjax.games.registry import all_names, factory, make
+from azjax.games.registry import all_names, factory, make, typed_options
 
 Options = TypeVar("Options")
 _AgentOptions = TypeVar("_AgentOptions", bound="AgentOptions")
@@ -98,7 +98,7 @@ def parse_with_game(
       defaults: the default options of the command, which may depend on the game.
       arguments: the flags.
     """
-    parameters = inspect.signature(factory(name)).parameters.values()
+    parameters = typed_options(name)
     for parameter in parameters:
         if inspect.Parameter.empty in (parameter.annotation, parameter.default):
             raise InputError(

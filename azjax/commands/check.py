@@ -4,7 +4,6 @@ import dataclasses
 
 from azjax.commands.arguments import check_seed, first_word, parse_with_game
 from azjax.commands.console import console, say
-from azjax.core.errors import InputError
 from azjax.games import check_game
 
 
@@ -21,8 +20,6 @@ class CheckOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.games < 1:
-            raise InputError(f"games must be at least 1, got {self.games}")
         check_seed(self.seed)
 
 

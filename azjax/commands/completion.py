@@ -4,7 +4,6 @@ The script is static: it knows what there was when it was printed, and pressing 
 """
 
 import dataclasses
-import inspect
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from azjax.commands.solve import SolveOptions
 from azjax.commands.sweep import ShowOptions, SweepOptions
 from azjax.commands.train import TrainOptions
 from azjax.core.errors import InputError
-from azjax.games.registry import available, factory
+from azjax.games.registry import available, typed_options
 from azjax.packaged import packaged
 
 _OF_ALL = ["--import", "--no-compilation-cache"]
@@ -127,11 +126,7 @@ def _flags(options: Any) -> list[str]:
 
 
 def _flags_of_game(name: str) -> list[str]:
-    return [
-        flag
-        for parameter in inspect.signature(factory(name)).parameters.values()
-        for flag in _flag(parameter.name, parameter.annotation)
-    ]
+    return [flag for parameter in typed_options(name) for flag in _flag(parameter.name, parameter.annotation)]
 
 
 def _flag(name: str, kind: Any) -> list[str]:

@@ -45,7 +45,7 @@ class SolveOptions:
         `azjax evaluate --solution FILE`.
     """
 
-    perft: int = 0
+    perft: int | None = None
     endings: int | None = None
     prove: str | None = None
     tables: Path | None = None
@@ -53,22 +53,24 @@ class SolveOptions:
     output: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.max_states is not None and self.max_states < 1:
-            raise InputError(f"max_states must be at least 1, got {self.max_states}")
+        for name in ("perft", "endings", "max_states"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise InputError(f"{name} must be at least 1, got {number}")
 
 
 def solve_command(arguments: list[str]) -> None:
     """Solves a game, or counts its sequences of moves."""
     name, arguments = first_word("solve", "GAME", SolveOptions(), arguments)
     options, game = parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
-    given = [name for name in ("perft", "endings", "prove") if getattr(options, name) not in (None, 0)]
+    given = [name for name in ("perft", "endings", "prove") if getattr(options, name) is not None]
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)} are different uses of solve: give one of them")
     if options.tables is not None and options.prove is None:
         raise InputError("tables is for --prove POSITION")
-    if options.perft and (options.output is not None or options.max_states is not None):
+    if options.perft is not None and (options.output is not None or options.max_states is not None):
         raise InputError("perft counts moves alone: output and max_states are for solutions")
-    if options.perft:
+    if options.perft is not None:
         console.print(perft_table(game, perft(game, options.perft)))
         return
     if options.prove is not None:

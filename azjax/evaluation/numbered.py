@@ -33,6 +33,7 @@ from azjax.evaluation.solution import (
     Summary,
     check_rows,
     check_solvable,
+    check_states,
     in_parallel,
     no_progress,
     repeats,
@@ -216,11 +217,12 @@ class NumberedSolution(Solution):
         return cut
 
     def index(self, states: State) -> Int32[np.ndarray, "B"]:
-        """The row of each unfinished state.
+        """The row of each unfinished state of a batch.
 
         Raises:
-          InputError: a state that is finished, or cannot be reached from the start.
+          InputError: a state that is finished, or cannot be reached from the start, or see `check_states`.
         """
+        check_states(self.game, states, batched=True)
         terminated = np.asarray(states.terminated)
         rows = np.where(terminated, UNREACHABLE, _find(self.game, self._on_device, states))
         check_rows(self.game, rows, lambda row: "finished" if terminated[row] else "not reachable from the start")

@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Int64, UInt32
 
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import flatten, join, keys, pack, unpack
-from azjax.evaluation.solution import BestMoves, Progress, no_progress
+from azjax.evaluation.solution import BestMoves, Progress, check_states, no_progress
 from azjax.games.endings import EndingsGame
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import RepetitionGame, without_history
@@ -45,7 +45,7 @@ class Proof(NamedTuple):
     Attributes:
       value: with best play, for the side to move; None if it was not found.
       at_least, at_most: bounds of it that were found.
-      best_action: keeps the value, or the lower bound; None if no action is known to.
+      best_action: keeps the value, or the lower bound; None where that is a loss, which every action keeps.
       positions: that were looked at.
       seconds: that it took.
     """
@@ -78,8 +78,9 @@ def prove(
       progress: called with the goal, the positions looked at, and their limit.
 
     Raises:
-      InputError: a finished position.
+      InputError: a finished position, or see `check_states`.
     """
+    check_states(game, state, batched=False)
     if bool(state.terminated):
         raise InputError(f"{game.name}: the game is over in this position, so that there is nothing to prove")
     began = time.perf_counter()

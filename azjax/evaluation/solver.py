@@ -41,6 +41,7 @@ from azjax.evaluation.solution import (
     Summary,
     check_rows,
     check_solvable,
+    check_states,
     no_progress,
     repeats,
     too_many,
@@ -205,6 +206,7 @@ class GraphSolution(Solution):
             raise InputError(f"{self.game.name} has rewards before the end, so that wins and draws cannot be counted")
 
     def index(self, states: State) -> Int32[np.ndarray, "B"]:
+        check_states(self.game, states, batched=True)
         rows = np.concatenate([_find(self.lookup, batch)[:size] for size, batch in batches(states, _BATCH)])
         check_rows(self.game, rows, lambda row: "not reachable from the start")
         return rows

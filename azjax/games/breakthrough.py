@@ -23,6 +23,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int8, Int32, PRNGKey
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.core.subsets import binomials, rank_of_subset, subset_of_rank
+from azjax.core.whole_numbers import set_whole
 from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import (
     MAX_POSITION_NUMBERS,
@@ -80,9 +81,7 @@ class Breakthrough(
 
     def __post_init__(self) -> None:
         for field, least in (("columns", 2), ("rows", 3)):
-            side = getattr(self, field)
-            if not (isinstance(side, int) and least <= side <= MAX_SIDE):
-                raise InputError(f"breakthrough: {field} must be {least}..{MAX_SIDE}, got {side!r}")
+            set_whole(self, "breakthrough", field, range(least, MAX_SIDE + 1))
 
     def how_to_play(self) -> str:
         return (

@@ -12,9 +12,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import whole
+from azjax.games.fact_laws import check_facts, check_types
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.host_laws import check_on_host
-from azjax.games.laws import LAWS, check_facts, check_types, hold, in_method, state_at
+from azjax.games.laws import LAWS, hold, in_method, state_at
 from azjax.games.pictures import has_picture
 from azjax.games.protocols import BoardGame, CellGame, DrawableGame, EditableGame, TextGame
 
@@ -53,7 +55,7 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
 
     Args:
       game: the game to test.
-      num_games: random games, played side by side.
+      num_games: random games, played side by side; at least 1.
       seed: of the random play.
       console: shows the progress if it is a terminal. Default: standard output.
 
@@ -61,18 +63,21 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
       what was tested, and what the page will lack.
 
     Raises:
-      InputError: a class in place of a game.
+      InputError: a class in place of a game, or no number of games.
       LawError: a law is broken, or a method of the game raised an error, which is then the cause. The message names the
         method, the law, and the leaf or the position. A `LawError` is an `AssertionError`.
     """
     if isinstance(game, type):
         raise InputError(f"check_game needs a game, such as {game.__name__}(), and got the class {game.__name__}")
+    games = whole(num_games)
+    if games is None or games < 1:
+        raise InputError(f"games must be at least 1, got {num_games!r}")
     with _progress(Console() if console is None else console) as progress:
         with _stage(progress, "methods", "methods") as advance:
             check_facts(game)
             check_types(game, advance)
         with _stage(progress, "random games", "positions") as advance:
-            states, plies = _random_positions(game, num_games, seed, advance)
+            states, plies = _random_positions(game, games, seed, advance)
         with _stage(progress, "laws", "laws", len(LAWS)) as advance:
             for law in LAWS:
                 law(game, states, jax.random.key(seed))
@@ -82,7 +87,7 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
     masks = jax.jit(jax.vmap(game.legal_action_mask))(states)
     return CheckedGame(
         name=game.name,
-        games=num_games,
+        games=games,
         positions=len(states.terminated),
         plies=plies,
         legal_actions=int(masks.sum(axis=1).max()),

@@ -19,6 +19,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.whole_numbers import set_whole
 from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import CellGame, TextGame, square_name
 from azjax.games.registry import register
@@ -60,9 +61,7 @@ class Chomp(Game[ChompState], TextGame[ChompState], CellGame[ChompState]):
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):
-            side = getattr(self, field)
-            if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
-                raise InputError(f"chomp: {field} must be 1..{MAX_SIDE}, got {side!r}")
+            set_whole(self, "chomp", field, range(1, MAX_SIDE + 1))
 
     @property
     def num_actions(self) -> int:

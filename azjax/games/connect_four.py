@@ -19,6 +19,7 @@ from azjax.core.bitboard import Bits, both, only_if, shift, single, union, witho
 from azjax.core.bits import nth_bit, scale_bits
 from azjax.core.digits import digits_of_number, number_of_digits
 from azjax.core.errors import InputError
+from azjax.games.game import Game
 from azjax.games.mnk import Mnk
 from azjax.games.placement import StonesState
 from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
@@ -62,7 +63,7 @@ class ConnectFour(Mnk, NumberedGame[StonesState]):
 
     def symmetries(self, state: StonesState) -> tuple[StonesState, Int32[Array, "S A"]]:
         if self.columns == 1:
-            return super().symmetries(state)
+            return Game.symmetries(self, state)  # those of a board without gravity turn it upside down
         cells = np.arange(self.num_cells).reshape(self.rows, self.columns)
         images = np.stack([cells, cells[:, ::-1]]).reshape(2, self.num_cells)
         turned = [self._unpack(self._words(stones))[images] for stones in state.stones]

@@ -41,8 +41,10 @@ class Game(abc.ABC, Generic[S]):
     Subclasses are frozen dataclasses, hashable by value: two equal games share one compilation.
 
     Laws (`azjax.games.check_game` tests them):
+      * player 0 moves first, and a running game has a legal action;
+      * a legal action changes the position, of which `current_player` is a part;
       * an illegal action, and any action after the end, leaves the position as it is with zero rewards;
-      * `sum(rewards) == 0`, and nothing ever makes a NaN;
+      * rewards are in -1..1, `sum(rewards) == 0`, and nothing ever makes a NaN;
       * the valid slots of `legal_slots` are exactly the actions of `legal_action_mask`;
       * permute, then step = step, then permute (`symmetries`), of positions without their history.
     """

@@ -22,6 +22,7 @@ from azjax.core import bitboard
 from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, single, toggle, union, without
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import set_whole
 from azjax.games.placement import PlacementGame, StonesState
 from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame
 from azjax.games.registry import register
@@ -47,8 +48,7 @@ class Hex(SquareStonesGame[StonesState], PlacementGame, NumberedGame[StonesState
     extra_action: ClassVar[str] = "swap"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
-            raise InputError(f"hex: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size!r}")
+        set_whole(self, "hex", "size", range(MIN_SIZE, MAX_SIZE + 1))
         if not isinstance(self.swap, bool):
             raise InputError(f"hex: swap must be true or false, got {self.swap!r}")
         super().__post_init__()

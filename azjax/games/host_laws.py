@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from azjax.core.errors import InputError
+from azjax.games.fact_laws import hold_arrays, hold_types
 from azjax.games.game import AnyGame, State
 from azjax.games.laws import hold, in_method, state_at
 from azjax.games.protocols import (
@@ -62,6 +63,7 @@ def _check_text(game: Any, state: State, actions: list[int]) -> None:
         text = game.to_text(state)
     with in_method("from_text"):
         again = game.from_text(text)
+    _hold_state("from_text", state, again)
     with in_method("to_text"):
         same_text = game.to_text(again) == text
     hold(same_text, "from_text", "to_text(from_text(text)) == text", at=text)
@@ -82,9 +84,17 @@ def _check_text(game: Any, state: State, actions: list[int]) -> None:
         hold(read_back == action, "action_to_text", "a move's text is read back", at=f"{text} {move}")
 
 
+def _hold_state(method: str, state: State, made: State) -> None:
+    """A state made on the host goes where `state` goes, such as into a compiled search."""
+    hold_arrays(method, made)
+    hold_types(method, state, made)
+
+
 def _check_squares(game: Any, state: State, actions: list[int]) -> None:
     with in_method("action_squares"):
         squares = [game.action_squares(state, action) for action in actions]
+    for clicks in squares:
+        hold(isinstance(clicks, tuple), "action_squares", "the squares are a tuple", found=f"it returned {clicks!r}")
     on_board = all(0 <= square < math.prod(game.observation_shape[:2]) for clicks in squares for square in clicks)
     hold(on_board, "action_squares", "action_squares are on the board", at=(state, squares))
     different = len({*squares}) == len(actions)
@@ -99,6 +109,7 @@ def _check_editing(game: Any, state: State, rng: np.random.Generator) -> None:
         twice = game.with_piece(once, square, piece)
         same = game.to_text(once) == game.to_text(twice)
     hold(same, "with_piece", "placing a piece twice is the same as once", at=(state, square, piece))
+    _hold_state("with_piece", state, once)
 
 
 def _check_cells(game: Any, state: State, actions: list[int]) -> None:
@@ -115,6 +126,7 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
         other = game.with_mover(state, 1 - int(state.current_player))
         same = np.array_equal(jax.jit(game.cells)(other), cells)
     hold(same, "with_mover", "with_mover changes no cells", at=state)
+    _hold_state("with_mover", state, other)
     rules: Any = game if isinstance(game, TextGame) else None
     if rules is not None:
         with contextlib.suppress(InputError):  # not a possible position

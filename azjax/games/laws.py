@@ -3,9 +3,7 @@
 Axis letters: `B` states, `A` actions, `K` slots, `S` symmetries.
 """
 
-import collections
 import contextlib
-import copy
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, TypeVar
@@ -20,15 +18,12 @@ from azjax.core.source import place_of
 from azjax.games.endings import Endings, EndingsGame
 from azjax.games.game import AnyGame, Game, S, State
 from azjax.games.protocols import (
-    LaidOutGame,
     NumberedGame,
-    actions_in_groups,
     earlier_positions,
     is_numbered,
     next_game,
     without_history,
 )
-from azjax.games.registry import available, make, options_of
 
 _T = TypeVar("_T")
 
@@ -64,114 +59,6 @@ def state_at(states: _T, index: SupportsIndex) -> _T:
     """One of a batch of states."""
     state: _T = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), states)
     return state
-
-
-def check_facts(game: AnyGame) -> None:
-    """The laws of the numbers of a game, and of its start."""
-    hold(copy.deepcopy(game) == game, "__eq__", "a game equals its copy")
-    hold(hash(copy.deepcopy(game)) == hash(game), "__hash__", "equal games have one hash")
-    facts = {}
-    for name in ("name", "num_actions", "max_legal_actions", "max_plies", "observation_shape"):
-        with in_method(name):
-            facts[name] = getattr(game, name)
-    hold(isinstance(game.name, str) and bool(game.name), "name", "name is a string", found=f"name is {game.name!r}")
-    if game.name in available():
-        with in_method("azjax.make"):
-            again = make(game.name, **options_of(game))
-        same = type(again) is not type(game) or again == game
-        hold(same, "azjax.make", "make(name, **options_of(game)) == game", found=f"it made {again}")
-    for name in ("num_actions", "max_legal_actions", "max_plies"):
-        hold(facts[name] >= 1, name, f"{name} is at least 1", found=f"{name} is {facts[name]}")
-    found = f"max_legal_actions is {game.max_legal_actions} and num_actions {game.num_actions}"
-    in_order = game.max_legal_actions <= game.num_actions
-    hold(in_order, "max_legal_actions", "max_legal_actions <= num_actions", found=found)
-    if isinstance(game, LaidOutGame):
-        with in_method("action_layout"):
-            layout, (rows, columns, planes) = game.action_layout, game.observation_shape
-            actions = actions_in_groups(layout, rows, columns)
-            highest = max(group.piece_plane for group in layout)
-        for group in layout:
-            wanted, given = group.num_actions(rows, columns), len(group.actions)
-            found = f"a group of place {group.place!r} has {wanted} actions, and its numbers are {given}"
-            hold(given in (0, wanted), "action_layout", "a group has a number for each action", found=found)
-        found = f"its groups have {len(actions)} actions, and num_actions is {game.num_actions}"
-        hold(len(actions) == game.num_actions, "action_layout", "its groups have all actions", found=found)
-        counts = collections.Counter(actions)
-        for action in range(game.num_actions):
-            found = f"its groups have action {action} {counts[action]} times"
-            hold(counts[action] == 1, "action_layout", "its groups have each action once", found=found)
-        found = f"piece_plane is {highest}, and an observation has {planes} planes"
-        hold(highest < planes, "action_layout", "piece_plane is a plane of the observation", found=found)
-    with in_method("init"):
-        start, again = (game.init(jax.random.key(0)) for _ in range(2))
-    hold(isinstance(start, State), "init", "a state has current_player, terminated and rewards", at=start)
-    for leaf in jax.tree.leaves(start):
-        found = f"init gave {leaf!r}"
-        hold(isinstance(leaf, jax.Array | np.ndarray), "init", "every leaf of a state is an array", found=found)
-    hold(start.rewards.shape == (2,), "init", "rewards has a number for each player", at=start)
-    hold(int(start.current_player) == 0, "init", "player 0 moves first", at=start)
-    hold(not bool(start.terminated), "init", "the start is not the end", at=start)
-    hold(bool(jnp.all(start.rewards == 0)), "init", "the start has no rewards", at=start)
-    same = jax.tree.all(jax.tree.map(np.array_equal, start, again))
-    hold(same, "init", "the same key starts the same game", at=start)
-
-
-def check_types(game: AnyGame, advance: Callable[[int], None]) -> None:
-    """The shapes and dtypes of what each method returns, by tracing it once."""
-
-    def traced(name: str, *arguments: Any) -> Any:
-        with in_method(name):
-            result = jax.eval_shape(getattr(game, name), *arguments)
-        advance(1)
-        return result
-
-    def returns(name: str, result: Any, shape: tuple[int, ...], dtype: Any, law: str) -> None:
-        found = f"it returned {_type(result)} instead of {_type(jax.ShapeDtypeStruct(shape, dtype))}"
-        hold((result.shape, result.dtype) == (shape, dtype), name, law, found=found)
-
-    actions, slots = game.num_actions, game.max_legal_actions
-    start = traced("init", jax.eval_shape(lambda: jax.random.key(0)))
-    for name, leaf in _leaves(start).items():
-        law = "step is traced once when its own result is fed back"
-        found = f"leaf {name} has a weak type; give it one of its own, as jnp.int32(0) has"
-        hold(not leaf.weak_type, "init", law, found=found)
-    mask = traced("legal_action_mask", start)
-    returns("legal_action_mask", mask, (actions,), bool, "legal_action_mask is bool [A]")
-    _check_step_types(start, traced("step", start, jax.ShapeDtypeStruct((), jnp.int32)))
-    action, valid = traced("legal_slots", start)
-    returns("legal_slots", action, (slots,), jnp.int32, "legal_slots is int32 [K] and bool [K]")
-    returns("legal_slots", valid, (slots,), bool, "legal_slots is int32 [K] and bool [K]")
-    drawn = traced("sample_legal_action", start, jax.ShapeDtypeStruct((), jnp.uint32))
-    returns("sample_legal_action", drawn, (), jnp.int32, "sample_legal_action is int32 []")
-    observation, law = traced("observe", start), "observe has observation_shape and is float32"
-    returns("observe", observation, game.observation_shape, jnp.float32, law)
-    states, permutation = traced("symmetries", start)
-    count = permutation.shape[0] if permutation.ndim else 0
-    law = "symmetries are states with a leading axis S, and int32 [S A]"
-    returns("symmetries", permutation, (count, actions), jnp.int32, law)
-    for (name, leaf), image in zip(_leaves(start).items(), _leaves(states).values(), strict=True):
-        found = (
-            f"leaf {name} is {_type(image)} instead of {_type(jax.ShapeDtypeStruct((count, *leaf.shape), leaf.dtype))}"
-        )
-        hold((image.shape, image.dtype) == ((count, *leaf.shape), leaf.dtype), "symmetries", law, found=found)
-
-
-def _check_step_types(before: Any, after: Any) -> None:
-    law = "step keeps every shape and dtype of the state"
-    old, new = _leaves(before), _leaves(after)
-    hold(old.keys() == new.keys(), "step", law, found=f"the leaves changed from {', '.join(old)} to {', '.join(new)}")
-    for name, leaf in old.items():
-        same = (leaf.shape, leaf.dtype) == (new[name].shape, new[name].dtype)
-        hold(same, "step", law, found=f"leaf {name} changed from {_type(leaf)} to {_type(new[name])}")
-        law_of_types = "step is traced once when its own result is fed back"
-        hold(
-            not new[name].weak_type,
-            "step",
-            law_of_types,
-            found=f"leaf {name} has a weak type after it: give it one, as by `.astype(jnp.float32)`",
-        )
-    structures = (jax.tree.structure(before), jax.tree.structure(after))
-    hold(len({*structures}) == 1, "step", "step keeps the static fields of the state", found="they changed")
 
 
 def _check_positions(game: AnyGame, states: State, key: PRNGKeyArray) -> None:
@@ -389,21 +276,16 @@ def _on_batch(game: AnyGame | Endings[Any], method: str, *arguments: Any) -> Any
         return jax.device_get(jax.jit(jax.vmap(getattr(game, method)))(*arguments))
 
 
-def _leaves(state: Any) -> dict[str, Any]:
+def leaves_by_name(state: Any) -> dict[str, Any]:
     """The leaves of a state by name."""
     leaves = jax.tree_util.tree_leaves_with_path(state)
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _type(leaf: Any) -> str:
-    """Such as `int32 [25]`."""
-    return f"{leaf.dtype} [{', '.join(map(str, leaf.shape))}]"
-
-
 def _same_position(left: State, right: State) -> Bool[np.ndarray, "B"]:
     """Whether states are equal in every leaf but the rewards."""
     equal = np.ones(len(left.terminated), bool)
-    for (name, a), b in zip(_leaves(left).items(), _leaves(right).values(), strict=True):
+    for (name, a), b in zip(leaves_by_name(left).items(), leaves_by_name(right).values(), strict=True):
         if name != "rewards":
             equal &= (np.asarray(a) == np.asarray(b)).reshape(len(equal), -1).all(1)
     return equal

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Int32
 
 from azjax.core.bitboard import Bits, any_of, both, shift, union, without
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import set_whole
 from azjax.games.placement import MAX_SIDE, SYMBOLS, PlacementGame, StonesState
 from azjax.games.registry import register
 
@@ -37,12 +38,9 @@ class Mnk(PlacementGame):
 
     def __post_init__(self) -> None:
         for field in ("columns", "rows"):
-            side = getattr(self, field)
-            if not (isinstance(side, int) and 1 <= side <= MAX_SIDE):
-                raise InputError(f"{self.name}: {field} must be 1..{MAX_SIDE}, got {side!r}")
+            set_whole(self, self.name, field, range(1, MAX_SIDE + 1))
         longest = max(self.columns, self.rows)
-        if not (isinstance(self.in_a_row, int) and 1 <= self.in_a_row <= longest):
-            raise InputError(f"{self.name}: in_a_row must be 1..{longest} on this board, got {self.in_a_row!r}")
+        set_whole(self, self.name, "in_a_row", range(1, longest + 1), " on this board")
 
     def _wins(self, own: Bits, stone: Bits, mover: Int32[Array, ""]) -> Bool[Array, ""]:
         del stone, mover

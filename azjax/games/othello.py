@@ -20,6 +20,7 @@ from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, slid
 from azjax.core.bits import scale_bits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.core.whole_numbers import set_whole
 from azjax.core.xla import materialize
 from azjax.games.placement import StonesState
 from azjax.games.protocols import MAX_POSITION_NUMBERS, NumberedGame, square_name
@@ -55,9 +56,7 @@ class Othello(SquareStonesGame[OthelloState], NumberedGame[OthelloState]):
     extra_action: ClassVar[str] = "pass"
 
     def __post_init__(self) -> None:
-        if not (type(self.size) is int and self.size in SIZES):
-            sizes = f"{', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}"
-            raise InputError(f"othello: size must be {sizes}, got {self.size!r}")
+        set_whole(self, "othello", "size", SIZES)
         super().__post_init__()
 
     def how_to_play(self) -> str:

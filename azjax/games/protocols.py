@@ -29,8 +29,8 @@ S_contra = TypeVar("S_contra", bound=State, contravariant=True)
 class TextGame(Protocol[S]):
     """A game whose positions and moves have a notation.
 
-    Law: `to_text(from_text(text)) == text` for the text of every reachable position, `from_text` reads the `examples`,
-    and `action_from_text` reads the text of every legal move.
+    Law: `to_text(from_text(text)) == text` for the text of every reachable position, `from_text` reads the `examples`
+    and gives a state with the shapes and dtypes of `init`, and `action_from_text` reads the text of every legal move.
     """
 
     player_names: ClassVar[tuple[str, str]] = ("the first player", "the second player")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from azjax.core.errors import InputError
 from azjax.core.registry import Registry
-from azjax.games.game import AnyGame
+from azjax.games.game import AnyGame, Game
 from azjax.games.protocols import ConfiguredGame
 
 GAMES: Registry[Callable[..., AnyGame]] = Registry("game", "azjax.games")
@@ -56,8 +56,10 @@ def factory(name: str) -> Callable[..., AnyGame]:
     """The function that builds the game `name`; its keyword arguments are the game's options.
 
     Raises:
-      InputError: no game has that name.
+      InputError: no game has that name, or it is no text.
     """
+    if not isinstance(name, str):
+        raise InputError(f"a game is made by its name, a text such as 'tictactoe'; got {name!r}")
     _import_games()
     if not name.endswith(":") and (found := GAMES.find(name)) is not None:
         return found
@@ -67,6 +69,18 @@ def factory(name: str) -> Callable[..., AnyGame]:
         build.__doc__ = found.__doc__  # else that of `partial`
         return build
     raise GAMES.unknown(name, all_names())
+
+
+def typed_options(name: str) -> list[inspect.Parameter]:
+    """The options of the game `name`, with their types also where these are written as texts.
+
+    Raises:
+      InputError: no game has that name, or a type is unknown in the module of the game.
+    """
+    try:
+        return list(inspect.signature(factory(name), eval_str=True).parameters.values())
+    except NameError as error:
+        raise InputError(f"{name}: the types of its options cannot be read: {error}") from error
 
 
 def is_registered(name: str) -> bool:
@@ -83,7 +97,8 @@ def make(name: str, **options: Any) -> AnyGame:
 
     Raises:
       InputError: unknown name or option, or an option out of its range; the message lists what is allowed. Also a game
-        without a method that it needs, or that is not hashable, or whose name is not registered.
+        without a method that it needs, or that is not hashable, or whose name is not registered; and a function that
+        returns no game.
     """
     build = factory(name)
     known = list(inspect.signature(build).parameters)
@@ -96,6 +111,8 @@ def make(name: str, **options: Any) -> AnyGame:
         if "abstract" not in str(error):
             raise
         raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
+    if not isinstance(game, Game):
+        raise InputError(f"{name}: its function must return an azjax.games.Game, got {game!r}")
     if type(game).__hash__ is None:
         raise InputError(f"{name}: a game must be hashable; make {type(game).__name__} a frozen dataclass")
     if not is_registered(game.name):
@@ -107,7 +124,17 @@ def options_of(game: AnyGame) -> dict[str, Any]:
     """The options that build `game` again: `make(game.name, **options_of(game)) == game`. JSON can hold them.
 
     They are the attributes of the game with the names of the options, unless it is a `ConfiguredGame`.
+
+    Raises:
+      InputError: the game has no such attribute, or its name is not registered.
     """
     if isinstance(game, ConfiguredGame):
         return game.options
-    return {option: getattr(game, option) for option in inspect.signature(factory(game.name)).parameters}
+    names = list(inspect.signature(factory(game.name)).parameters)
+    for option in names:
+        if not hasattr(game, option):
+            raise InputError(
+                f"{game.name}: its option {option} is no attribute of {type(game).__name__}: name the field so, or "
+                "make the game an azjax.games.ConfiguredGame"
+            )
+    return {option: getattr(game, option) for option in names}

@@ -16,6 +16,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int, Int32, PRNGKeyArray,
 from azjax.core.bits import Word, count_bits, scale_bits
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, static_field
+from azjax.core.whole_numbers import set_whole
 from azjax.core.xla import materialize
 from azjax.games.game import Game, rewards_of_winner
 from azjax.games.protocols import ActionGroup, LaidOutGame
@@ -76,10 +77,8 @@ class PlainSantorini(Game[SantoriniState], LaidOutGame):
     name = "santorini"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.size, int) and MIN_SIZE <= self.size <= MAX_SIZE):
-            raise InputError(f"santorini: size must be {MIN_SIZE}..{MAX_SIZE}, got {self.size!r}")
-        if not (isinstance(self.workers, int) and 1 <= self.workers <= MAX_WORKERS):
-            raise InputError(f"santorini: workers must be 1..{MAX_WORKERS}, got {self.workers!r}")
+        set_whole(self, "santorini", "size", range(MIN_SIZE, MAX_SIZE + 1))
+        set_whole(self, "santorini", "workers", range(1, MAX_WORKERS + 1))
         if (self.size, self.workers) not in _STARTS:
             raise InputError(f"santorini: workers must be 1 on {self.size}x{self.size}, got {self.workers}")
         if not isinstance(self.placement, bool):

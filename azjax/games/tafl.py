@@ -32,7 +32,7 @@ from azjax.games.registry import register
 from azjax.games.tafl_board import SYMBOLS
 from azjax.games.tafl_endings import TaflEndings
 from azjax.games.tafl_options import TaflRules
-from azjax.games.tafl_rules import BRANDUB_START, PlainTafl, TaflState
+from azjax.games.tafl_rules import BRANDUB_START, MAX_HISTORY, PlainTafl, TaflState
 
 RULES = {
     "brandub": TaflRules(),
@@ -232,7 +232,7 @@ def _add(name: str, *rule_sets: str) -> None:
     rules_doc = "  rules: the set of rules; options that are None keep its value.\n" * bool(rule_sets)
     build.__doc__ = (
         f"Tafl on {size}x{size}. Each option changes one of the rules.\n\nArgs:\n{rules_doc}"
-        f"  history: boards in an observation, at least 1.{_RULES_DOC}"
+        f"  history: boards in an observation, 1..{MAX_HISTORY}.{_RULES_DOC}"
     )
     options: list[tuple[str, Any, Any]] = [("history", int, 3)]
     kinds, usual = typing.get_type_hints(TaflRules), dataclasses.asdict(RULES[name])

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Literal, get_args
 
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import set_whole
 
 _LONGEST_MOVE = 25
 
@@ -73,12 +74,9 @@ class TaflRules:
             value, allowed = getattr(self, field.name), get_args(field.type)
             if allowed and value not in allowed:
                 raise InputError(f"tafl rules: {field.name} must be one of {', '.join(allowed)}, got {value!r}")
-        if not (isinstance(self.repetitions, int) and 2 <= self.repetitions <= 4):
-            raise InputError(f"tafl rules: repetitions must be 2..4, got {self.repetitions!r}")
-        if not (isinstance(self.longest_move, int) and 1 <= self.longest_move <= _LONGEST_MOVE):
-            raise InputError(f"tafl rules: longest_move must be 1..{_LONGEST_MOVE}, got {self.longest_move!r}")
-        if not (isinstance(self.max_plies, int) and 1 <= self.max_plies < 1 << 16):
-            raise InputError(f"tafl rules: max_plies must be 1..65535, got {self.max_plies!r}")
+        set_whole(self, "tafl rules", "repetitions", range(2, 5))
+        set_whole(self, "tafl rules", "longest_move", range(1, _LONGEST_MOVE + 1))
+        set_whole(self, "tafl rules", "max_plies", range(1, 1 << 16))
 
     def in_words(self, size: int) -> str:
         """The rules for people, on a board of so many rows."""

@@ -16,6 +16,7 @@ from azjax.core.bitboard import Bits, any_of, both, choose, only_if, shift, togg
 from azjax.core.bits import hash_words
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
+from azjax.core.whole_numbers import set_whole
 from azjax.core.xla import materialize
 from azjax.games.game import Game
 from azjax.games.protocols import RepetitionGame
@@ -24,6 +25,7 @@ from azjax.games.tafl_board import MAX_SIZE, Board, Grid
 from azjax.games.tafl_options import TaflRules
 
 BRANDUB_START = "3t3/3t3/3T3/ttTKTtt/3T3/3t3/3t3"
+MAX_HISTORY = 64
 
 
 @pytree_dataclass
@@ -59,7 +61,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
 
     Attributes:
       rules: see `TaflRules`.
-      history: boards in an observation, at least 1.
+      history: boards in an observation, 1..64.
       start: the rows of the start position; square, of odd size.
       name: the registered name.
     """
@@ -70,8 +72,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
     name: str = "brandub"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.history, int) and self.history >= 1):
-            raise InputError(f"{self.name}: history must be at least 1, got {self.history!r}")
+        set_whole(self, self.name, "history", range(1, MAX_HISTORY + 1))
         if not (self.size % 2 and 3 <= self.size <= MAX_SIZE):
             raise InputError(f"{self.name}: a board has an odd number of rows, 3..{MAX_SIZE}, got {self.size}")
 

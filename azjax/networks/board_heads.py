@@ -20,10 +20,9 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, Float32
 
-from azjax.core.errors import InputError
 from azjax.games.board_symmetries import squares_of_pieces
 from azjax.games.protocols import ActionGroup, LaidOutGame, actions_in_groups
-from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, global_pool, linear
+from azjax.networks.layers import Dtype, GlobalPoolingConv, NormedConv, check_board, global_pool, linear
 from azjax.networks.network import OF_GAME, GameShape, NetworkOutput, NnxNetwork
 
 PLIES_LEFT_BINS = 32
@@ -48,8 +47,7 @@ class LaidOutNetwork(NnxNetwork, abc.ABC):
         Raises:
           InputError: also for other observations.
         """
-        if len(game.observation_shape) != 3:
-            raise InputError(f"{self} needs observations (rows, columns, planes), got shape {game.observation_shape}")
+        check_board(self, game.observation_shape)
         return dataclasses.replace(super().for_game(game), layout=action_layout(game))
 
 

@@ -31,6 +31,19 @@ def compute_dtype(precision: str) -> Dtype:
     return _COMPUTE_DTYPES[precision]
 
 
+def check_board(network: object, observation_shape: tuple[int, ...]) -> None:
+    """Checks that observations are boards.
+
+    Raises:
+      InputError: another shape than `(rows, columns, planes)`.
+    """
+    if len(observation_shape) != 3:
+        raise InputError(
+            f"{network} needs observations (rows, columns, planes), got shape {observation_shape}; --network mlp takes "
+            "any shape"
+        )
+
+
 def linear(
     features_in: int, features_out: int, dtype: Dtype, rngs: nnx.Rngs, use_bias: bool = True, scale: float = 1
 ) -> nnx.Linear:

@@ -10,8 +10,7 @@ import jax
 from flax import nnx
 from jaxtyping import Array, Float32
 
-from azjax.core.errors import InputError
-from azjax.networks.layers import NormedConv, PolicyValueHeads, compute_dtype, linear
+from azjax.networks.layers import NormedConv, PolicyValueHeads, check_board, compute_dtype, linear
 from azjax.networks.network import NetworkOutput, NnxNetwork
 
 _POLICY_PLANES = 2
@@ -27,8 +26,7 @@ class Resnet(NnxNetwork):
     precision: str = "float32"
 
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
-        if len(self.observation_shape) != 3:
-            raise InputError(f"resnet needs observations (rows, columns, planes), got shape {self.observation_shape}")
+        check_board("resnet", self.observation_shape)
         return _ResnetModule(self, rngs)
 
 

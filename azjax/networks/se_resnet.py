@@ -22,6 +22,7 @@ from azjax.networks.layers import (
     GlobalPoolingConv,
     NormedConv,
     PolicyValueHeads,
+    check_board,
     compute_dtype,
     global_pool,
     linear,
@@ -48,10 +49,7 @@ class SeResnet(NnxNetwork):
             raise InputError(f"se_resnet needs a width of at least 2, got {self.width}")
 
     def module(self, rngs: nnx.Rngs) -> nnx.Module:
-        if len(self.observation_shape) != 3:
-            raise InputError(
-                f"se_resnet needs observations (rows, columns, planes), got shape {self.observation_shape}"
-            )
+        check_board("se_resnet", self.observation_shape)
         return _SeResnetModule(self, rngs)
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from typing import Literal
 
 import pytest
 
@@ -9,6 +10,7 @@ from azjax import preset
 from azjax.agents import LEVELS, load_trained
 from azjax.cli import main
 from azjax.commands.arguments import AgentOptions, _refuse_rules, parse_with_game, with_simulations
+from azjax.commands.check import CheckOptions
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
 from azjax.core.errors import InputError
@@ -84,6 +86,20 @@ def test_an_option_of_a_game_with_a_bad_name_or_default_is_refused(options, mess
     monkeypatch.setattr(registry.GAMES, "_entries", {**registry.GAMES._entries, "wide": wide})
     with pytest.raises(InputError, match=message):
         parse_with_game("train", "wide", preset, [])
+
+
+def test_types_of_options_that_are_written_as_texts_are_read_in_their_module(monkeypatch):
+    def written(kind: "Literal['flat', 'round']" = "flat", rows: "int" = 3):
+        return make("mnk", rows=rows)
+
+    monkeypatch.setattr(registry.GAMES, "_entries", {**registry.GAMES._entries, "written": written})
+    _, game = parse_with_game("check", "written", lambda _: CheckOptions(), ["--kind", "round", "--rows", "4"])
+    assert game.rows == 4
+    with pytest.raises(InputError, match=r"invalid choice 'square' for argument '--kind'; available: flat, round"):
+        parse_with_game("check", "written", lambda _: CheckOptions(), ["--kind", "square"])
+    written.__annotations__["rows"] = "Unknown"
+    with pytest.raises(InputError, match=r"^written: the types of its options cannot be read: name 'Unknown' is not"):
+        parse_with_game("check", "written", lambda _: CheckOptions(), [])
 
 
 def test_a_trained_agent_is_read_once_for_all_of_its_levels(monkeypatch):

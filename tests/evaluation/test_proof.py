@@ -28,6 +28,8 @@ def test_proofs_have_the_values_of_solved_games_and_moves_that_keep_them(name, s
         found.add(proof.value)
         if proof.value > -1:
             assert proof.best_action in block.actions[0][block.best[0]]
+        else:
+            assert proof.best_action is None
     assert found == ({1, -1} if name != "tictactoe" else {1, 0, -1})
 
 
@@ -101,6 +103,15 @@ def test_a_finished_position_is_refused():
     game = azjax.make("tictactoe")
     with pytest.raises(ValueError, match="the game is over in this position, so that there is nothing to prove"):
         prove(game, game.from_text("XXXOO____"))
+
+
+def test_a_state_of_another_game_and_a_batch_are_refused():
+    game = azjax.make("tictactoe")
+    own, other = (each.init(jax.random.key(0)) for each in (game, azjax.make("connect2")))
+    with pytest.raises(ValueError, match=r"^tictactoe: these states are of another game than Mnk"):
+        prove(game, other)
+    with pytest.raises(ValueError, match=r"^tictactoe needs one state; got a leaf of shape \[1\]$"):
+        prove(game, jax.tree.map(lambda leaf: leaf[None], own))
 
 
 def test_progress_is_told():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import azjax.games
+from azjax.core.errors import InputError
 from azjax.evaluation.move_counts import perft, total_ways, ways_to_children
 from azjax.evaluation.solution import UNREACHABLE
 from azjax.evaluation.solver import solve
@@ -181,6 +182,15 @@ def test_an_unreachable_position_has_no_row(solution_of, positions_of):
     assert rows[1] == UNREACHABLE
     with pytest.raises(ValueError, match="connect2: state 1 of 2 is not reachable"):
         solution.index(unreachable)
+
+
+@pytest.mark.parametrize("game", [azjax.games.make("tictactoe"), azjax.games.make("hex", size=2)], ids=str)
+def test_states_of_another_game_and_one_state_have_no_rows(game, solution_of):
+    own, other = (each.init(jax.random.key(0)) for each in (game, azjax.games.make("mnk", columns=4)))
+    with pytest.raises(InputError, match=f"^{game.name}: these states are of another game than"):
+        solution_of(game).index(jax.tree.map(lambda leaf: leaf[None], other))
+    with pytest.raises(InputError, match=rf"^{game.name} needs a batch of states, every leaf .*; got a leaf"):
+        solution_of(game).index(own)
 
 
 def test_optimal_moves_are_those_that_keep_the_value(solution_of, positions_of):

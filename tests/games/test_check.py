@@ -4,6 +4,7 @@ import dataclasses
 import io
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,9 @@ import pytest
 from rich.console import Console
 from rules_alone import RulesAlone
 
-from azjax.commands.check import CheckOptions, check_command
+from azjax.commands.check import check_command
 from azjax.core.errors import InputError, LawError
+from azjax.core.pytree import replace_fields
 from azjax.games import ActionGroup, BoardGame, DrawableGame, LaidOutGame, check_game
 from azjax.games.mnk import Mnk
 
@@ -53,6 +55,63 @@ class StartsWithNumbers(Mnk):
         return dataclasses.replace(super().init(key), rewards=[0.0, 0.0])
 
 
+class StartsWithATuple(Mnk):
+    def init(self, key):
+        return PlainState(jnp.int32(0), jnp.bool_(False), jnp.zeros(2))
+
+
+class PlainState(NamedTuple):
+    current_player: jax.Array
+    terminated: jax.Array
+    rewards: jax.Array
+
+
+class PlayersAreBytes(Mnk):
+    def init(self, key):
+        return dataclasses.replace(super().init(key), current_player=jnp.int8(0))
+
+
+class TextHasShortWords(Mnk):
+    def from_text(self, text):
+        state = super().from_text(text)
+        return dataclasses.replace(state, stones=jax.tree.map(lambda leaf: leaf.astype(jnp.uint16), state.stones))
+
+
+class TextHasANumber(Mnk):
+    def from_text(self, text):
+        return replace_fields(super().from_text(text), terminated=False)
+
+
+class PiecesAreOfAnotherGame(Mnk):
+    def with_piece(self, state, square, piece):
+        return dataclasses.replace(super().with_piece(state, square, piece), game=Mnk(3, 3, 3))
+
+
+class MoverIsAByte(Mnk):
+    def with_mover(self, state, player):
+        return dataclasses.replace(state, current_player=jnp.int8(player))
+
+
+class SquaresAreAList(Mnk):
+    def action_squares(self, state, action):
+        return [action]
+
+
+class PliesAreAMethod(Mnk):
+    def max_plies(self):
+        return 9
+
+
+class PliesAreAFraction(Mnk):
+    max_plies = 9.5
+
+
+class ShapeIsAList(Mnk):
+    @property
+    def observation_shape(self):
+        return [3, 3, 2]
+
+
 class BothWin(Mnk):
     def step(self, state, action):
         following = super().step(state, action)
@@ -78,6 +137,37 @@ class BothWin(Mnk):
         ),
         (StartsWithNumbers, "init: init gave 0.0; broken law: every leaf of a state is an array"),
         (
+            StartsWithATuple,
+            "init: init gave a PlainState; broken law: a state is a frozen dataclass "
+            "(azjax.core.pytree.pytree_dataclass)",
+        ),
+        (PlayersAreBytes, "init: current_player is int8 []; broken law: current_player is int32 []"),
+        (
+            TextHasShortWords,
+            "from_text: leaf stones.0.0 changed from uint32 [] to uint16 []; broken law: from_text keeps every shape "
+            "and dtype of the state",
+        ),
+        (TextHasANumber, "from_text: from_text gave False; broken law: every leaf of a state is an array"),
+        (
+            PiecesAreOfAnotherGame,
+            "with_piece: they changed; broken law: with_piece keeps the static fields of the state",
+        ),
+        (
+            MoverIsAByte,
+            "with_mover: leaf current_player changed from int32 [] to int8 []; broken law: with_mover keeps every "
+            "shape and dtype of the state",
+        ),
+        (
+            PliesAreAMethod,
+            "max_plies: max_plies is a method; it needs @property; broken law: max_plies is a whole number",
+        ),
+        (PliesAreAFraction, "max_plies: max_plies is 9.5; broken law: max_plies is a whole number"),
+        (
+            ShapeIsAList,
+            "observation_shape: observation_shape is [3, 3, 2]; broken law: observation_shape is a tuple of whole "
+            "numbers",
+        ),
+        (
             StepBranchesOnAnArray,
             "step: raised TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[]. "
             f"Choose with jnp.where instead of with if, and, or, not. (test_check.py, line {line_of('if action > 3')})",
@@ -93,6 +183,18 @@ def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
         check_game(broken(3, 3, 3), num_games=4)
     assert str(found.value) == message
     assert (found.value.__cause__ is not None) == ("raised" in message)
+
+
+def test_the_squares_of_an_action_are_a_tuple():
+    message = r"^action_squares: it returned \[\d\]; broken law: the squares are a tuple$"
+    with pytest.raises(LawError, match=message):
+        check_game(SquaresAreAList(3, 3, 3), num_games=1)
+
+
+@pytest.mark.parametrize("games", [0, -1, True])
+def test_a_check_without_games_is_refused(games):
+    with pytest.raises(InputError, match=f"^games must be at least 1, got {games}$"):
+        check_game(RulesAlone(), num_games=games)
 
 
 def test_a_class_in_place_of_a_game_is_refused():
@@ -147,8 +249,6 @@ def test_the_command_prints_what_was_tested(capsys):
     positions, plies = re.fullmatch(summary + "\nthe page will lack nothing\n", capsys.readouterr().out).groups()
     assert 8 * 4 <= int(positions) <= 8 * 5
     assert plies in "34"
-    with pytest.raises(ValueError, match="games must be at least 1, got 0"):
-        CheckOptions(games=0)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def test_random_games_agree_with_plain_python_rules(width, height, in_a_row, gam
                 state = step(state, jnp.int32(move))
 
 
+def test_a_board_of_one_column_is_its_own_mirror_image_and_is_not_turned_upside_down():
+    game = make("connect_four", columns=1, rows=5, in_a_row=2)
+    states, permutation = game.symmetries(game.from_text("_/_/_/X/O"))
+    assert permutation.tolist() == [[0]]
+    assert game.to_text(jax.tree.map(lambda leaf: leaf[0], states)) == "_/_/_/X/O"
+
+
 @pytest.mark.parametrize(
     ("columns", "rows", "positions"),
     # J. Tromp, https://tromp.github.io/c4/c4.html, "Number of legal n x m positions".

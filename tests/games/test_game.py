@@ -1,17 +1,21 @@
 import dataclasses
 import functools
+import json
+import re
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
 import azjax.games
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, select_rows
-from azjax.games import Game, random_legal_action
+from azjax.games import ConfiguredGame, Game, random_legal_action
 from azjax.games.game import reward_of_mover
 from azjax.games.protocols import action_from_text, action_to_text, legal_texts, rules_for_people
-from azjax.games.registry import options_of
+from azjax.games.registry import GAMES, options_of
 
 NUM_ACTIONS = 12
 
@@ -102,6 +106,35 @@ def test_an_unknown_option_is_refused_with_the_choices():
         azjax.games.make("tictactoe", rows=3)
 
 
+@pytest.mark.parametrize("name", [3, None, MaskGame(3)], ids=repr)
+def test_a_name_that_is_no_text_is_refused(name, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users, who check no types at run time
+    with pytest.raises(InputError, match=f"a text such as 'tictactoe'; got {re.escape(repr(name))}"):
+        azjax.make(name)
+
+
+def test_a_function_without_a_game_is_refused(monkeypatch):
+    monkeypatch.setitem(GAMES._entries, "nothing", lambda: None)
+    with pytest.raises(InputError, match=r"^nothing: its function must return an azjax.games.Game, got None$"):
+        azjax.make("nothing")
+
+
+def test_an_option_that_is_no_attribute_is_refused_unless_the_game_says_its_options(monkeypatch):
+    class Configured(MaskGame, ConfiguredGame):
+        @property
+        def options(self):
+            return {"stones": self.slots}
+
+    for kind in (MaskGame, Configured):
+        monkeypatch.setitem(GAMES._entries, "mask", lambda stones=3, kind=kind: kind(stones))
+        game = kind(5)
+        if kind is Configured:
+            assert options_of(game) == {"stones": 5}
+        else:
+            with pytest.raises(InputError, match=r"^mask: its option stones is no attribute of MaskGame: name the"):
+                options_of(game)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -117,6 +150,30 @@ def test_an_option_out_of_its_range_is_refused_with_the_range(options, reason):
     with pytest.raises(ValueError, match="mnk: ") as refusal:
         azjax.games.make("mnk", **options)
     assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "number"),
+    [
+        ("mnk", "columns", 5),
+        ("mnk", "in_a_row", 2),
+        ("connect_four", "rows", 5),
+        ("chomp", "rows", 3),
+        ("hex", "size", 4),
+        ("othello", "size", 6),
+        ("breakthrough", "columns", 4),
+        ("santorini", "size", 4),
+        ("santorini", "workers", 1),
+        ("brandub", "history", 64),
+        ("tablut", "max_plies", 80),
+    ],
+)
+def test_numbers_of_numpy_are_those_of_python_and_truth_values_are_none(name, option, number):
+    game = azjax.games.make(name, **{option: np.int64(number)})
+    assert json.loads(json.dumps(options_of(game)))[option] == number
+    assert game == azjax.games.make(name, **{option: number})
+    with pytest.raises(ValueError, match=f"{option} must be .*, got True"):
+        azjax.games.make(name, **{option: True})
 
 
 def test_equal_games_share_one_compilation():

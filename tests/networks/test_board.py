@@ -292,7 +292,7 @@ def test_a_search_does_not_compute_the_outputs_that_it_does_not_read():
 
 
 def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
-    with pytest.raises(ValueError, match=r"BoardNet\(.* needs observations .* got shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"BoardNet\(.* needs observations .* got shape \(4,\); --network mlp"):
         make_network("board", Shape((4,), 2), width=8, depth=1)
     with pytest.raises(ValueError, match="board needs a width of at least 2, got 1"):
         make_network("board", GAMES["tictactoe"], width=1, depth=1)

@@ -140,7 +140,9 @@ def test_a_resnet_needs_a_board():
         observation_shape = (4,)
         num_actions = 2
 
-    with pytest.raises(ValueError, match=r"resnet needs observations .* got shape \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"resnet needs observations .* got shape \(4,\); --network mlp takes any shape"
+    ):
         make_network("resnet", Flat(), width=8, depth=1).init(jax.random.key(0), Flat())
 
 

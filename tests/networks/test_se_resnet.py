@@ -176,7 +176,9 @@ def test_it_needs_a_board_and_a_channel_beside_the_pooled_one():
         observation_shape = (4,)
         num_actions = 2
 
-    with pytest.raises(ValueError, match=r"se_resnet needs observations .* got shape \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"se_resnet needs observations .* got shape \(4,\); --network mlp takes any shape"
+    ):
         SeResnet().init(jax.random.key(0), Flat())
     with pytest.raises(ValueError, match="se_resnet needs a width of at least 2, got 1"):
         make_network("se_resnet", Board(), width=1, depth=1)

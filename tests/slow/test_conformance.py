@@ -14,6 +14,12 @@ def test_santorini_of_other_sizes_keeps_every_law(size):
     check_game(Santorini(*size), num_games=4)
 
 
+@pytest.mark.parametrize("size", [(1, 5, 2), (2, 1, 2), (9, 4, 3)], ids=str)
+def test_connect_four_of_other_sizes_keeps_every_law(size):
+    columns, rows, in_a_row = size
+    check_game(azjax.make("connect_four", columns=columns, rows=rows, in_a_row=in_a_row), num_games=2)
+
+
 # Each value of a rule that is not Brandub's own.
 @pytest.mark.parametrize(
     "options",
