@@ -16,7 +16,6 @@ It took 24 minutes on 2 CPU cores, beside other work. The same command continues
 experiments/results/scaling.json and docs/scaling.png.
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,20 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from scipy import stats
-from study import COLORS, DOCS, RESULTS, RUNS, Run, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    Run,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import Player, choose, network_player, search_player, solve
@@ -114,9 +126,7 @@ def main(
     game = azjax.make("connect_four_5x4")
     positions = decisions(game, num_positions)
     settings = {"game": game.name, "num_positions": len(positions.loses), "doublings": doublings}
-    rows: list[Row] = []
-    if output.exists() and (before := json.loads(output.read_text()))["settings"] == settings:
-        rows = before["rows"]
+    rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
     steps = [FIRST_CHECKPOINT * 2**doubling for doubling in range(doublings + 1)]
     for seed in seeds:
         for width in widths:

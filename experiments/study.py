@@ -163,8 +163,11 @@ def results_so_far(path: Path, settings: dict[str, Any], **begin: Any) -> dict[s
     if not path.exists():
         return begin
     report = json.loads(path.read_text())
-    if report["settings"] != json.loads(json.dumps(settings)):
-        raise InputError(f"{path} has results with {report['settings']}, not with {settings}: name another --output")
+    before, now = report["settings"], json.loads(json.dumps(settings))
+    if before != now:
+        had = {name: value for name, value in before.items() if now.get(name, ...) != value}
+        has = {name: value for name, value in now.items() if before.get(name, ...) != value}
+        raise InputError(f"{path} has results with {had}, not with {has}: name another --output")
     return {part: report[part] for part in begin}
 
 

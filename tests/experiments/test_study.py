@@ -1,5 +1,6 @@
 """What the studies share."""
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -90,5 +91,16 @@ def test_results_with_other_settings_are_not_gone_on_with(tmp_path):
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": []}
     study.write_results(path, "study.py", {"games": 4}, rows=[1], notes="")
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": [1]}
+    study.write_results(path, "study.py", {"games": 4, "seed": 0}, rows=[1])
     with pytest.raises(InputError, match=r"results.json has results with {'games': 4}, not with {'games': 8}: name"):
-        study.results_so_far(path, {"games": 8}, rows=[])
+        study.results_so_far(path, {"games": 8, "seed": 0}, rows=[])
+
+
+@pytest.mark.parametrize("name", ["ablation", "holding_back", "what_learns"])
+def test_a_study_leaves_results_with_other_settings_as_they_are(name, tmp_path):
+    study, output = load_study(name), tmp_path / "results.json"
+    written = json.dumps({"settings": {"sides": 3}, "rows": [1]})
+    output.write_text(written)
+    with pytest.raises(InputError, match=r"results.json has results with {'sides': 3}, not with {.*: name another"):
+        study.main(*["connect_four"] * (name == "what_learns"), output=output)
+    assert output.read_text() == written
