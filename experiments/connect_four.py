@@ -12,8 +12,8 @@ sets are in games/connect-four/benchmark of https://github.com/jonathan-laurent/
     pip install 'azjax[interop]'
     python experiments/connect_four.py [--sets FOLDER]
 
-A run that exists is resumed or reused. Results of MCTS that exist are measured again only with --anew. Writes
-experiments/results/connect_four.json and docs/connect_four.png.
+A run that exists is resumed or reused. Results of MCTS with the same rollouts are measured again only with --anew.
+Writes experiments/results/connect_four.json and docs/connect_four.png.
 """
 
 import dataclasses
@@ -135,8 +135,9 @@ def main(
         game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations, config=config
     )
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
-    before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
-    rivals = before or rival_rows(game, positions, rollouts)
+    rivals = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
+    if [row["player"] for row in rivals] != ["random", *map(mcts_name, rollouts)]:
+        rivals = rival_rows(game, positions, rollouts)
     rows = []
     for step in track(run.steps, "checkpoints", console=console):
         _, variables = load_variables(run.folder, step)
@@ -182,21 +183,23 @@ def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, di
 
 def load_sets(game: Game, folder: Path) -> Positions:
     """The positions of Pons' sets, by kind. Their moves are solved once, in some minutes."""
+    if missing := [name for name in SETS if not (folder / name).is_file()]:
+        raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
+    texts = {name: (folder / name).read_text().splitlines() for name in SETS}
+    moves = [(SETS[name][0], line.split()[0]) for name, lines in texts.items() for line in lines]
     solved = RUNS / "pons_sets.json"
-    if not solved.exists():
+    lines = json.loads(solved.read_text()) if solved.exists() else []
+    if [(line["kind"], line["moves"]) for line in lines] != moves:
         from connect_four_positions import exact_solver, values
 
         solver = exact_solver()
-        if missing := [name for name in SETS if not (folder / name).is_file()]:
-            raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
-        moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
         lines = [
-            {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
-            for name, text in track(moves, "solving Pons' sets")
+            {"kind": kind, "moves": text, "values": values(solver, text)}
+            for kind, text in track(moves, "solving Pons' sets")
         ]
         solved.parent.mkdir(parents=True, exist_ok=True)
         solved.write_text(json.dumps(lines))
-    return load_positions(game, json.loads(solved.read_text()))
+    return load_positions(game, lines)
 
 
 def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
@@ -267,9 +270,14 @@ def rival_rows(game: Game, positions: Positions, rollouts: tuple[int, ...]) -> l
     rows = [{"player": "random", **mistakes(random, positions)}]
     for count in rollouts:
         bot = OpenSpielMcts(count)
-        moves = [bot.move(text) for text in track(positions.moves, f"MCTS, {count:,} rollouts")]
-        rows.append({"player": f"MCTS, {count:,} rollouts", **mistakes(np.eye(7)[moves], positions)})
+        moves = [bot.move(text) for text in track(positions.moves, mcts_name(count))]
+        rows.append({"player": mcts_name(count), **mistakes(np.eye(7)[moves], positions)})
     return rows
+
+
+def mcts_name(rollouts: int) -> str:
+    """The name of OpenSpiel's MCTS in the rows."""
+    return f"MCTS, {rollouts:,} rollouts"
 
 
 class OpenSpielMcts:

@@ -23,7 +23,18 @@ import numpy as np
 from connect_four import POSITIONS, Positions, load_positions, load_sets, mistakes
 from rich.console import Console
 from rich.progress import track
-from study import COLORS, DOCS, RESULTS, results_so_far, run_study, save_figure, style, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    agent_digest,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.games.game import Game
@@ -55,10 +66,11 @@ def main(
     """
     console = Console()
     game = azjax.make("connect_four")
+    settings: dict[str, Any] = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF}
+    settings |= {"timed": TIMED, "agent_digest": agent_digest(game.name)}
+    rows = results_so_far(output, settings, rows=[])["rows"]
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
     hardest = of_kind(load_sets(game, sets), HARDEST) if sets else None
-    settings = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF, "timed": TIMED}
-    rows = results_so_far(output, settings, rows=[])["rows"]
     for simulations in num_simulations:
         if any(row["num_simulations"] == simulations and (hardest is None or HARDEST in row) for row in rows):
             continue

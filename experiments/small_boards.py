@@ -9,14 +9,26 @@ Runs are resumed, and checkpoints that the result file has are not judged again.
 experiments/results/small_boards.json and docs/small_boards.png.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from rich.console import Console
-from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    config_digest,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import mistakes, network_player, solve, tabulate
@@ -45,14 +57,18 @@ def main(
       figure: of the mistakes against minutes.
     """
     console = Console()
-    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
+    games = {name: azjax.make(game, **options) for name, (game, options) in BOARDS.items()}
+    configs = {name: azjax.preset(game) for name, game in games.items()}
+    if iterations is not None:
+        configs = {name: config.replace(iterations=iterations) for name, config in configs.items()}
+    settings = {"config_digests": {name: config_digest(config) for name, config in configs.items()}}
+    rows: list[dict[str, Any]] = results_so_far(output, settings, rows=[])["rows"]
     done = {(row["board"], row["seed"], row["iteration"]) for row in rows}
-    for name, (game_name, options) in BOARDS.items():
-        game = azjax.make(game_name, **options)
+    for name, game in games.items():
         with console.status(f"solving {name}"):
             solution = solve(game, max_states=None)
         for seed in range(seeds):
-            run = trained(game, runs / f"{name}-{seed}", console, seed=seed, iterations=iterations)
+            run = trained(game, runs / f"{name}-{seed}", console, seed=seed, config=configs[name])
             network = run.config.make_network(game)
             for step in run.steps:
                 if (name, seed, step) in done:
@@ -62,7 +78,7 @@ def main(
                     found = mistakes(solution, tabulate(player, solution, jax.random.key(0)))
                 row = {"board": name, "seed": seed, "iteration": step, "seconds": run.seconds(step)}
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
-                write_results(output, "small_boards.py", {}, rows=rows)
+                write_results(output, "small_boards.py", settings, rows=rows)
                 console.print(f"{name}, seed {seed}, iteration {step}: {found.share:.3%} mistakes")
     draw(rows, figure)
 

@@ -1,6 +1,7 @@
 """Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
 import functools
+import hashlib
 import json
 import sys
 import time
@@ -21,6 +22,7 @@ from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.errors import errors_in_one_line, silence_threads
 from azjax.games.game import AnyGame, Game
+from azjax.packaged import archive
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
 from azjax.runs.run_folder import CHECKPOINTS
@@ -111,6 +113,30 @@ def trained(
 def config_of(name: str, game: Game) -> Config:
     """The configuration that trains the packaged agent `name`."""
     return azjax.preset(game).replace(**LONGER_TRAINING.get(name, {}))
+
+
+def digest(content: bytes) -> str:
+    """The first 16 digits of the SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def config_digest(config: Config) -> str:
+    """Of all fields of a configuration."""
+    return digest(repr(config).encode())
+
+
+def agent_digest(name: str) -> str:
+    """Of the file of the packaged agent `name`, whose name stays when another agent takes its place."""
+    return digest((archive.FOLDER / f"{name}.npz").read_bytes())
+
+
+def refuse_another_agent(path: Path, rows: Sequence[dict[str, Any]], name: str) -> None:
+    """Raises an `InputError` if `rows`, which `path` has, are of an agent that was packaged before under this name."""
+    now = agent_digest(name)
+    for row in rows:
+        if row["agent"] == name and row.get("agent_digest") != now:
+            got = row.get("agent_digest", "none")
+            raise InputError(f"{path} has {name} with agent_digest {got}, not {now}: name another --output")
 
 
 def refuse_unknown(names: Sequence[str], available: Collection[str]) -> None:

@@ -20,7 +20,6 @@ since, it needs another --output, or --anew, which drops the rows of the game th
 takes some hours. Writes experiments/results/what_learns.json and docs/what_learns_GAME.png.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -39,6 +38,7 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    config_digest,
     results_so_far,
     run_study,
     save_figure,
@@ -218,7 +218,7 @@ def digest(game: AnyGame, name: str, quick: bool) -> str | None:
     """Of the configuration of a variant; None for one that the study no longer has."""
     if name not in VARIANTS:
         return None
-    return hashlib.sha256(repr(config_of(game, name, quick)).encode()).hexdigest()[:16]
+    return config_digest(config_of(game, name, quick))
 
 
 def differs(game: AnyGame, name: str) -> bool:
@@ -271,7 +271,7 @@ def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> lis
 
     The seconds of the base are kept too. Those of a variant are its share of the base's, measured in turn.
     """
-    kept_base = folder.with_name(f"base-{hashlib.sha256(repr(base).encode()).hexdigest()[:16]}.json")
+    kept_base = folder.with_name(f"base-{config_digest(base)}.json")
     kept = folder.with_suffix(".json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     base = base.replace(num_simulations=simulation_counts(base)[0], first_simulations=0)

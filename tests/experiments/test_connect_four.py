@@ -2,6 +2,8 @@
 
 import functools
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,14 +100,24 @@ def test_mistakes_are_counted_on_each_test_set(study, monkeypatch, tmp_path):
     monkeypatch.setattr(study, "RUNS", tmp_path)
     monkeypatch.setattr(study, "SETS", {"one": ("easy", 0.0), "other": ("hard", 0.5)})
     lines = [
-        {"kind": "easy", "moves": "", "values": "--=+=--"},
+        {"kind": "easy", "moves": "44", "values": "--=+=--"},
         {"kind": "easy", "moves": "112233", "values": "---+---"},
-        {"kind": "hard", "moves": "", "values": "--=+=--"},
+        {"kind": "hard", "moves": "44", "values": "--=+=--"},
     ]
+    (tmp_path / "one").write_text("44 2\n112233 18\n")
+    (tmp_path / "other").write_text("44 2\n")
     (tmp_path / "pons_sets.json").write_text(json.dumps(lines))
     found = study.on_sets(GAME, {"random": random_player(GAME)}, tmp_path)
     assert found["AlphaZero.jl"] == {"easy": 0.0, "hard": 0.5}
     assert found["random"] == pytest.approx({"easy": 6 / 7, "hard": 6 / 7}, abs=1e-4)
+
+    # Other sets are solved anew.
+    solver = SimpleNamespace(exact_solver=lambda: None, values=lambda solver, moves: "-++++++")
+    monkeypatch.setitem(sys.modules, "connect_four_positions", solver)
+    (tmp_path / "other").write_text("55 2\n")
+    assert study.load_sets(GAME, tmp_path).moves == ["44", "112233", "55"]
+    found = study.on_sets(GAME, {"random": random_player(GAME)}, tmp_path)
+    assert found["random"] == pytest.approx({"easy": 1 / 7, "hard": 1 / 7}, abs=1e-4)
 
 
 def test_the_packaged_agent_errs_as_the_results_say(study, positions):

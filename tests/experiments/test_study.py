@@ -96,7 +96,21 @@ def test_results_with_other_settings_are_not_gone_on_with(tmp_path):
         study.results_so_far(path, {"games": 8, "seed": 0}, rows=[])
 
 
-@pytest.mark.parametrize("name", ["ablation", "holding_back", "what_learns"])
+def test_results_of_an_agent_that_was_packaged_before_are_refused(tmp_path, monkeypatch):
+    study = load_study("study")
+    monkeypatch.setattr(study.archive, "FOLDER", tmp_path)
+    (tmp_path / "go.npz").write_bytes(b"abc")
+    assert study.agent_digest("go") == "ba7816bf8f01cfea"  # of FIPS 180-4
+    rows = [{"agent": "go", "agent_digest": "ba7816bf8f01cfea"}, {"agent": "shogi"}]
+    study.refuse_another_agent(tmp_path, rows, "go")
+    (tmp_path / "go.npz").write_bytes(b"abcd")
+    with pytest.raises(
+        InputError, match=r"has go with agent_digest ba7816bf8f01cfea, not 88d4266fd4e6338d: name another"
+    ):
+        study.refuse_another_agent(tmp_path, rows, "go")
+
+
+@pytest.mark.parametrize("name", ["ablation", "holding_back", "what_learns", "connect_four_seconds", "small_boards"])
 def test_a_study_leaves_results_with_other_settings_as_they_are(name, tmp_path):
     study, output = load_study(name), tmp_path / "results.json"
     written = json.dumps({"settings": {"sides": 3}, "rows": [1]})
