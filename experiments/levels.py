@@ -48,7 +48,7 @@ def main(
       cards: the folder of the cards.
     """
     console = Console()
-    refuse_unknown(agents, packaged())
+    refuse_unknown("agent", agents, packaged())
     chosen = agents or tuple(packaged())
     settings = {"num_simulations": NUM_SIMULATIONS, "opening_plies": OPENING_PLIES}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]

@@ -27,6 +27,7 @@ from rich.table import Table
 from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation import solve
 from azjax.evaluation.solution import Solution
 from azjax.games.game import Game
@@ -81,6 +82,8 @@ def main(
     game = azjax.make("santorini", size=size, workers=1)
     with console.status(f"solving {game.name} {size}x{size}"):
         drawn = draw_positions(solve(game, max_states=None), positions + held_out)
+    if len(drawn.values) <= held_out:
+        raise InputError(f"held_out must be below {len(drawn.values)}, the positions of the board, got {held_out}")
     measured = Positions(*(part[:held_out] for part in drawn))
     learned = Positions(*(part[held_out:] for part in drawn))
     rows = []

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -60,6 +61,13 @@ def run_study(main: Callable[..., None]) -> None:
     with errors_in_one_line():
         name = Path(sys.argv[0]).name
         parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=main.__globals__["__doc__"])()
+
+
+def run_other(script: str, *arguments: str | Path) -> None:
+    """Runs another study in a process of its own. If it fails, this one ends with its exit code."""
+    done = subprocess.run([sys.executable, str(ROOT / "experiments" / script), *map(str, arguments)])
+    if done.returncode:
+        sys.exit(done.returncode)
 
 
 class Run(NamedTuple):
@@ -139,10 +147,10 @@ def refuse_another_agent(path: Path, rows: Sequence[dict[str, Any]], name: str) 
             raise InputError(f"{path} has {name} with agent_digest {got}, not {now}: name another --output")
 
 
-def refuse_unknown(names: Sequence[str], available: Collection[str]) -> None:
-    """Raises an `InputError` if an agent of `names` is not in `available`."""
+def refuse_unknown(kind: str, names: Sequence[str], available: Collection[str]) -> None:
+    """Raises an `InputError` that names those of `names` that are not in `available`, and `kind`, what they are."""
     if unknown := sorted(set(names) - {*available}):
-        raise InputError(f"unknown agent {', '.join(unknown)}; available: {', '.join(available)}")
+        raise InputError(f"unknown {kind} {', '.join(unknown)}; available: {', '.join(available)}")
 
 
 def seconds_per_iteration(game: AnyGame, configs: Sequence[Config], rounds: int = 3) -> list[float]:

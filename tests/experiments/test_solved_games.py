@@ -5,6 +5,7 @@ import json
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.evaluation import save_endings, save_solution, solve, solve_endings
 from azjax.games.registry import make
 
@@ -78,6 +79,12 @@ def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, mo
     assert len(solved["best_move"]) == 2
     assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)
     assert 50 <= given_up["positions"] < 500
+
+
+@pytest.mark.parametrize("name", ["solved", "table_files"])
+def test_a_board_that_is_not_known_is_refused(name, tmp_path):
+    with pytest.raises(InputError, match=r"^unknown board go; available: .*hex_4x4"):
+        load_study(name).main("go", tmp_path / "results.json")
 
 
 def test_the_file_of_a_solved_board_is_measured(tmp_path, monkeypatch):

@@ -65,9 +65,9 @@ def test_an_error_ends_a_study_in_one_line(monkeypatch, capsys, arguments, line)
     assert err.count("\n") == 1
 
 
-def test_names_that_are_no_agents_are_refused():
+def test_names_that_are_not_known_are_refused():
     with pytest.raises(InputError, match=r"^unknown agent go, shogi; available: connect2, brandub$"):
-        load_study("study").refuse_unknown(("shogi", "brandub", "go"), ("connect2", "brandub"))
+        load_study("study").refuse_unknown("agent", ("shogi", "brandub", "go"), ("connect2", "brandub"))
 
 
 def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.evaluation import (
     mistakes,
     network_player,
@@ -66,6 +67,11 @@ def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
     # A search sees no less than its network, and the value of the best actions is nearer to the truth than the mean.
     assert row["mistakes, policy"] <= row["mistakes, network"]
     assert row["squared error, value"] < row["squared error, mean of the simulations"]
+
+
+def test_a_board_with_fewer_positions_than_are_held_out_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^held_out must be below 1311, the positions of the board, got 2000$"):
+        load_study("networks").main(size=2, held_out=2000, output=tmp_path / "results.json")
 
 
 @pytest.mark.slow
