@@ -45,7 +45,7 @@ def main(
     iterations: int | None = None,
     runs: Path = RUNS / "small_boards",
     output: Path = RESULTS / "small_boards.json",
-    figure: Path = DOCS / "small_boards.png",
+    plot: Path = DOCS / "small_boards.png",
 ) -> None:
     """Trains, judges, writes and draws.
 
@@ -54,7 +54,7 @@ def main(
       iterations: of each run; None for those of the preset.
       runs: parent of the run folders.
       output: file of the results.
-      figure: of the mistakes against minutes.
+      plot: picture of the mistakes against minutes.
     """
     console = Console()
     games = {name: azjax.make(game, **options) for name, (game, options) in BOARDS.items()}
@@ -80,13 +80,13 @@ def main(
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
                 write_results(output, "small_boards.py", settings, rows=rows)
                 console.print(f"{name}, seed {seed}, iteration {step}: {found.share:.3%} mistakes")
-    draw(rows, figure)
+    draw(rows, plot)
 
 
-def draw(rows: list[dict[str, Any]], figure: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Shares of mistakes against minutes, a line for each seed."""
     names = list(dict.fromkeys(row["board"] for row in rows))
-    drawing, panels = wide_figure(len(names), width=5.5 * len(names), sharey=True)
+    figure, panels = wide_figure(len(names), width=5.5 * len(names), sharey=True)
     for name, panel in zip(names, panels, strict=True):
         for seed in sorted({row["seed"] for row in rows}):
             own = [row for row in rows if (row["board"], row["seed"]) == (name, seed)]
@@ -96,7 +96,7 @@ def draw(rows: list[dict[str, Any]], figure: Path) -> None:
         style(panel, title, "minutes", shares=True)
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].set_ylabel("mistakes of the network, all positions")
-    save_figure(drawing, figure)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

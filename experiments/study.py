@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import inspect
 import json
 import subprocess
 import sys
@@ -18,12 +19,13 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import azjax
-from azjax.benchmark.report import machine, write_report
+from azjax.benchmark.report import check_output, machine, write_report
 from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.errors import errors_in_one_line, silence_threads
 from azjax.games.game import AnyGame, Game
 from azjax.packaged import archive
+from azjax.report.figures import check_picture
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
 from azjax.runs.run_folder import CHECKPOINTS
@@ -51,16 +53,22 @@ GRAY = "#9aa0a6"
 
 
 def run_study(main: Callable[..., None]) -> None:
-    """Runs a study. The arguments of `main` are its options, and its errors end in one line, as those of azjax."""
+    """Runs a study. The arguments of `main` are its options, and its errors end in one line, as those of azjax.
+
+    That its `output` and `plot` can be written is checked first.
+    """
 
     @functools.wraps(main)
-    def chosen(*arguments: Any, **options: Any) -> Callable[[], None]:
+    def chosen(*arguments: Any, **options: Any) -> functools.partial[None]:
         return functools.partial(main, *arguments, **options)
 
     silence_threads()
     with errors_in_one_line():
         name = Path(sys.argv[0]).name
-        parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=main.__globals__["__doc__"])()
+        description = main.__globals__["__doc__"]
+        study = parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=description)
+        check_outputs(**inspect.signature(main).bind(*study.args, **study.keywords).arguments)
+        study()
 
 
 def run_other(script: str, *arguments: str | Path) -> None:
@@ -68,6 +76,20 @@ def run_other(script: str, *arguments: str | Path) -> None:
     done = subprocess.run([sys.executable, str(ROOT / "experiments" / script), *map(str, arguments)])
     if done.returncode:
         sys.exit(done.returncode)
+
+
+def check_outputs(output: Path | None = None, plot: Path | None = None, **others: Any) -> None:
+    """Checks, before anything is measured, that the results and their picture can be written.
+
+    Raises:
+      InputError: they cannot.
+      FileError: a folder cannot be made.
+    """
+    del others
+    check_output(output)
+    check_output(plot)
+    if plot is not None:
+        check_picture(plot)
 
 
 class Run(NamedTuple):

@@ -33,6 +33,7 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    refuse_unknown,
     results_so_far,
     run_study,
     save_figure,
@@ -43,7 +44,6 @@ from study import (
 )
 
 import azjax
-from azjax.core.errors import InputError
 from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.runs import load_variables
 
@@ -67,7 +67,7 @@ def main(
     boards: tuple[str, ...] = tuple(BOARDS),
     runs: Path = RUNS / "where_games_begin",
     output: Path = RESULTS / "where_games_begin.json",
-    figure: Path = DOCS / "where_games_begin.png",
+    plot: Path = DOCS / "where_games_begin.png",
 ) -> None:
     """Trains, judges, prints, writes and draws.
 
@@ -77,10 +77,9 @@ def main(
       boards: names of the boards.
       runs: parent of the run folders.
       output: file of the results.
-      figure: of the mistakes.
+      plot: picture of the mistakes.
     """
-    if unknown := sorted({*boards} - {*BOARDS}):
-        raise InputError(f"unknown board {', '.join(unknown)}; available: {', '.join(BOARDS)}")
+    refuse_unknown("board", boards, BOARDS)
     console = Console()
     settings = {"iterations": iterations}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
@@ -108,8 +107,8 @@ def main(
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
                 write_results(output, "where_games_begin.py", settings, rows=rows)
     console.print(table(rows))
-    draw(rows, figure)
-    console.print(f"written to {output}, drawn to {figure}", soft_wrap=True)
+    draw(rows, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
 def shares_of(rows: list[Row], board: str, starts: str) -> list[float]:

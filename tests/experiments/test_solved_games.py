@@ -34,13 +34,13 @@ def test_the_agent_is_judged_by_endings_at_tiny_sizes(tmp_path, monkeypatch):
 def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch):
     study = load_study("small_boards")
     monkeypatch.setattr(study, "BOARDS", {"hex_3x3": ("hex", {"size": 3})})
-    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "figure": tmp_path / "figure.png"}
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "plot": tmp_path / "plot.png"}
     for _ in range(2):  # the second time nothing is left to judge
         study.main(seeds=1, iterations=1, **paths)
         (row,) = json.loads(paths["output"].read_text())["rows"]
         assert (row["board"], row["seed"], row["iteration"]) == ("hex_3x3", 0, 1)
         assert 0 < row["mistakes"] < row["positions"] < 5_514
-    assert paths["figure"].stat().st_size > 10_000
+    assert paths["plot"].stat().st_size > 10_000
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,12 +32,17 @@ def count_games(games: int, half: bool = False) -> None:
     print(games / 2 if half else games)
 
 
-def ran(monkeypatch, capsys, *arguments):
+def draw_games(output: Path, plot: Path | None = None) -> None:
+    """Measures."""
+    print("measured")
+
+
+def ran(monkeypatch, capsys, *arguments, main=count_games):
     """The exit code, the output and the errors of a study with these arguments."""
     monkeypatch.setattr(sys, "argv", ["experiments/count_games.py", *arguments])
     code = 0
     try:
-        load_study("study").run_study(count_games)
+        load_study("study").run_study(main)
     except SystemExit as end:
         code = end.code
     return code, *capsys.readouterr()
@@ -63,6 +69,19 @@ def test_an_error_ends_a_study_in_one_line(monkeypatch, capsys, arguments, line)
     assert (code, out) == (2, "")
     assert err.startswith(f"azjax: {line}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--output", "."], ". cannot be written: it is a folder"),
+        (["--output", "x.json", "--plot", "x.txt"], "plot must be a file of .png, .svg, .pdf, got x.txt"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(monkeypatch, capsys, tmp_path, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert ran(monkeypatch, capsys, *arguments, main=draw_games) == (2, "", f"azjax: {line}\n")
+    assert ran(monkeypatch, capsys, "--output", "x.json", main=draw_games) == (0, "measured\n", "")
 
 
 def test_names_that_are_not_known_are_refused():
