@@ -6,7 +6,7 @@
 Each agent is trained with the preset of its game, some of them longer (LONGER_TRAINING in study.py), from self-play
 alone, with seed 0, in runs/NAME-0. A run that exists is resumed or reused. Small games are measured here, on all
 positions. The other agents are measured by studies, which run first: `santorini_3x3.py`, `connect_four.py`,
-`against_uct.py`, and `against_before.py`. The model cards show their results. `levels.py` plays the levels of each
+`against_before.py`, and `against_uct.py`. The model cards show their results. `levels.py` plays the levels of each
 agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
@@ -292,11 +292,11 @@ RECIPES = {
         "santorini",
         {"size": 5, "workers": 2},
         in_matches,
-        ("against_uct.py santorini_5x5", "against_before.py santorini_5x5"),
+        ("against_before.py santorini_5x5", "against_uct.py santorini_5x5"),
         curve_against_before,
     ),
     "brandub": Recipe(
-        "brandub", {}, in_matches, ("against_uct.py brandub", "against_before.py brandub"), curve_against_before
+        "brandub", {}, in_matches, ("against_before.py brandub", "against_uct.py brandub"), curve_against_before
     ),
 }
 
