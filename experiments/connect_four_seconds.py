@@ -14,7 +14,6 @@ docs/connect_four_seconds.png.
 
 import dataclasses
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from study import (
 import azjax
 from azjax.games.game import Game
 from azjax.packaged import Agent, load_agent
+from azjax.runs.throughput import median_seconds
 from azjax.search import search_within
 from azjax.search.alphazero import AlphaZero
 from azjax.search.hyper import SearchHyper
@@ -146,14 +146,9 @@ def seconds_per_move(game: Game, num_simulations: int, positions: Positions) -> 
     agent = load_agent("connect_four")
     policy = make_policy(game, agent, num_simulations, num_simulations)
     search = jax.jit(lambda states: policy(agent.variables, jax.random.key(0), states).action)
-    seconds = []
-    # The first one compiles.
-    for row in np.linspace(0, len(positions.moves) - 1, TIMED + 1).astype(int):
-        state = jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], positions.states)
-        began = time.perf_counter()
-        search(state).block_until_ready()
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[1:]))
+    rows = np.linspace(0, len(positions.moves) - 1, TIMED + 1).astype(int)  # the first one compiles
+    states = iter([jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], positions.states) for row in rows])
+    return median_seconds(lambda: search(next(states)), TIMED)
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:

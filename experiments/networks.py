@@ -24,7 +24,19 @@ import optax
 from jaxtyping import Array, Bool, Float32
 from rich.console import Console
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    action_mask,
+    draw_unfinished,
+    run_study,
+    save_figure,
+    style,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.core.errors import InputError
@@ -104,8 +116,7 @@ def main(
 def draw_positions(solution: Solution, count: int) -> Positions:
     """Unfinished positions, drawn evenly without repetition, in random order."""
     game, random = solution.game, np.random.default_rng(0)
-    every = np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)])
-    rows = np.sort(random.choice(every, min(count, len(every)), replace=False))
+    rows = draw_unfinished(solution, count, random)
     observe = jax.jit(jax.vmap(game.observe))
     found = Positions(
         np.zeros((len(rows), *game.observation_shape), np.float32),
@@ -117,8 +128,7 @@ def draw_positions(solution: Solution, count: int) -> Positions:
         found.observations[start : start + _READ] = observe(block.states)
         found.values[start : start + _READ] = block.values
         for mask, chosen in ((found.best, block.best), (found.legal, block.legal)):
-            position, slot = np.nonzero(chosen)
-            mask[start + position, block.actions[position, slot]] = True
+            mask[start : start + _READ] = action_mask(game, block.actions, chosen)
     order = random.permutation(len(rows))
     return Positions(*(part[order] for part in found))
 

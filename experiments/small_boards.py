@@ -20,6 +20,7 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    board_title,
     config_digest,
     results_so_far,
     run_study,
@@ -92,8 +93,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             own = [row for row in rows if (row["board"], row["seed"]) == (name, seed)]
             shares = np.array([row["mistakes"] / row["positions"] for row in own])
             panel.semilogy([row["seconds"] / 60 for row in own], shares, "o-", color=COLORS[seed], label=f"seed {seed}")
-        title = name.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
-        style(panel, title, "minutes", shares=True)
+        style(panel, board_title(name), "minutes", shares=True)
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].set_ylabel("mistakes of the network, all positions")
     save_figure(figure, path)

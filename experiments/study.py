@@ -23,6 +23,7 @@ from azjax.benchmark.report import check_output, machine, write_report
 from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.errors import errors_in_one_line, silence_threads
+from azjax.evaluation.solution import Solution
 from azjax.games.game import AnyGame, Game
 from azjax.packaged import archive
 from azjax.report.figures import check_picture
@@ -225,6 +226,25 @@ def results_so_far(path: Path, settings: dict[str, Any], **begin: Any) -> dict[s
         has = {name: value for name, value in now.items() if before.get(name, ...) != value}
         raise InputError(f"{path} has results with {had}, not with {has}: name another --output")
     return {part: report[part] for part in begin}
+
+
+def draw_unfinished(solution: Solution, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Rows, int [count], of unfinished positions, drawn evenly without repetition, ascending; or all of them."""
+    every = np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)])
+    return np.sort(generator.choice(every, min(count, len(every)), replace=False))
+
+
+def action_mask(game: AnyGame, actions: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """bool [P, A]: the actions of the chosen slots, bool [P, K], of tables of legal actions, int [P, K]."""
+    mask = np.zeros((len(actions), game.num_actions), bool)
+    position, slot = np.nonzero(chosen)
+    mask[position, actions[position, slot]] = True
+    return mask
+
+
+def board_title(name: str) -> str:
+    """The title of a panel, of names such as `connect_four_5x4`."""
+    return name.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
 
 
 def wide_figure(columns: int, width: float = 11, height: float = 3.6, **options: Any) -> tuple[Figure, list[Axes]]:

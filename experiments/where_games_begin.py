@@ -33,6 +33,7 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    board_title,
     refuse_unknown,
     results_so_far,
     run_study,
@@ -140,8 +141,7 @@ def draw(rows: list[Row], path: Path) -> None:
             shares = shares_of(rows, board, starts)
             panel.semilogx(shares, [number] * len(shares), "o", color=COLORS[number % len(COLORS)], alpha=0.7)
         panel.set_yticks(range(len(STARTS)), list(STARTS))
-        title = board.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
-        style(panel, title, "mistakes of the network, all positions", legend=False)
+        style(panel, board_title(board), "mistakes of the network, all positions", legend=False)
         panel.xaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].invert_yaxis()
     save_figure(figure, path)

@@ -57,7 +57,7 @@ def test_mistakes_are_legal_moves_that_give_away_value_and_signs_are_those_of_th
 def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
     study, agent = load_study("targets"), load_agent("santorini_2x2")
     solution = solve(agent.game)
-    drawn = study.draw(solution, 10**6)
+    drawn = study.draw_unfinished(solution, 10**6, np.random.default_rng(0))
     assert len(drawn) == solution.num_unfinished
     row = study.measure(agent, solution, drawn, 64, 16)
     network = network_player(agent.game, agent.network, agent.variables, temperature=0.0)
