@@ -135,9 +135,7 @@ def main(
         game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations, config=config
     )
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
-    rivals = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
-    if [row["player"] for row in rivals] != ["random", *map(mcts_name, rollouts)]:
-        rivals = rival_rows(game, positions, rollouts)
+    rivals = ([] if anew else rivals_so_far(output, rollouts)) or rival_rows(game, positions, rollouts)
     rows = []
     for step in track(run.steps, "checkpoints", console=console):
         _, variables = load_variables(run.folder, step)
@@ -262,6 +260,12 @@ def mistakes(probabilities: np.ndarray, positions: Positions) -> dict[str, Any]:
     by_ply = [share(positions.plies == ply) for ply in range(positions.plies.max() + 1)]
     every = share(np.ones(len(lost), bool))
     return {"all": every, "narrow": share(positions.narrow), "open": share(positions.open), **kinds, "by_ply": by_ply}
+
+
+def rivals_so_far(path: Path, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The rows of `rival_rows` in a result file; none if they are of other rollouts."""
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rivals"] if path.exists() else []
+    return rows if [row["player"] for row in rows] == ["random", *map(mcts_name, rollouts)] else []
 
 
 def rival_rows(game: Game, positions: Positions, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:

@@ -152,5 +152,12 @@ def test_the_match_counts_games_that_the_first_player_won_drew_and_lost(study, m
     assert study.against_mcts(GAME, player, 1, 2) == {"won": 2, "drawn": 0, "lost": 0}
 
 
+def test_rivals_with_other_rollouts_are_measured_again(study, tmp_path):
+    committed = study.RESULTS / "connect_four.json"
+    known = study.rivals_so_far(committed, (1_000, 10_000))
+    assert [row["player"] for row in known] == ["random", "MCTS, 1,000 rollouts", "MCTS, 10,000 rollouts"]
+    assert study.rivals_so_far(committed, (1_000,)) == study.rivals_so_far(tmp_path / "none.json", (1_000,)) == []
+
+
 def test_openspiel_finds_a_mate_in_one(study):
     assert study.OpenSpielMcts(200).move("112233") == 3
