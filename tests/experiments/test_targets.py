@@ -104,7 +104,7 @@ def test_value_targets_are_those_of_games_from_the_positions(tmp_path, monkeypat
     study, agent = load_study("value_targets"), load_agent("connect_four")
     monkeypatch.setattr(study, "LAST_PLY", 3)
     monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("results", "values")})
-    settings = preset(agent.game).replace(num_simulations=2)
+    settings = preset(agent.game).replace(num_simulations=2, first_simulations=0)
     monkeypatch.setattr(study.azjax, "preset", lambda game: settings)
     study.main(games=2, output=tmp_path / "results.json")
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
