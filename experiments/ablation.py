@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, results_so_far, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import Solution, mistakes, network_player, solve, tabulate
@@ -89,10 +89,7 @@ def main(
     """
     console = Console()
     settings = {"game": "tictactoe", "evaluations": evaluations, "seeds": seeds, "points": points}
-    rows = []
-    if output.exists() and not anew:
-        before = json.loads(output.read_text())
-        rows = before["rows"] if before["settings"] == settings else []
+    rows = [] if anew else results_so_far(output, settings, rows=[])["rows"]
     solution = solve(azjax.make("tictactoe"))
     wanted = [(group, name, config) for group, variants in GROUPS.items() for name, config in variants.items()]
     for group, name, config in track(wanted, "variants", console=console):

@@ -11,11 +11,13 @@ sides, and all search with as many simulations:
     python experiments/against_before.py brandub
 
 A run that exists is resumed or reused. The agent before is the one that comes with azjax; run this before
-`packaged_agents.py` replaces it. Writes experiments/results/NAME_before.json and docs/NAME_before.png.
+`packaged_agents.py` replaces it. Results against another agent are not replaced: remove their file to measure against
+the packaged one. Writes experiments/results/NAME_before.json and docs/NAME_before.png.
 """
 
 import dataclasses
 import hashlib
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,6 +67,10 @@ def main(
       plot: picture of the scores against time.
     """
     console = Console()
+    output, plot = output or RESULTS / f"{name}_before.json", plot or DOCS / f"{name}_before.png"
+    file = archive.FOLDER / f"{name}.npz"
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    refuse_another_rival(output, file, digest)
     game_name, options = GAMES[name]
     game = azjax.make(game_name, **options)
     run = trained(game, folder or RUNS / f"{name}-{seed}", console, seed=seed, iterations=iterations)
@@ -103,19 +109,25 @@ def main(
             }
         )
     console.print(table(name, rows))
-    output, plot = output or RESULTS / f"{name}_before.json", plot or DOCS / f"{name}_before.png"
     settings = {
         "game": game_name,
         "options": options_of(game),
         "num_simulations": num_simulations,
         "opening_plies": opening_plies,
         "balance": balance,
-        "before": hashlib.sha256((archive.FOLDER / f"{name}.npz").read_bytes()).hexdigest(),
+        "before": digest,
         "config": dataclasses.asdict(run.config),
     }
     write_results(output, f"against_before.py {name}", settings, rows=rows)
     draw(rows, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
+
+
+def refuse_another_rival(output: Path, file: Path, digest: str) -> None:
+    """Raises an `InputError` if `output` has matches against another agent than that of `file`."""
+    if output.exists() and (other := json.loads(output.read_text())["settings"]["before"]) != digest:
+        got = f"the agent with SHA-256 {other[:16]}, not with {digest[:16]}"
+        raise InputError(f"{output} has matches against {got}: put the agent before into {file}, or remove the results")
 
 
 def table(name: str, rows: list[Row]) -> Table:

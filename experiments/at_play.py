@@ -19,7 +19,7 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, results_so_far, run_study, write_results
+from study import RESULTS, agent_digest, refuse_another_agent, results_so_far, run_study, write_results
 
 from azjax.evaluation import Player, play_match, search_player
 from azjax.evaluation.players import act, observe, start_memory
@@ -58,6 +58,8 @@ def main(
     settings = {"num_simulations": num_simulations, "games": games, "seed": seed, "leaves_per_step": LEAVES}
     settings |= {"opening_plies": OPENING_PLIES, "balance": BALANCE}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
+    for name in agents:
+        refuse_another_agent(output, rows, name)
     done = {(row["agent"], row["variant"]) for row in rows}
     for name in agents:
         agent = load_agent(name)
@@ -79,7 +81,8 @@ def main(
                     judge=base,
                     balance=BALANCE,
                 )
-            row = {"agent": name, "variant": variant, "seconds_beside_base": round(ratio, 3), "num_simulations": count}
+            row: Row = {"agent": name, "agent_digest": agent_digest(name), "variant": variant}
+            row |= {"seconds_beside_base": round(ratio, 3), "num_simulations": count}
             counts = [match.total.wins, match.total.draws, match.total.losses]
             interval = [round(end, 4) for end in match.interval]
             row |= {"score": round(match.score, 4), "interval": interval, "won_drawn_lost": counts}

@@ -12,8 +12,8 @@ sets are in games/connect-four/benchmark of https://github.com/jonathan-laurent/
     pip install 'azjax[interop]'
     python experiments/connect_four.py [--sets FOLDER]
 
-A run that exists is resumed or reused. Results of MCTS that exist are measured again only with --anew. Writes
-experiments/results/connect_four.json and docs/connect_four.png.
+A run that exists is resumed or reused. Results of MCTS with the same rollouts are measured again only with --anew.
+Writes experiments/results/connect_four.json and docs/connect_four.png.
 """
 
 import dataclasses
@@ -135,8 +135,7 @@ def main(
         game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations, config=config
     )
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
-    before = json.loads(output.read_text())["rivals"] if output.exists() and not anew else []
-    rivals = before or rival_rows(game, positions, rollouts)
+    rivals = ([] if anew else rivals_so_far(output, rollouts)) or rival_rows(game, positions, rollouts)
     rows = []
     for step in track(run.steps, "checkpoints", console=console):
         _, variables = load_variables(run.folder, step)
@@ -182,21 +181,23 @@ def on_sets(game: Game, agents: dict[str, Player], folder: Path) -> dict[str, di
 
 def load_sets(game: Game, folder: Path) -> Positions:
     """The positions of Pons' sets, by kind. Their moves are solved once, in some minutes."""
+    if missing := [name for name in SETS if not (folder / name).is_file()]:
+        raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
+    texts = {name: (folder / name).read_text().splitlines() for name in SETS}
+    moves = [(SETS[name][0], line.split()[0]) for name, lines in texts.items() for line in lines]
     solved = RUNS / "pons_sets.json"
-    if not solved.exists():
+    lines = json.loads(solved.read_text()) if solved.exists() else []
+    if [(line["kind"], line["moves"]) for line in lines] != moves:
         from connect_four_positions import exact_solver, values
 
         solver = exact_solver()
-        if missing := [name for name in SETS if not (folder / name).is_file()]:
-            raise InputError(f"{folder} lacks {', '.join(missing)}; it must have the test sets of AlphaZero.jl")
-        moves = [(name, line.split()[0]) for name in SETS for line in (folder / name).read_text().splitlines()]
         lines = [
-            {"kind": SETS[name][0], "moves": text, "values": values(solver, text)}
-            for name, text in track(moves, "solving Pons' sets")
+            {"kind": kind, "moves": text, "values": values(solver, text)}
+            for kind, text in track(moves, "solving Pons' sets")
         ]
         solved.parent.mkdir(parents=True, exist_ok=True)
         solved.write_text(json.dumps(lines))
-    return load_positions(game, json.loads(solved.read_text()))
+    return load_positions(game, lines)
 
 
 def load_positions(game: Game, lines: list[dict[str, str]]) -> Positions:
@@ -261,15 +262,26 @@ def mistakes(probabilities: np.ndarray, positions: Positions) -> dict[str, Any]:
     return {"all": every, "narrow": share(positions.narrow), "open": share(positions.open), **kinds, "by_ply": by_ply}
 
 
+def rivals_so_far(path: Path, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The rows of `rival_rows` in a result file; none if they are of other rollouts."""
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rivals"] if path.exists() else []
+    return rows if [row["player"] for row in rows] == ["random", *map(mcts_name, rollouts)] else []
+
+
 def rival_rows(game: Game, positions: Positions, rollouts: tuple[int, ...]) -> list[dict[str, Any]]:
     """Rows of the players that do not learn: random moves and MCTS."""
     random = move_probabilities(random_player(game), positions)
     rows = [{"player": "random", **mistakes(random, positions)}]
     for count in rollouts:
         bot = OpenSpielMcts(count)
-        moves = [bot.move(text) for text in track(positions.moves, f"MCTS, {count:,} rollouts")]
-        rows.append({"player": f"MCTS, {count:,} rollouts", **mistakes(np.eye(7)[moves], positions)})
+        moves = [bot.move(text) for text in track(positions.moves, mcts_name(count))]
+        rows.append({"player": mcts_name(count), **mistakes(np.eye(7)[moves], positions)})
     return rows
+
+
+def mcts_name(rollouts: int) -> str:
+    """The name of OpenSpiel's MCTS in the rows."""
+    return f"MCTS, {rollouts:,} rollouts"
 
 
 class OpenSpielMcts:

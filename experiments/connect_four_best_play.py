@@ -11,7 +11,6 @@ Measures the packaged agent, or the newest checkpoint of a run, with several num
 experiments/results/connect_four_best_play.json.
 """
 
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from azjax.evaluation.players import act
 from azjax.games.game import Game
 from azjax.packaged import load_agent
 from azjax.runs import load_run, load_variables
+from azjax.runs.throughput import median_seconds
 
 TIMED = 5
 
@@ -93,12 +93,7 @@ def make_player(game: Game, run: Path | None, num_simulations: int) -> Player:
 def seconds_per_move(game: Game, player: Player) -> float:
     """For the first move of one game, the median of some."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 1))
-    seconds = []
-    for number in range(TIMED + 1):
-        began = time.perf_counter()
-        jax.block_until_ready(act(player, jax.random.key(number), states)[0])
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[1:]))  # the first one compiles
+    return median_seconds(lambda: act(player, jax.random.key(0), states)[0], TIMED)
 
 
 def play(game: Game, player: Player, solver: Any, games: int, seed: int) -> Played:

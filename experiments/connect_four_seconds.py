@@ -14,7 +14,6 @@ docs/connect_four_seconds.png.
 
 import dataclasses
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,23 @@ import numpy as np
 from connect_four import POSITIONS, Positions, load_positions, load_sets, mistakes
 from rich.console import Console
 from rich.progress import track
-from study import COLORS, DOCS, RESULTS, results_so_far, run_study, save_figure, style, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    agent_digest,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.games.game import Game
 from azjax.packaged import Agent, load_agent
+from azjax.runs.throughput import median_seconds
 from azjax.search import search_within
 from azjax.search.alphazero import AlphaZero
 from azjax.search.hyper import SearchHyper
@@ -55,10 +66,11 @@ def main(
     """
     console = Console()
     game = azjax.make("connect_four")
+    settings: dict[str, Any] = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF}
+    settings |= {"timed": TIMED, "agent_digest": agent_digest(game.name)}
+    rows = results_so_far(output, settings, rows=[])["rows"]
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
     hardest = of_kind(load_sets(game, sets), HARDEST) if sets else None
-    settings = {"most_leaves": MOST_LEAVES, "simulations_per_leaf": SIMULATIONS_PER_LEAF, "timed": TIMED}
-    rows = results_so_far(output, settings, rows=[])["rows"]
     for simulations in num_simulations:
         if any(row["num_simulations"] == simulations and (hardest is None or HARDEST in row) for row in rows):
             continue
@@ -134,14 +146,9 @@ def seconds_per_move(game: Game, num_simulations: int, positions: Positions) -> 
     agent = load_agent("connect_four")
     policy = make_policy(game, agent, num_simulations, num_simulations)
     search = jax.jit(lambda states: policy(agent.variables, jax.random.key(0), states).action)
-    seconds = []
-    # The first one compiles.
-    for row in np.linspace(0, len(positions.moves) - 1, TIMED + 1).astype(int):
-        state = jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], positions.states)
-        began = time.perf_counter()
-        search(state).block_until_ready()
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[1:]))
+    rows = np.linspace(0, len(positions.moves) - 1, TIMED + 1).astype(int)  # the first one compiles
+    states = iter([jax.tree.map(lambda leaf, row=row: leaf[row : row + 1], positions.states) for row in rows])
+    return median_seconds(lambda: search(next(states)), TIMED)
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:

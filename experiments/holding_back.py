@@ -26,7 +26,7 @@ from connect_four import POSITIONS, Positions, load_positions, mistakes, move_pr
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
+from study import COLORS, DOCS, RESULTS, results_so_far, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.evaluation import choose, network_player, search_player
@@ -103,13 +103,10 @@ def main(
       plot: picture of the curves.
     """
     console = Console()
-    positions = load_positions(GAME, json.loads(POSITIONS.read_text()))
     settings = {"seconds": seconds, "points": points, "num_simulations": num_simulations}
-    rows, base = [], None
-    if output.exists() and not anew:
-        before = json.loads(output.read_text())
-        if before["settings"] == settings:
-            rows, base = before["rows"], before["base"]
+    before = {} if anew else results_so_far(output, settings, base=None, rows=[])
+    rows, base = before.get("rows", []), before.get("base")
+    positions = load_positions(GAME, json.loads(POSITIONS.read_text()))
     wanted = [("", BASE_NAME, BASE), *((g, n, config) for g, of in GROUPS.items() for n, config in of.items())]
     for group, name, config in track(wanted, "variants", console=console):
         described = json.loads(json.dumps(dataclasses.asdict(config)))

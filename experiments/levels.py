@@ -11,7 +11,6 @@ cards, the first sentence of which the page shows.
 """
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import jax
 import tyro
 from rich.console import Console
 from rich.progress import track
-from study import RESULTS, ROOT, refuse_unknown, run_study, write_results
+from study import RESULTS, ROOT, refuse_unknown, results_so_far, run_study, write_results
 
 import azjax
 from azjax.agents import LEVELS, NUM_SIMULATIONS, game_of
@@ -49,17 +48,18 @@ def main(
       cards: the folder of the cards.
     """
     console = Console()
-    refuse_unknown(agents, packaged())
+    refuse_unknown("agent", agents, packaged())
     chosen = agents or tuple(packaged())
-    rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
+    settings = {"num_simulations": NUM_SIMULATIONS, "opening_plies": OPENING_PLIES}
+    rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
     for name in track(chosen, "agents", console=console):
         own = points_of_levels(name, games)
         rows = [*(row for row in rows if row["agent"] != name), *own]
+        rows.sort(key=lambda row: row["agent"])
+        write_results(output, "levels.py", settings, rows=rows)
         card = cards / f"{name}.md"
         card.write_text(with_levels(card.read_text(), own))
         console.print(f"{name}: {summary(own)}", highlight=False)
-    settings = {"num_simulations": NUM_SIMULATIONS, "opening_plies": OPENING_PLIES}
-    write_results(output, "levels.py", settings, rows=sorted(rows, key=lambda row: row["agent"]))
     console.print(f"written to {output} and {cards}", soft_wrap=True)
 
 

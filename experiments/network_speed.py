@@ -10,13 +10,11 @@ large matrix product is measured in the same run.
 It takes some minutes on 2 CPU cores; run it on an idle machine. Writes experiments/results/network_speed.json.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from study import RESULTS, run_study, write_results
@@ -25,6 +23,7 @@ import azjax
 from azjax.games.game import Game
 from azjax.networks import Network, make_network
 from azjax.runs.precision import seconds_of_network
+from azjax.runs.throughput import median_seconds
 from azjax.training.config import PRECISIONS
 
 NETWORKS = (
@@ -83,13 +82,7 @@ def matrix_rate(precision: str) -> float:
     """GFLOP/s of a product of two large matrices, with a float32 result."""
     matrix = jax.random.normal(jax.random.key(0), (_SIDE, _SIDE)).astype(precision)
     multiply = jax.jit(lambda left, right: jnp.matmul(left, right, preferred_element_type=jnp.float32))
-    jax.block_until_ready(multiply(matrix, matrix))
-    seconds = []
-    for _ in range(_ROUNDS):
-        began = time.perf_counter()
-        jax.block_until_ready(multiply(matrix, matrix))
-        seconds.append(time.perf_counter() - began)
-    return round(2 * _SIDE**3 / 1e9 / float(np.median(seconds)), 1)
+    return round(2 * _SIDE**3 / 1e9 / median_seconds(lambda: multiply(matrix, matrix), _ROUNDS), 1)
 
 
 def flops_of_evaluation(network: Network, game: Game) -> int:

@@ -24,9 +24,22 @@ import optax
 from jaxtyping import Array, Bool, Float32
 from rich.console import Console
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    action_mask,
+    draw_unfinished,
+    run_study,
+    save_figure,
+    style,
+    wide_figure,
+    write_results,
+)
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.evaluation import solve
 from azjax.evaluation.solution import Solution
 from azjax.games.game import Game
@@ -81,6 +94,8 @@ def main(
     game = azjax.make("santorini", size=size, workers=1)
     with console.status(f"solving {game.name} {size}x{size}"):
         drawn = draw_positions(solve(game, max_states=None), positions + held_out)
+    if len(drawn.values) <= held_out:
+        raise InputError(f"held_out must be below {len(drawn.values)}, the positions of the board, got {held_out}")
     measured = Positions(*(part[:held_out] for part in drawn))
     learned = Positions(*(part[held_out:] for part in drawn))
     rows = []
@@ -101,8 +116,7 @@ def main(
 def draw_positions(solution: Solution, count: int) -> Positions:
     """Unfinished positions, drawn evenly without repetition, in random order."""
     game, random = solution.game, np.random.default_rng(0)
-    every = np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)])
-    rows = np.sort(random.choice(every, min(count, len(every)), replace=False))
+    rows = draw_unfinished(solution, count, random)
     observe = jax.jit(jax.vmap(game.observe))
     found = Positions(
         np.zeros((len(rows), *game.observation_shape), np.float32),
@@ -114,8 +128,7 @@ def draw_positions(solution: Solution, count: int) -> Positions:
         found.observations[start : start + _READ] = observe(block.states)
         found.values[start : start + _READ] = block.values
         for mask, chosen in ((found.best, block.best), (found.legal, block.legal)):
-            position, slot = np.nonzero(chosen)
-            mask[start + position, block.actions[position, slot]] = True
+            mask[start : start + _READ] = action_mask(game, block.actions, chosen)
     order = random.permutation(len(rows))
     return Positions(*(part[order] for part in found))
 

@@ -6,14 +6,13 @@
 Each agent is trained with the preset of its game, some of them longer (LONGER_TRAINING in study.py), from self-play
 alone, with seed 0, in runs/NAME-0. A run that exists is resumed or reused. Small games are measured here, on all
 positions. The other agents are measured by studies, which run first: `santorini_3x3.py`, `connect_four.py`,
-`against_uct.py`, and `against_before.py`. The model cards show their results. `levels.py` plays the levels of each
+`against_before.py`, and `against_uct.py`. The model cards show their results. `levels.py` plays the levels of each
 agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 """
 
 import dataclasses
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ import levels
 import tyro
 from rich.console import Console
 from scipy import stats
-from study import RESULTS, ROOT, RUNS, Run, config_of, refuse_unknown, run_study, trained
+from study import RESULTS, ROOT, RUNS, Run, config_of, refuse_unknown, run_other, run_study, trained
 
 import azjax
 from azjax.benchmark.report import machine
@@ -71,12 +70,12 @@ def main(
       studies: run the studies that measure an agent; with --no-studies they have run before.
     """
     console = Console(highlight=False)
-    refuse_unknown(names, RECIPES)
+    refuse_unknown("agent", names, RECIPES)
     for name in names or RECIPES:
         recipe = RECIPES[name]
         game = azjax.make(recipe.game, **recipe.options)
         for study in recipe.studies if studies else ():
-            run_other(study)
+            run_other(*study.split())
         run = trained(game, RUNS / f"{name}-0", console, config=config_of(name, game))
         network = {"name": run.config.network, "width": run.config.width, "depth": run.config.depth}
         step, variables = load_variables(run.folder)
@@ -85,14 +84,6 @@ def main(
         card.write_text(model_card(name, recipe, game, run, step, commit or head(), cores))
         levels.main((name,))
         console.print(f"{path}: {path.stat().st_size / 1e6:.2f} MB; {card}", soft_wrap=True)
-
-
-def run_other(study: str) -> None:
-    """Runs another study. If it fails, this one ends with its exit code."""
-    script, *arguments = study.split()
-    done = subprocess.run([sys.executable, str(ROOT / "experiments" / script), *arguments])
-    if done.returncode:
-        sys.exit(done.returncode)
 
 
 def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commit: str, cores: int | None) -> str:
@@ -301,11 +292,11 @@ RECIPES = {
         "santorini",
         {"size": 5, "workers": 2},
         in_matches,
-        ("against_uct.py santorini_5x5", "against_before.py santorini_5x5"),
+        ("against_before.py santorini_5x5", "against_uct.py santorini_5x5"),
         curve_against_before,
     ),
     "brandub": Recipe(
-        "brandub", {}, in_matches, ("against_uct.py brandub", "against_before.py brandub"), curve_against_before
+        "brandub", {}, in_matches, ("against_before.py brandub", "against_uct.py brandub"), curve_against_before
     ),
 }
 

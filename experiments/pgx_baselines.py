@@ -19,7 +19,6 @@ experiments/results/pgx_baselines.json.
 
 import dataclasses
 import importlib.util
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from self_play_speed import PgxLearner, pgx_learner
-from study import RESULTS, RUNS, run_study, seconds_per_iteration, trained, write_results
+from study import RESULTS, RUNS, results_so_far, run_study, seconds_per_iteration, trained, write_results
 
 import azjax
 from azjax.core.files import write_atomically
@@ -101,10 +100,7 @@ def main(
         "curve_games": curve_games,
         "quick": quick,
     }
-    rows: dict[str, dict[str, Any]] = {}
-    if output.exists():
-        before = json.loads(output.read_text())
-        rows = before["rows"] if before["settings"] == settings else {}
+    rows: dict[str, dict[str, Any]] = results_so_far(output, settings, rows={})["rows"]
 
     def save() -> None:
         write_results(output, "pgx_baselines.py", settings, rows=rows)

@@ -13,11 +13,11 @@ move in its settings; `opentafl-1s` is a program on the PATH that starts it:
         --opening-plies 4 --judge brandub:400 --pool experiments/results/pools/brandub.jsonl
 
 and again for brandub:1600 alone with --games 100 --seed 1. Then the study rates it too. Writes
-experiments/results/ratings.json and docs/ratings.png.
+experiments/results/ratings.json and docs/ratings.png. The games of an agent that was packaged before stay in its pool:
+another agent under its name needs another --pools and --output.
 """
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +26,20 @@ import jax
 import tyro
 from rich.console import Console
 from rich.progress import Progress
-from study import COLORS, DOCS, GRAY, RESULTS, run_study, save_figure, style, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    GRAY,
+    RESULTS,
+    agent_digest,
+    refuse_another_agent,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.agents import load_opponent
@@ -74,7 +87,10 @@ def main(
     """
     console = Console()
     pools.mkdir(parents=True, exist_ok=True)
-    rows = {row["agent"]: row for row in json.loads(output.read_text())["rows"]} if output.exists() else {}
+    settings = {"games": games, "opening_plies": opening_plies, "balance": balance, "anchor": _ANCHOR}
+    rows = {row["agent"]: row for row in results_so_far(output, settings, rows=[])["rows"]}
+    for name in agents:
+        refuse_another_agent(output, list(rows.values()), name)
     for name in agents:
         game_name, options, others = GAMES[name]
         game = azjax.make(game_name, **options)
@@ -98,9 +114,9 @@ def main(
         console.print(ratings_table(game, ratings))
         # JSON has no infinite numbers: null is an end that the results do not set.
         ends = [[end if math.isfinite(end) else None for end in interval] for interval in ratings.intervals]
-        rows[name] = {"agent": name, "options": options_of(game), **dataclasses.asdict(ratings), "intervals": ends}
+        row = {"agent": name, "agent_digest": agent_digest(name), "options": options_of(game)}
+        rows[name] = row | dataclasses.asdict(ratings) | {"intervals": ends}
     ordered = [rows[name] for name in GAMES if name in rows]
-    settings = {"games": games, "opening_plies": opening_plies, "balance": balance, "anchor": _ANCHOR}
     write_results(output, "rating_pool.py", settings, rows=ordered)
     draw(ordered, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Santorini 3x3 with one worker each: does an hour of self-play on 2 cores learn a game of 61 million positions?
+"""Santorini 3x3 with one worker each: do 93 minutes of self-play on one core learn a game of 61 million positions?
 
 Trains with the game's preset and measures the agent on 1,200 positions of the solved game, spread over all plies. Their
 values, distances and the values of every move come from tests/golden/solved. The measures are the share of moves that
@@ -8,8 +8,8 @@ positions. The solution does not enter training.
 
     python experiments/santorini_3x3.py
 
-It takes about an hour and a quarter on 2 CPU cores. A run that exists is resumed or reused.
-Writes experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
+Training took 93 minutes on one CPU core. A run that exists is resumed or reused. Writes
+experiments/results/santorini_3x3.json and docs/santorini_3x3.png.
 """
 
 import gzip

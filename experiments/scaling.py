@@ -16,7 +16,6 @@ It took 24 minutes on 2 CPU cores, beside other work. The same command continues
 experiments/results/scaling.json and docs/scaling.png.
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,14 +25,28 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from scipy import stats
-from study import COLORS, DOCS, RESULTS, RUNS, Run, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    Run,
+    action_mask,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import Player, choose, network_player, search_player, solve
 from azjax.games.connect_four import ConnectFour
 from azjax.games.game import AnyGame, State
 from azjax.networks import Variables
+from azjax.report.intervals import Interval
 from azjax.runs import load_variables
 from azjax.search import evaluators
 from azjax.training import Config, Hyper
@@ -114,9 +127,7 @@ def main(
     game = azjax.make("connect_four_5x4")
     positions = decisions(game, num_positions)
     settings = {"game": game.name, "num_positions": len(positions.loses), "doublings": doublings}
-    rows: list[Row] = []
-    if output.exists() and (before := json.loads(output.read_text()))["settings"] == settings:
-        rows = before["rows"]
+    rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
     steps = [FIRST_CHECKPOINT * 2**doubling for doubling in range(doublings + 1)]
     for seed in seeds:
         for width in widths:
@@ -142,11 +153,8 @@ def decisions(game: AnyGame, count: int) -> Positions:
     for _, block in solve(game).blocks():
         worse = block.legal & ~block.best
         chosen = worse.any(axis=1)
-        by_action = np.zeros((len(worse), game.num_actions), bool)
-        row, slot = np.nonzero(worse)
-        by_action[row, block.actions[row, slot]] = True
         states.append(jax.tree.map(lambda leaf, chosen=chosen: np.asarray(leaf)[chosen], block.states))
-        loses.append(by_action[chosen])
+        loses.append(action_mask(game, block.actions, worse)[chosen])
     every = jax.tree.map(lambda *leaves: np.concatenate(leaves), *states)
     total = sum(map(len, loses))
     drawn = np.random.default_rng(0).choice(total, min(count, total), replace=False)
@@ -227,8 +235,8 @@ def summary(values: list[float]) -> dict[str, Any]:
     """The values by seed, their mean, and with two seeds and more its 95% interval by Student's t."""
     found: dict[str, Any] = {"by_seed": values, "mean": round(float(np.mean(values)), 4)}
     if len(values) > 1:
-        interval = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
-        found["interval"] = [round(float(end), 4) for end in interval]
+        student = Interval.of(values)
+        found["interval"] = [round(student.low, 4), round(student.high, 4)]
     return found
 
 

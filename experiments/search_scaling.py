@@ -29,7 +29,7 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.progress import Progress
-from study import DOCS, RESULTS, run_study, save_figure, style, wide_figure, write_results
+from study import DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
@@ -82,16 +82,19 @@ QUICK = Sizes((4, 5), 2, (1, 8), (4, 8), (4, 5), ((4, 8), (40, 80)), (4, 8), (2,
 
 def main(
     quick: bool = False,
-    output: Path = RESULTS / "search_scaling.json",
-    plot: Path = DOCS / "search_scaling.png",
+    output: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Measures everything, writes and draws the results.
 
     Args:
       quick: tiny sizes, for a test.
-      output: file of the results.
-      plot: picture of the throughput against B, N and A.
+      output: file of the results; by default experiments/results/search_scaling.json, with `quick` in runs/.
+      plot: picture of the throughput against B, N and A; by default docs/search_scaling.png, with `quick` in runs/.
     """
+    quick_folder = RUNS / "search_scaling_quick"
+    output = output or (quick_folder if quick else RESULTS) / "search_scaling.json"
+    plot = plot or (quick_folder if quick else DOCS) / "search_scaling.png"
     sizes = QUICK if quick else Sizes()
     console = Console()
     parts: dict[str, Callable[[Sizes, Console], Any]] = {

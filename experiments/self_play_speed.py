@@ -35,11 +35,13 @@ from study import RESULTS, run_study, write_results
 import azjax
 from azjax.networks import Resnet
 from azjax.runs.compiled_run import compile_run
+from azjax.runs.throughput import median_seconds
 from azjax.training import Config, Hyper
 
 NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
 RIVAL = "pgx + mctx"
 RIVAL_WITH_FLAX = "pgx + mctx, convolutions of Flax"
+NETWORK_CALLS = 20
 
 
 def main(
@@ -292,13 +294,7 @@ def network_rate(config: Config) -> float:
     variables = network.init(jax.random.key(0), game)
     observations = jnp.zeros((config.num_games, *game.observation_shape), jnp.float32)
     apply = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[0])
-    jax.block_until_ready(apply(variables, observations))
-    seconds = []
-    while len(seconds) < 10 or sum(seconds) < 1:
-        began = time.perf_counter()
-        jax.block_until_ready(apply(variables, observations))
-        seconds.append(time.perf_counter() - began)
-    return config.num_games / statistics.median(seconds)
+    return config.num_games / median_seconds(lambda: apply(variables, observations), NETWORK_CALLS)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,27 @@ Runs are resumed, and checkpoints that the result file has are not judged again.
 experiments/results/small_boards.json and docs/small_boards.png.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from rich.console import Console
-from study import COLORS, DOCS, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    board_title,
+    config_digest,
+    results_so_far,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import mistakes, network_player, solve, tabulate
@@ -33,7 +46,7 @@ def main(
     iterations: int | None = None,
     runs: Path = RUNS / "small_boards",
     output: Path = RESULTS / "small_boards.json",
-    figure: Path = DOCS / "small_boards.png",
+    plot: Path = DOCS / "small_boards.png",
 ) -> None:
     """Trains, judges, writes and draws.
 
@@ -42,17 +55,21 @@ def main(
       iterations: of each run; None for those of the preset.
       runs: parent of the run folders.
       output: file of the results.
-      figure: of the mistakes against minutes.
+      plot: picture of the mistakes against minutes.
     """
     console = Console()
-    rows: list[dict[str, Any]] = json.loads(output.read_text())["rows"] if output.exists() else []
+    games = {name: azjax.make(game, **options) for name, (game, options) in BOARDS.items()}
+    configs = {name: azjax.preset(game) for name, game in games.items()}
+    if iterations is not None:
+        configs = {name: config.replace(iterations=iterations) for name, config in configs.items()}
+    settings = {"config_digests": {name: config_digest(config) for name, config in configs.items()}}
+    rows: list[dict[str, Any]] = results_so_far(output, settings, rows=[])["rows"]
     done = {(row["board"], row["seed"], row["iteration"]) for row in rows}
-    for name, (game_name, options) in BOARDS.items():
-        game = azjax.make(game_name, **options)
+    for name, game in games.items():
         with console.status(f"solving {name}"):
             solution = solve(game, max_states=None)
         for seed in range(seeds):
-            run = trained(game, runs / f"{name}-{seed}", console, seed=seed, iterations=iterations)
+            run = trained(game, runs / f"{name}-{seed}", console, seed=seed, config=configs[name])
             network = run.config.make_network(game)
             for step in run.steps:
                 if (name, seed, step) in done:
@@ -62,25 +79,24 @@ def main(
                     found = mistakes(solution, tabulate(player, solution, jax.random.key(0)))
                 row = {"board": name, "seed": seed, "iteration": step, "seconds": run.seconds(step)}
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
-                write_results(output, "small_boards.py", {}, rows=rows)
+                write_results(output, "small_boards.py", settings, rows=rows)
                 console.print(f"{name}, seed {seed}, iteration {step}: {found.share:.3%} mistakes")
-    draw(rows, figure)
+    draw(rows, plot)
 
 
-def draw(rows: list[dict[str, Any]], figure: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Shares of mistakes against minutes, a line for each seed."""
     names = list(dict.fromkeys(row["board"] for row in rows))
-    drawing, panels = wide_figure(len(names), width=5.5 * len(names), sharey=True)
+    figure, panels = wide_figure(len(names), width=5.5 * len(names), sharey=True)
     for name, panel in zip(names, panels, strict=True):
         for seed in sorted({row["seed"] for row in rows}):
             own = [row for row in rows if (row["board"], row["seed"]) == (name, seed)]
             shares = np.array([row["mistakes"] / row["positions"] for row in own])
             panel.semilogy([row["seconds"] / 60 for row in own], shares, "o-", color=COLORS[seed], label=f"seed {seed}")
-        title = name.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
-        style(panel, title, "minutes", shares=True)
+        style(panel, board_title(name), "minutes", shares=True)
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].set_ylabel("mistakes of the network, all positions")
-    save_figure(drawing, figure)
+    save_figure(figure, path)
 
 
 if __name__ == "__main__":

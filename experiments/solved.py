@@ -9,10 +9,8 @@ Boards that the result file holds already are not solved again. Writes experimen
 board the position with the longest forced win as docs/pictures/solved_*.svg.
 """
 
-import json
 import random
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
-from study import DOCS, RESULTS, RUNS, run_study, write_results
+from study import DOCS, RESULTS, RUNS, refuse_unknown, results_so_far, run_other, run_study, write_results
 
 import azjax
 from azjax.benchmark.report import machine
@@ -114,16 +112,17 @@ def main(board: str | None = None, output: Path = RESULTS / "solved.json", table
       tables: folder of the tables of values, for `optimal:FILE`.
     """
     console = Console()
-    rows = json.loads(output.read_text())["rows"] if output.exists() else {}
+    settings = {"sample": SAMPLE}
+    rows = results_so_far(output, settings, rows={})["rows"]
     if board is None:
         for name in [name for name in BOARDS if name not in rows]:
-            command = [sys.executable, __file__, "--board", name, "--output", output, "--tables", tables]
-            subprocess.run(command, check=True)
+            run_other("solved.py", "--board", name, "--output", output, "--tables", tables)
         return
+    refuse_unknown("board", [board], BOARDS)
     tables.mkdir(parents=True, exist_ok=True)
     rows[board] = solved(board, BOARDS[board], tables / f"{board}.npz")
     console.print(board, rows[board])
-    write_results(output, "solved.py", {"sample": SAMPLE}, rows={name: rows[name] for name in BOARDS if name in rows})
+    write_results(output, "solved.py", settings, rows={name: rows[name] for name in BOARDS if name in rows})
 
 
 def solved(name: str, board: Board, table: Path) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """Code that the studies share: output folders, training with a preset, result files, and the style of figures."""
 
 import functools
+import hashlib
+import inspect
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -16,11 +19,14 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import azjax
-from azjax.benchmark.report import machine, write_report
+from azjax.benchmark.report import check_output, machine, write_report
 from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.errors import errors_in_one_line, silence_threads
+from azjax.evaluation.solution import Solution
 from azjax.games.game import AnyGame, Game
+from azjax.packaged import archive
+from azjax.report.figures import check_picture
 from azjax.runs import Checkpoints
 from azjax.runs.metrics import TIMING, read_rows
 from azjax.runs.run_folder import CHECKPOINTS
@@ -48,16 +54,43 @@ GRAY = "#9aa0a6"
 
 
 def run_study(main: Callable[..., None]) -> None:
-    """Runs a study. The arguments of `main` are its options, and its errors end in one line, as those of azjax."""
+    """Runs a study. The arguments of `main` are its options, and its errors end in one line, as those of azjax.
+
+    That its `output` and `plot` can be written is checked first.
+    """
 
     @functools.wraps(main)
-    def chosen(*arguments: Any, **options: Any) -> Callable[[], None]:
+    def chosen(*arguments: Any, **options: Any) -> functools.partial[None]:
         return functools.partial(main, *arguments, **options)
 
     silence_threads()
     with errors_in_one_line():
         name = Path(sys.argv[0]).name
-        parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=main.__globals__["__doc__"])()
+        description = main.__globals__["__doc__"]
+        study = parse_with_tyro(chosen, sys.argv[1:], f"python experiments/{name}", description=description)
+        check_outputs(**inspect.signature(main).bind(*study.args, **study.keywords).arguments)
+        study()
+
+
+def run_other(script: str, *arguments: str | Path) -> None:
+    """Runs another study in a process of its own. If it fails, this one ends with its exit code."""
+    done = subprocess.run([sys.executable, str(ROOT / "experiments" / script), *map(str, arguments)])
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def check_outputs(output: Path | None = None, plot: Path | None = None, **others: Any) -> None:
+    """Checks, before anything is measured, that the results and their picture can be written.
+
+    Raises:
+      InputError: they cannot.
+      FileError: a folder cannot be made.
+    """
+    del others
+    check_output(output)
+    check_output(plot)
+    if plot is not None:
+        check_picture(plot)
 
 
 class Run(NamedTuple):
@@ -91,6 +124,9 @@ def trained(
     """Trains with `config`, by default the game's preset. Resumes an unfinished run and reuses a finished one.
 
     A signal that stops the training also ends the study, with the exit code of that signal.
+
+    Raises:
+      InputError: the run in `folder` is longer than the requested one.
     """
     config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
@@ -98,7 +134,11 @@ def trained(
     result = azjax.train(game, config, folder, resume=True, console=console)
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
-    return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
+    steps = Checkpoints(folder / CHECKPOINTS).steps()
+    if steps[-1] > config.iterations:
+        got = f"{steps[-1]} iterations, not of {config.iterations}"
+        raise InputError(f"{folder} has a run of {got}: name another folder")
+    return Run(folder, config, steps)
 
 
 def config_of(name: str, game: Game) -> Config:
@@ -106,10 +146,34 @@ def config_of(name: str, game: Game) -> Config:
     return azjax.preset(game).replace(**LONGER_TRAINING.get(name, {}))
 
 
-def refuse_unknown(names: Sequence[str], available: Collection[str]) -> None:
-    """Raises an `InputError` if an agent of `names` is not in `available`."""
+def digest(content: bytes) -> str:
+    """The first 16 digits of the SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def config_digest(config: Config) -> str:
+    """Of all fields of a configuration."""
+    return digest(repr(config).encode())
+
+
+def agent_digest(name: str) -> str:
+    """Of the file of the packaged agent `name`, whose name stays when another agent takes its place."""
+    return digest((archive.FOLDER / f"{name}.npz").read_bytes())
+
+
+def refuse_another_agent(path: Path, rows: Sequence[dict[str, Any]], name: str) -> None:
+    """Raises an `InputError` if `rows`, which `path` has, are of an agent that was packaged before under this name."""
+    now = agent_digest(name)
+    for row in rows:
+        if row["agent"] == name and row.get("agent_digest") != now:
+            got = row.get("agent_digest", "none")
+            raise InputError(f"{path} has {name} with agent_digest {got}, not {now}: name another --output")
+
+
+def refuse_unknown(kind: str, names: Sequence[str], available: Collection[str]) -> None:
+    """Raises an `InputError` that names those of `names` that are not in `available`, and `kind`, what they are."""
     if unknown := sorted(set(names) - {*available}):
-        raise InputError(f"unknown agent {', '.join(unknown)}; available: {', '.join(available)}")
+        raise InputError(f"unknown {kind} {', '.join(unknown)}; available: {', '.join(available)}")
 
 
 def seconds_per_iteration(game: AnyGame, configs: Sequence[Config], rounds: int = 3) -> list[float]:
@@ -156,9 +220,31 @@ def results_so_far(path: Path, settings: dict[str, Any], **begin: Any) -> dict[s
     if not path.exists():
         return begin
     report = json.loads(path.read_text())
-    if report["settings"] != json.loads(json.dumps(settings)):
-        raise InputError(f"{path} has results with {report['settings']}, not with {settings}: name another --output")
+    before, now = report["settings"], json.loads(json.dumps(settings))
+    if before != now:
+        had = {name: value for name, value in before.items() if now.get(name, ...) != value}
+        has = {name: value for name, value in now.items() if before.get(name, ...) != value}
+        raise InputError(f"{path} has results with {had}, not with {has}: name another --output")
     return {part: report[part] for part in begin}
+
+
+def draw_unfinished(solution: Solution, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Rows, int [count], of unfinished positions, drawn evenly without repetition, ascending; or all of them."""
+    every = np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)])
+    return np.sort(generator.choice(every, min(count, len(every)), replace=False))
+
+
+def action_mask(game: AnyGame, actions: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """bool [P, A]: the actions of the chosen slots, bool [P, K], of tables of legal actions, int [P, K]."""
+    mask = np.zeros((len(actions), game.num_actions), bool)
+    position, slot = np.nonzero(chosen)
+    mask[position, actions[position, slot]] = True
+    return mask
+
+
+def board_title(name: str) -> str:
+    """The title of a panel, of names such as `connect_four_5x4`."""
+    return name.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
 
 
 def wide_figure(columns: int, width: float = 11, height: float = 3.6, **options: Any) -> tuple[Figure, list[Axes]]:

@@ -10,7 +10,6 @@ of a smaller factor. `--only TEXT` chooses the rows whose fault contains the tex
 experiments/results/survival.json.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from study import RESULTS, ROOT, run_study, write_results
+from study import RESULTS, ROOT, results_so_far, run_study, write_results
 
 from azjax.core.errors import InputError
 
@@ -181,7 +180,7 @@ def main(
     if factor < 1:
         raise InputError(f"factor must be at least 1, got {factor}")
     console = Console()
-    rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
+    rows: list[Row] = results_so_far(output, {}, rows=[])["rows"]
     order = [fault.name for fault in FAULTS]
     rows = [row for row in rows if row["fault"] in order]
     for fault in FAULTS:

@@ -10,10 +10,7 @@ The first study writes the files; to a new file of results it adds all boards ag
 its own, which takes a minute for all. Writes experiments/results/table_files.json.
 """
 
-import json
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
-from study import RESULTS, RUNS, run_study, write_results
+from study import RESULTS, RUNS, refuse_unknown, results_so_far, run_other, run_study, write_results
 
 from azjax.evaluation import load_solution
 from azjax.evaluation.numbered import NumberedSolution, Scores, numbering
@@ -43,13 +40,13 @@ def main(board: str | None = None, output: Path = RESULTS / "table_files.json", 
     """
     if board is None:
         for name in BOARDS:
-            command = [sys.executable, __file__, "--board", name, "--output", output, "--tables", tables]
-            subprocess.run(command, check=True)
+            run_other("table_files.py", "--board", name, "--output", output, "--tables", tables)
         return
-    rows = json.loads(output.read_text())["rows"] if output.exists() else {}
+    refuse_unknown("board", [board], BOARDS)
+    settings = {"batch": BATCH, "probes": PROBES}
+    rows = results_so_far(output, settings, rows={})["rows"]
     rows[board] = measured(tables / f"{board}.npz")
     Console().print(board, rows[board])
-    settings = {"batch": BATCH, "probes": PROBES}
     write_results(output, "table_files.py", settings, rows={name: rows[name] for name in BOARDS if name in rows})
 
 

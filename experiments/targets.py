@@ -19,12 +19,11 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, run_study, write_results
+from study import RESULTS, action_mask, draw_unfinished, run_study, write_results
 
 import azjax
 from azjax.evaluation import solve
 from azjax.evaluation.solution import Solution
-from azjax.games.game import Game
 from azjax.packaged import Agent, load_agent
 from azjax.search import GumbelAlphaZero
 from azjax.search.tree import ROOT
@@ -53,17 +52,11 @@ def main(
     player = load_agent(agent)
     with console.status(f"solving {player.game.name}"):
         solution = solve(player.game, max_states=None)
-    drawn = draw(solution, positions)
+    drawn = draw_unfinished(solution, positions, np.random.default_rng(0))
     rows = [measure(player, solution, drawn, *counts) for counts in SEARCHES]
     console.print(table(rows))
     write_results(output, "targets.py", {"agent": agent, "positions": len(drawn)}, rows=rows)
     console.print(f"written to {output}", soft_wrap=True)
-
-
-def draw(solution: Solution, count: int) -> np.ndarray:
-    """Rows of unfinished positions, drawn evenly without repetition, ascending."""
-    every = np.concatenate([solution.unfinished(ply) for ply in range(solution.num_plies)])
-    return np.sort(np.random.default_rng(0).choice(every, min(count, len(every)), replace=False))
 
 
 def measure(agent: Agent, solution: Solution, drawn: np.ndarray, num_simulations: int, considered: int) -> Row:
@@ -88,7 +81,7 @@ def measure(agent: Agent, solution: Solution, drawn: np.ndarray, num_simulations
     for start in range(0, len(drawn), _SIZE):
         block = solution.block(drawn[start : start + _SIZE])
         values, moves = jax.device_get(search(block.states))
-        kept = kept_values(agent.game, block)
+        kept = action_mask(agent.game, block.actions, block.best)
         errors.append((values - block.values[:, None]) ** 2)
         wrong.append(np.sign(values) != block.values[:, None])
         mistaken.append(~np.take_along_axis(kept, moves, axis=1))
@@ -99,14 +92,6 @@ def measure(agent: Agent, solution: Solution, drawn: np.ndarray, num_simulations
         means = np.concatenate(parts).mean(axis=0)
         row |= {f"{kind}, {name}": round(float(mean), 4) for name, mean in zip(names, means, strict=True)}
     return row
-
-
-def kept_values(game: Game, block: Any) -> np.ndarray:
-    """bool [P, A]: the moves that keep the value."""
-    kept = np.zeros((len(block.values), game.num_actions), bool)
-    position, slot = np.nonzero(block.best)
-    kept[position, block.actions[position, slot]] = True
-    return kept
 
 
 def table(rows: list[Row]) -> Table:

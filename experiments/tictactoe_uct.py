@@ -13,8 +13,6 @@ tree, each with counts, wins of either side, expected value and UCB.
 Writes experiments/results/tictactoe_uct.json and docs/tictactoe_uct.png.
 """
 
-import statistics
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from study import COLORS, DOCS, RESULTS, run_study, save_figure, style, wide_fig
 import azjax
 from azjax.evaluation import MatchResult, optimal_player, play_match, random_player, solve, uct_player
 from azjax.render import to_text
+from azjax.runs.throughput import median_seconds
 
 GAME = azjax.make("tictactoe")
 NOTEBOOK = {"simulations": 1000, "simulations_per_second": 3500}  # one search at a time, on a similar machine
@@ -95,13 +94,7 @@ def simulations_per_second(count: int, batch: int, rounds: int = 5) -> float:
     """The median over `rounds`, without compilation."""
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), batch))
     search = jax.jit(lambda key: azjax.uct_policy(None, key, states, game=GAME, num_simulations=count).action)
-    jax.block_until_ready(search(jax.random.key(0)))
-    times = []
-    for number in range(rounds):
-        began = time.perf_counter()
-        jax.block_until_ready(search(jax.random.key(number)))
-        times.append(time.perf_counter() - began)
-    return round(batch * count / statistics.median(times), -2)
+    return round(batch * count / median_seconds(lambda: search(jax.random.key(0)), rounds), -2)
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

@@ -16,11 +16,10 @@ run, and those of a variant in turn with the base, when other work may.
     python experiments/what_learns.py GAME [--seed 0]
 
 The same command continues a study that was stopped, and adds variants to one that has ended. If the preset has changed
-since, the rows of the game are measured anew. A game takes some hours. Writes experiments/results/what_learns.json and
-docs/what_learns_GAME.png.
+since, it needs another --output, or --anew, which drops the rows of the game that have other configurations. A game
+takes some hours. Writes experiments/results/what_learns.json and docs/what_learns_GAME.png.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -39,6 +38,8 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    config_digest,
+    results_so_far,
     run_study,
     save_figure,
     seconds_per_iteration,
@@ -143,9 +144,10 @@ def main(
     minutes: tuple[float, ...] = RUNGS,
     variants: tuple[str, ...] = tuple(VARIANTS),
     match_games: int = 200,
+    anew: bool = False,
     quick: bool = False,
     folder: Path | None = None,
-    output: Path = RESULTS / "what_learns.json",
+    output: Path | None = None,
     plot: Path | None = None,
 ) -> None:
     """Trains the variants, measures, prints, writes and draws.
@@ -156,21 +158,28 @@ def main(
       minutes: of training at each rung, ascending.
       variants: names of those that take part; the base always does.
       match_games: games of each match, an even number.
+      anew: drop the rows of the game that have other configurations, such as those of an earlier preset.
       quick: tiny sizes, for a test.
       folder: of the runs; by default runs/what_learns.
-      output: file of the results.
-      plot: picture; by default docs/what_learns_GAME.png.
+      output: file of the results; by default experiments/results/what_learns.json, with `quick` in the folder.
+      plot: picture; by default docs/what_learns_GAME.png, with `quick` in the folder.
     """
     if not 0 < max(minutes) <= LONGEST:
         raise InputError(f"minutes must be 0..{LONGEST:g}, got {max(minutes):g}")
     console = Console()
     options = dict(GAMES[game])
     rules = azjax.make(options.pop("name"), **options)
-    measure = measure_of(game, rules, match_games)
-    rows: list[Row] = json.loads(output.read_text())["rows"] if output.exists() else []
-    rows = [row for row in rows if row["game"] != game or row.get("config") == digest(rules, row["variant"], quick)]
+    folder = folder or RUNS / ("what_learns_quick" if quick else "what_learns")
+    output = output or (folder if quick else RESULTS) / "what_learns.json"
+    plot = plot or (folder if quick else DOCS) / f"what_learns_{game}.png"
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
-    runs = (folder or RUNS / "what_learns") / f"{game}-{seed}"
+    before: list[Row] = results_so_far(output, settings, rows=[])["rows"]
+    rows = [row for row in before if row["game"] != game or row.get("config") == digest(rules, row["variant"], quick)]
+    if len(rows) < len(before) and not anew:
+        found = f"{output} has {len(before) - len(rows)} rows of {game} with other configurations"
+        raise InputError(f"{found}: --anew drops them, or name another --output")
+    measure = measure_of(game, rules, match_games)
+    runs = folder / f"{game}-{seed}"
     names = [BASE, *(name for name in variants if differs(rules, name))]
     base_run = runs / f"{BASE}-{digest(rules, BASE, quick)}"
     base = settle_precision(rules, config_of(rules, BASE, quick), base_run, console)
@@ -188,7 +197,6 @@ def main(
         names = go_on([row for name in names for row in find(rows, game, seed, name, rung)])
     own = [row for row in rows if (row["game"], row["seed"]) == (game, seed)]
     console.print(table(own))
-    plot = plot or DOCS / f"what_learns_{game}.png"
     draw(own, plot)
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
@@ -210,7 +218,7 @@ def digest(game: AnyGame, name: str, quick: bool) -> str | None:
     """Of the configuration of a variant; None for one that the study no longer has."""
     if name not in VARIANTS:
         return None
-    return hashlib.sha256(repr(config_of(game, name, quick)).encode()).hexdigest()[:16]
+    return config_digest(config_of(game, name, quick))
 
 
 def differs(game: AnyGame, name: str) -> bool:
@@ -263,7 +271,7 @@ def seconds_of(game: AnyGame, config: Config, base: Config, folder: Path) -> lis
 
     The seconds of the base are kept too. Those of a variant are its share of the base's, measured in turn.
     """
-    kept_base = folder.with_name(f"base-{hashlib.sha256(repr(base).encode()).hexdigest()[:16]}.json")
+    kept_base = folder.with_name(f"base-{config_digest(base)}.json")
     kept = folder.with_suffix(".json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     base = base.replace(num_simulations=simulation_counts(base)[0], first_simulations=0)

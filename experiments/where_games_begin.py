@@ -33,6 +33,8 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    board_title,
+    refuse_unknown,
     results_so_far,
     run_study,
     save_figure,
@@ -43,7 +45,6 @@ from study import (
 )
 
 import azjax
-from azjax.core.errors import InputError
 from azjax.evaluation import mistakes, network_player, solve, tabulate
 from azjax.runs import load_variables
 
@@ -67,7 +68,7 @@ def main(
     boards: tuple[str, ...] = tuple(BOARDS),
     runs: Path = RUNS / "where_games_begin",
     output: Path = RESULTS / "where_games_begin.json",
-    figure: Path = DOCS / "where_games_begin.png",
+    plot: Path = DOCS / "where_games_begin.png",
 ) -> None:
     """Trains, judges, prints, writes and draws.
 
@@ -77,10 +78,9 @@ def main(
       boards: names of the boards.
       runs: parent of the run folders.
       output: file of the results.
-      figure: of the mistakes.
+      plot: picture of the mistakes.
     """
-    if unknown := sorted({*boards} - {*BOARDS}):
-        raise InputError(f"unknown board {', '.join(unknown)}; available: {', '.join(BOARDS)}")
+    refuse_unknown("board", boards, BOARDS)
     console = Console()
     settings = {"iterations": iterations}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
@@ -108,8 +108,8 @@ def main(
                 rows.append({**row, "mistakes": round(found.count), "positions": found.states})
                 write_results(output, "where_games_begin.py", settings, rows=rows)
     console.print(table(rows))
-    draw(rows, figure)
-    console.print(f"written to {output}, drawn to {figure}", soft_wrap=True)
+    draw(rows, plot)
+    console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
 def shares_of(rows: list[Row], board: str, starts: str) -> list[float]:
@@ -141,8 +141,7 @@ def draw(rows: list[Row], path: Path) -> None:
             shares = shares_of(rows, board, starts)
             panel.semilogx(shares, [number] * len(shares), "o", color=COLORS[number % len(COLORS)], alpha=0.7)
         panel.set_yticks(range(len(STARTS)), list(STARTS))
-        title = board.replace("hex", "Hex").replace("connect_four", "Connect Four").replace("_", " ")
-        style(panel, title, "mistakes of the network, all positions", legend=False)
+        style(panel, board_title(board), "mistakes of the network, all positions", legend=False)
         panel.xaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].invert_yaxis()
     save_figure(figure, path)

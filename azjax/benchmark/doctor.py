@@ -21,6 +21,7 @@ from azjax.benchmark.report import BUSY, Report, check_output, machine_with_load
 from azjax.benchmark.searches import azjax_search, openings
 from azjax.games.game import AnyGame
 from azjax.games.registry import make
+from azjax.networks import make_network
 from azjax.runs.memory import MemoryNeed, memory_need, memory_of, show_bytes
 from azjax.runs.throughput import median_seconds
 from azjax.search import evaluators
@@ -37,13 +38,15 @@ _EXTRAS = {
     "log": (("tensorboardX",), "TensorBoard"),
     "wandb": (("wandb",), "Weights & Biases"),
     "mlflow": (("mlflow",), "MLflow"),
-    "interop": (("pgx", "mctx", "pyspiel"), "games of pgx, and rivals of the benchmarks"),
+    "interop": (("pgx", "mctx", "pyspiel", "bitbully"), "games of pgx, and rivals and judges of the benchmarks"),
 }
 _SIDE = 2048  # of the matrices
 _PRECISIONS = ("float32", "bfloat16")
 _CALLS = 7
 # Games, positions at once, and simulations of each.
 _SEARCHES = (("tictactoe", 1024, 100), ("brandub", 128, 100))
+# The network of the reference, whatever the presets are: machines are compared.
+_WIDTH, _DEPTH, _OBSERVATIONS = 768, 4, 512
 _SLOW = 0.5  # of the reference
 _TIGHT = 0.8  # of the free memory
 
@@ -114,12 +117,12 @@ def measure_rates(progress: Callable[[str], Any] = lambda _: None) -> dict[str, 
     for precision in _PRECISIONS:
         name = f"network of connect_four, {precision}, evaluations/s"
         progress(name)
-        game, config = make("connect_four"), preset("connect_four").replace(precision=precision)
-        network = config.make_network(game)
+        game = make("connect_four")
+        network = make_network("mlp", game, width=_WIDTH, depth=_DEPTH, precision=precision)
         variables = network.init(jax.random.key(0), game)
-        observations = jnp.zeros((config.num_games, *game.observation_shape))
+        observations = jnp.zeros((_OBSERVATIONS, *game.observation_shape))
         evaluate = jax.jit(lambda variables, observations: network.apply(variables, observations, train=False)[0])
-        rates[name] = config.num_games / median_seconds(lambda: evaluate(variables, observations), _CALLS)
+        rates[name] = _OBSERVATIONS / median_seconds(lambda: evaluate(variables, observations), _CALLS)
     return {name: round(rate, 1) for name, rate in rates.items()}
 
 

@@ -2,6 +2,8 @@
 
 import io
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -9,6 +11,7 @@ from rich.console import Console
 from azjax.benchmark import doctor
 from azjax.benchmark.doctor import Doctor, advise, measure_rates, preset_need, read_reference
 from azjax.games.registry import make
+from azjax.networks import make_network
 from azjax.training import preset
 from azjax.training.presets import games_with_presets
 
@@ -66,6 +69,12 @@ def test_what_a_preset_needs_is_its_arrays():
     assert need.replay == config.replay_rows(game) * config.num_games * (state + steps + 4 + 1) + 4
 
 
+def test_an_extra_is_installed_if_all_of_its_packages_are():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    counts = {extra: len(packages) for extra, packages in project["optional-dependencies"].items()}
+    assert {extra: len(packages) for extra, (packages, _) in doctor._EXTRAS.items()}.items() <= counts.items()
+
+
 @pytest.mark.slow
 def test_the_findings_are_written_and_shown_beside_the_reference(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "measure_rates", lambda progress: read_reference()["rates"])
@@ -75,6 +84,21 @@ def test_the_findings_are_written_and_shown_beside_the_reference(tmp_path, monke
     assert found["presets"].keys() == games_with_presets().keys()
     assert "santorini --size 5 --workers 2" in said.getvalue()
     assert "1.00" in said.getvalue()
+
+
+def test_the_network_that_is_timed_is_that_of_the_reference_whatever_the_presets_are(monkeypatch):
+    made = []
+    monkeypatch.setattr(doctor, "preset", lambda game: pytest.fail("a preset was asked for"))
+    monkeypatch.setattr(doctor, "make_network", lambda *of, **kind: made.append(make_network(*of, **kind)) or made[-1])
+    monkeypatch.setattr(doctor, "_SEARCHES", ())
+    monkeypatch.setattr(doctor, "median_seconds", lambda call, calls: 2.0)
+    rates = measure_rates()
+    # mlp, 768 x 4, 512 positions at once: the preset of Connect Four when reference.json was measured.
+    assert [str(network) for network in made] == [
+        "Mlp(width=768, depth=4, precision='float32')",
+        "Mlp(width=768, depth=4, precision='bfloat16')",
+    ]
+    assert rates["network of connect_four, float32, evaluations/s"] == 256
 
 
 @pytest.mark.slow

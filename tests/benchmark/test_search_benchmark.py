@@ -205,6 +205,17 @@ def test_the_plot_of_the_scaling_is_drawn(scaling, tmp_path):
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_tiny_sizes_leave_the_committed_scaling_as_it_is(scaling, tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "RUNS", tmp_path)
+    for part in ("throughput", "growth", "network", "compile_seconds", "memory"):
+        monkeypatch.setattr(scaling, part, lambda sizes, console: [])
+    drawn = []
+    monkeypatch.setattr(scaling, "draw", lambda rows, path: drawn.append(path))
+    scaling.main(quick=True)
+    assert (tmp_path / "search_scaling_quick" / "search_scaling.json").exists()
+    assert drawn == [tmp_path / "search_scaling_quick" / "search_scaling.png"]
+
+
 @pytest.mark.slow
 def test_the_scaling_study_runs_through_at_tiny_sizes(scaling, tmp_path):
     output = tmp_path / "scaling.json"

@@ -63,6 +63,16 @@ def test_matches_against_the_agent_before_are_played_at_tiny_sizes(tmp_path, mon
         study.main("santorini_2x2", iterations=1, folder=tmp_path / "short")
 
 
+def test_results_against_the_agent_before_are_not_replaced_by_those_against_another(tmp_path):
+    study = load_study("against_before")
+    committed = json.loads((study.RESULTS / "brandub_before.json").read_text())
+    (tmp_path / "results.json").write_text(json.dumps(committed))
+    # The packaged agent is the one that was measured, not the one before it.
+    with pytest.raises(InputError, match=r"with SHA-256 add60de1c0602ec9, not with .*: put the agent before into"):
+        study.main("brandub", folder=tmp_path / "run", output=tmp_path / "results.json")
+    assert not (tmp_path / "run").exists()
+
+
 def test_draws_before_the_last_ply_are_told_apart():
     study = load_study("against_uct")
     starts = jax.vmap(make("tictactoe").init)(jax.random.split(jax.random.key(0), 4))

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,14 +100,24 @@ def test_mistakes_are_counted_on_each_test_set(study, monkeypatch, tmp_path):
     monkeypatch.setattr(study, "RUNS", tmp_path)
     monkeypatch.setattr(study, "SETS", {"one": ("easy", 0.0), "other": ("hard", 0.5)})
     lines = [
-        {"kind": "easy", "moves": "", "values": "--=+=--"},
+        {"kind": "easy", "moves": "44", "values": "--=+=--"},
         {"kind": "easy", "moves": "112233", "values": "---+---"},
-        {"kind": "hard", "moves": "", "values": "--=+=--"},
+        {"kind": "hard", "moves": "44", "values": "--=+=--"},
     ]
+    (tmp_path / "one").write_text("44 2\n112233 18\n")
+    (tmp_path / "other").write_text("44 2\n")
     (tmp_path / "pons_sets.json").write_text(json.dumps(lines))
     found = study.on_sets(GAME, {"random": random_player(GAME)}, tmp_path)
     assert found["AlphaZero.jl"] == {"easy": 0.0, "hard": 0.5}
     assert found["random"] == pytest.approx({"easy": 6 / 7, "hard": 6 / 7}, abs=1e-4)
+
+    # Other sets are solved anew.
+    solver = SimpleNamespace(exact_solver=lambda: None, values=lambda solver, moves: "-++++++")
+    monkeypatch.setitem(sys.modules, "connect_four_positions", solver)
+    (tmp_path / "other").write_text("55 2\n")
+    assert study.load_sets(GAME, tmp_path).moves == ["44", "112233", "55"]
+    found = study.on_sets(GAME, {"random": random_player(GAME)}, tmp_path)
+    assert found["random"] == pytest.approx({"easy": 1 / 7, "hard": 1 / 7}, abs=1e-4)
 
 
 def test_the_packaged_agent_errs_as_the_results_say(study, positions):
@@ -138,6 +150,13 @@ def test_the_match_counts_games_that_the_first_player_won_drew_and_lost(study, m
     monkeypatch.setattr(study, "OpenSpielMcts", First)
     player = search_player(GAME, evaluators.uniform(GAME), num_simulations=300)
     assert study.against_mcts(GAME, player, 1, 2) == {"won": 2, "drawn": 0, "lost": 0}
+
+
+def test_rivals_with_other_rollouts_are_measured_again(study, tmp_path):
+    committed = study.RESULTS / "connect_four.json"
+    known = study.rivals_so_far(committed, (1_000, 10_000))
+    assert [row["player"] for row in known] == ["random", "MCTS, 1,000 rollouts", "MCTS, 10,000 rollouts"]
+    assert study.rivals_so_far(committed, (1_000,)) == study.rivals_so_far(tmp_path / "none.json", (1_000,)) == []
 
 
 def test_openspiel_finds_a_mate_in_one(study):

@@ -13,8 +13,9 @@ def test_levels_are_told_in_the_card_and_measured_anew_for_the_agents_that_are_n
     study, output = load_study("levels"), tmp_path / "levels.json"
     card = (packaged.archive.FOLDER / "connect2.md").read_text()
     (tmp_path / "connect2.md").write_text(card)
+    settings = {"num_simulations": study.NUM_SIMULATIONS, "opening_plies": study.OPENING_PLIES}
     rows = [{"agent": "brandub", "level": "easy", "against": "hard", "points": 0.25}]
-    output.write_text(json.dumps({"rows": rows}))
+    output.write_text(json.dumps({"settings": settings, "rows": rows}))
     study.main(("connect2",), games=4, output=output, cards=tmp_path)
     kept, *own = json.loads(output.read_text())["rows"]
     assert kept == rows[0]

@@ -27,8 +27,8 @@ def test_a_card_names_one_command_and_has_the_curve_of_its_study(study, name):
         assert "\n".join(curve(name)) in card
 
 
-def test_a_study_runs_first_and_its_failure_ends_this_one(study, monkeypatch):
-    started = []
+def test_a_study_runs_first_and_its_failure_ends_this_one(monkeypatch):
+    study, started = load_study("study"), []
     for code in (0, 7):
         monkeypatch.setattr(
             study.subprocess,
@@ -37,7 +37,7 @@ def test_a_study_runs_first_and_its_failure_ends_this_one(study, monkeypatch):
         )
         if code:
             with pytest.raises(SystemExit, match="7"):
-                study.run_other("against_uct.py brandub")
+                study.run_other("against_uct.py", "brandub")
         else:
-            study.run_other("against_uct.py brandub")
+            study.run_other("against_uct.py", "brandub")
     assert started == [[str(study.ROOT / "experiments" / "against_uct.py"), "brandub"]] * 2

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.evaluation import Record, rate
 
 
@@ -22,6 +23,19 @@ def results(study):
 def games_of(study, agent):
     """The lines of a committed pool; they are not played again, which takes minutes."""
     return [json.loads(line) for line in (study.RESULTS / "pools" / f"{agent}.jsonl").read_text().splitlines()]
+
+
+def test_games_of_an_agent_that_was_packaged_before_are_not_gone_on_with(study, results, tmp_path):
+    """The committed games are of the agents that come with azjax."""
+    known = {row["agent"]: row["agent_digest"] for row in results["rows"] if "agent_digest" in row}
+    assert {"brandub", "santorini_5x5"} <= known.keys()
+    assert known == {name: load_study("study").agent_digest(name) for name in known}
+    before = [{**row, "agent_digest": "0"} for row in results["rows"]]
+    (tmp_path / "ratings.json").write_text(json.dumps({**results, "rows": before}))
+    with pytest.raises(
+        InputError, match=r"ratings.json has brandub with agent_digest 0, not [0-9a-f]{16}: name another"
+    ):
+        study.main(("brandub",), pools=tmp_path, output=tmp_path / "ratings.json")
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -5,6 +5,7 @@ import json
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.evaluation import save_endings, save_solution, solve, solve_endings
 from azjax.games.registry import make
 
@@ -33,13 +34,13 @@ def test_the_agent_is_judged_by_endings_at_tiny_sizes(tmp_path, monkeypatch):
 def test_small_boards_are_learned_and_judged_at_tiny_sizes(tmp_path, monkeypatch):
     study = load_study("small_boards")
     monkeypatch.setattr(study, "BOARDS", {"hex_3x3": ("hex", {"size": 3})})
-    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "figure": tmp_path / "figure.png"}
+    paths = {"runs": tmp_path, "output": tmp_path / "results.json", "plot": tmp_path / "plot.png"}
     for _ in range(2):  # the second time nothing is left to judge
         study.main(seeds=1, iterations=1, **paths)
         (row,) = json.loads(paths["output"].read_text())["rows"]
         assert (row["board"], row["seed"], row["iteration"]) == ("hex_3x3", 0, 1)
         assert 0 < row["mistakes"] < row["positions"] < 5_514
-    assert paths["figure"].stat().st_size > 10_000
+    assert paths["plot"].stat().st_size > 10_000
 
 
 @pytest.mark.slow
@@ -78,6 +79,12 @@ def test_mates_are_proven_and_a_start_keeps_its_bounds_at_the_limit(tmp_path, mo
     assert len(solved["best_move"]) == 2
     assert (given_up["value"], given_up["best_move"], given_up["at_least"], given_up["at_most"]) == (None, None, -1, 1)
     assert 50 <= given_up["positions"] < 500
+
+
+@pytest.mark.parametrize("name", ["solved", "table_files"])
+def test_a_board_that_is_not_known_is_refused(name, tmp_path):
+    with pytest.raises(InputError, match=r"^unknown board go; available: .*hex_4x4"):
+        load_study(name).main("go", tmp_path / "results.json")
 
 
 def test_the_file_of_a_solved_board_is_measured(tmp_path, monkeypatch):

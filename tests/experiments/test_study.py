@@ -1,9 +1,13 @@
 """What the studies share."""
 
+import json
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from small_run import SMALL
 from studies import EXPERIMENTS, load_study
 
 from azjax.core.errors import InputError, RunError
@@ -28,12 +32,17 @@ def count_games(games: int, half: bool = False) -> None:
     print(games / 2 if half else games)
 
 
-def ran(monkeypatch, capsys, *arguments):
+def draw_games(output: Path, plot: Path | None = None) -> None:
+    """Measures."""
+    print("measured")
+
+
+def ran(monkeypatch, capsys, *arguments, main=count_games):
     """The exit code, the output and the errors of a study with these arguments."""
     monkeypatch.setattr(sys, "argv", ["experiments/count_games.py", *arguments])
     code = 0
     try:
-        load_study("study").run_study(count_games)
+        load_study("study").run_study(main)
     except SystemExit as end:
         code = end.code
     return code, *capsys.readouterr()
@@ -62,9 +71,22 @@ def test_an_error_ends_a_study_in_one_line(monkeypatch, capsys, arguments, line)
     assert err.count("\n") == 1
 
 
-def test_names_that_are_no_agents_are_refused():
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--output", "."], ". cannot be written: it is a folder"),
+        (["--output", "x.json", "--plot", "x.txt"], "plot must be a file of .png, .svg, .pdf, got x.txt"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_is_measured(monkeypatch, capsys, tmp_path, arguments, line):
+    monkeypatch.chdir(tmp_path)
+    assert ran(monkeypatch, capsys, *arguments, main=draw_games) == (2, "", f"azjax: {line}\n")
+    assert ran(monkeypatch, capsys, "--output", "x.json", main=draw_games) == (0, "measured\n", "")
+
+
+def test_names_that_are_not_known_are_refused():
     with pytest.raises(InputError, match=r"^unknown agent go, shogi; available: connect2, brandub$"):
-        load_study("study").refuse_unknown(("shogi", "brandub", "go"), ("connect2", "brandub"))
+        load_study("study").refuse_unknown("agent", ("shogi", "brandub", "go"), ("connect2", "brandub"))
 
 
 def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):
@@ -74,10 +96,44 @@ def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):
         study.trained(make("connect2"), tmp_path, Console())
 
 
+def test_a_run_that_is_longer_than_asked_for_is_refused(tmp_path, monkeypatch):
+    study, game = load_study("study"), make("connect2")
+    monkeypatch.setattr(study.azjax, "train", lambda *args, **kwargs: SimpleNamespace(stopped_by=None))
+    monkeypatch.setattr(study, "Checkpoints", lambda folder: SimpleNamespace(steps=lambda: [3, 100]))
+    assert study.trained(game, tmp_path, Console(), config=SMALL, iterations=100).steps == [3, 100]
+    with pytest.raises(InputError, match=r"has a run of 100 iterations, not of 4: name another folder$"):
+        study.trained(game, tmp_path, Console(), config=SMALL, iterations=4)
+
+
 def test_results_with_other_settings_are_not_gone_on_with(tmp_path):
     study, path = load_study("study"), tmp_path / "results.json"
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": []}
     study.write_results(path, "study.py", {"games": 4}, rows=[1], notes="")
     assert study.results_so_far(path, {"games": 4}, rows=[]) == {"rows": [1]}
+    study.write_results(path, "study.py", {"games": 4, "seed": 0}, rows=[1])
     with pytest.raises(InputError, match=r"results.json has results with {'games': 4}, not with {'games': 8}: name"):
-        study.results_so_far(path, {"games": 8}, rows=[])
+        study.results_so_far(path, {"games": 8, "seed": 0}, rows=[])
+
+
+def test_results_of_an_agent_that_was_packaged_before_are_refused(tmp_path, monkeypatch):
+    study = load_study("study")
+    monkeypatch.setattr(study.archive, "FOLDER", tmp_path)
+    (tmp_path / "go.npz").write_bytes(b"abc")
+    assert study.agent_digest("go") == "ba7816bf8f01cfea"  # of FIPS 180-4
+    rows = [{"agent": "go", "agent_digest": "ba7816bf8f01cfea"}, {"agent": "shogi"}]
+    study.refuse_another_agent(tmp_path, rows, "go")
+    (tmp_path / "go.npz").write_bytes(b"abcd")
+    with pytest.raises(
+        InputError, match=r"has go with agent_digest ba7816bf8f01cfea, not 88d4266fd4e6338d: name another"
+    ):
+        study.refuse_another_agent(tmp_path, rows, "go")
+
+
+@pytest.mark.parametrize("name", ["ablation", "holding_back", "what_learns", "connect_four_seconds", "small_boards"])
+def test_a_study_leaves_results_with_other_settings_as_they_are(name, tmp_path):
+    study, output = load_study(name), tmp_path / "results.json"
+    written = json.dumps({"settings": {"sides": 3}, "rows": [1]})
+    output.write_text(written)
+    with pytest.raises(InputError, match=r"results.json has results with {'sides': 3}, not with {.*: name another"):
+        study.main(*["connect_four"] * (name == "what_learns"), output=output)
+    assert output.read_text() == written

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.evaluation import (
     mistakes,
     network_player,
@@ -56,7 +57,7 @@ def test_mistakes_are_legal_moves_that_give_away_value_and_signs_are_those_of_th
 def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
     study, agent = load_study("targets"), load_agent("santorini_2x2")
     solution = solve(agent.game)
-    drawn = study.draw(solution, 10**6)
+    drawn = study.draw_unfinished(solution, 10**6, np.random.default_rng(0))
     assert len(drawn) == solution.num_unfinished
     row = study.measure(agent, solution, drawn, 64, 16)
     network = network_player(agent.game, agent.network, agent.variables, temperature=0.0)
@@ -66,6 +67,11 @@ def test_the_targets_of_a_search_are_compared_with_the_solution(monkeypatch):
     # A search sees no less than its network, and the value of the best actions is nearer to the truth than the mean.
     assert row["mistakes, policy"] <= row["mistakes, network"]
     assert row["squared error, value"] < row["squared error, mean of the simulations"]
+
+
+def test_a_board_with_fewer_positions_than_are_held_out_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^held_out must be below 1311, the positions of the board, got 2000$"):
+        load_study("networks").main(size=2, held_out=2000, output=tmp_path / "results.json")
 
 
 @pytest.mark.slow
@@ -98,7 +104,7 @@ def test_value_targets_are_those_of_games_from_the_positions(tmp_path, monkeypat
     study, agent = load_study("value_targets"), load_agent("connect_four")
     monkeypatch.setattr(study, "LAST_PLY", 3)
     monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("results", "values")})
-    settings = preset(agent.game).replace(num_simulations=2)
+    settings = preset(agent.game).replace(num_simulations=2, first_simulations=0)
     monkeypatch.setattr(study.azjax, "preset", lambda game: settings)
     study.main(games=2, output=tmp_path / "results.json")
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]

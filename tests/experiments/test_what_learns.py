@@ -5,6 +5,7 @@ import json
 import pytest
 from studies import load_study
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 
 
@@ -33,6 +34,16 @@ def test_every_variant_is_a_configuration_of_every_game():
     ]
 
 
+def test_rows_of_an_earlier_preset_are_dropped_only_if_that_is_asked_for(tmp_path):
+    study, output = load_study("what_learns"), tmp_path / "results.json"
+    settings = {"match_games": 200, "num_simulations": study.SIMULATIONS, "opening_plies": study.OPENING_PLIES}
+    written = json.dumps({"settings": settings, "rows": [{"game": "connect_four", "variant": "base", "config": "0"}]})
+    output.write_text(written)
+    with pytest.raises(InputError, match=r"has 1 rows of connect_four with other configurations: --anew drops them"):
+        study.main("connect_four", output=output)
+    assert output.read_text() == written
+
+
 @pytest.mark.slow
 def test_what_learns_at_tiny_sizes_goes_on_where_it_stopped(tmp_path):
     study = load_study("what_learns")
@@ -46,10 +57,11 @@ def test_what_learns_at_tiny_sizes_goes_on_where_it_stopped(tmp_path):
     assert rows[3]["iterations"] == pytest.approx(2 * rows[0]["iterations"], abs=1)
     assert all(0 <= row["score"] <= 1 for row in rows)
     assert (tmp_path / "plot.png").exists()
-    # Rows of another preset are measured anew.
-    before = [{**row, "config": "other"} for row in rows] + [{**rows[0], "game": "connect_four"}]
-    (tmp_path / "results.json").write_text(json.dumps({"rows": before}))
-    study.main(minutes=(0.01,), **options | {"folder": tmp_path / "anew"})
+    # Rows of another preset are measured anew if that is asked for.
+    results = json.loads((tmp_path / "results.json").read_text())
+    results["rows"] = [{**row, "config": "other"} for row in rows] + [{**rows[0], "game": "connect_four"}]
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    study.main(minutes=(0.01,), anew=True, **options | {"folder": tmp_path / "anew"})
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert [row["game"] for row in rows] == ["connect_four"] + ["santorini_3x3"] * 3
     assert "other" not in {row["config"] for row in rows[1:]}

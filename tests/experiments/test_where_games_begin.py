@@ -43,9 +43,9 @@ def test_where_games_begin_at_tiny_sizes_goes_on_where_it_stopped(study, tmp_pat
     options = {"iterations": 1, "boards": ("tictactoe",), "runs": tmp_path, "output": tmp_path / "results.json"}
     for first in (2, 4):
         monkeypatch.setattr(study, "STARTS", dict(list(kinds.items())[:first]))
-        study.main(seeds=1, figure=tmp_path / "figure.png", **options)
+        study.main(seeds=1, plot=tmp_path / "plot.png", **options)
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert [row["starts"] for row in rows] == list(kinds)
     assert {row["positions"] for row in rows} == {4520}
     assert all(0 < row["mistakes"] < 4520 for row in rows)
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
