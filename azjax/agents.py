@@ -262,7 +262,11 @@ def load_opponent(
     seconds: float | None = None,
     processes: int = 1,
     seed: int = 0,
-    **search: Any,
+    policy: str | None = None,
+    solver: bool = False,
+    reuse_tree: bool = False,
+    leaves_per_step: int = 1,
+    tables: str | Path | None = None,
 ) -> Contestant:
     """Makes a player for matches. Its name is its spec, with those options of its search that are not the default.
 
@@ -274,7 +278,8 @@ def load_opponent(
         simulations, which then searches for so long.
       processes: of a program, for games side by side.
       seed: of a bot of OpenSpiel.
-      **search: options of `load_player` for the search of a trained agent; players without one ignore them.
+      policy, solver, reuse_tree, leaves_per_step, tables: of the search of a trained agent, as for `load_player`;
+        players without one ignore them.
 
     Raises:
       InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
@@ -294,12 +299,19 @@ def load_opponent(
     agent, level = split_level(spec)
     if not is_trained(agent) or level in LEVELS[:-1]:
         return dataclasses.replace(load_player(spec, game), name=spec)
+    search: dict[str, Any] = {
+        "policy": policy,
+        "solver": solver,
+        "reuse_tree": reuse_tree,
+        "leaves_per_step": leaves_per_step,
+        "tables": tables,
+    }
     name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
-    if search.get("reuse_tree") or search.get("policy") == "gumbel":
+    if reuse_tree or policy == "gumbel":
         raise InputError(f"{spec}: a search for a time goes without a reused tree and Gumbel's policy")
-    player = load_player(spec, game, **{**search, "policy": search.get("policy") or "alphazero"})
+    player = load_player(spec, game, **{**search, "policy": policy or "alphazero"})
     return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
 

@@ -164,6 +164,14 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
             ["play", "tictactoe", "--level", "best"],
             "invalid choice 'best' for argument '--level'; available: None, beginner, easy, hard, medium; `azjax",
         ),
+        (
+            ["evaluate", "tictactoe:16", "--num-simulations", "50"],
+            "tictactoe:16 names 16 simulations, and num_simulations is 50: leave out one",
+        ),
+        (
+            ["evaluate", "uct:5", "--game", "connect2", "--num-simulations", "50"],
+            "num_simulations is for trained agents; uct:5 is not one",
+        ),
         (["evaluate", "random", "--game=connect2", "--seed", "-1"], "seed must be 0..2^32 - 1, got -1"),
         (
             ["evaluate", "random", "--game"],

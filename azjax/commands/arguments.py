@@ -63,6 +63,9 @@ class AgentOptions:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
         names = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
         options: Any = {name: getattr(self, name) for name in names}
+        _check_number(spec, self.num_simulations)
+        if self.num_simulations != NUM_SIMULATIONS and not is_trained(split_level(spec)[0]):
+            raise InputError(f"num_simulations is for trained agents; {spec} is not one")
         if is_trained(agent := split_level(spec)[0]):
             options["agent"] = load_trained(agent)
         return {level: load_player(spec, game, level=level, **options) for level in levels}
@@ -206,7 +209,15 @@ def with_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOpti
     """
     agent, level = split_level(spec)
     number = whole_number(level)
+    _check_number(spec, options.num_simulations)
     return (spec, options) if number is None else (agent, dataclasses.replace(options, num_simulations=number))
+
+
+def _check_number(spec: str, num_simulations: int) -> None:
+    """Refuses two numbers of simulations."""
+    number = whole_number(split_level(spec)[1])
+    if number not in (None, num_simulations) and num_simulations != NUM_SIMULATIONS:
+        raise InputError(f"{spec} names {number} simulations, and num_simulations is {num_simulations}: leave out one")
 
 
 def check_games(games: int) -> None:

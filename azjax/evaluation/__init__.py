@@ -19,8 +19,9 @@ from azjax.evaluation.players import (
     search,
     start_memory,
 )
+from azjax.evaluation.pool import Pool
 from azjax.evaluation.proof import Proof, prove
-from azjax.evaluation.ratings import Ratings, rate
+from azjax.evaluation.ratings import Ratings, pairings_of, rate
 from azjax.evaluation.retrograde import save_endings, solve_endings
 from azjax.evaluation.searching_players import (
     for_one_position,
@@ -42,6 +43,7 @@ from azjax.evaluation.standard_players import (
     random_player,
 )
 from azjax.evaluation.tables import game_of_table, load_table
+from azjax.evaluation.timed import TimedPlayer
 
 __all__ = [
     "DeviceMatch",
@@ -51,6 +53,7 @@ __all__ = [
     "MatchResult",
     "MoveChoice",
     "Player",
+    "Pool",
     "Proof",
     "Ratings",
     "Record",
@@ -58,6 +61,7 @@ __all__ = [
     "SearchingPolicy",
     "SequentialTest",
     "Solution",
+    "TimedPlayer",
     "TimedPolicy",
     "act",
     "check_can_save",
@@ -77,6 +81,7 @@ __all__ = [
     "network_player",
     "observe",
     "optimal_player",
+    "pairings_of",
     "perft",
     "play_match",
     "play_round_robin",

@@ -57,7 +57,12 @@ class SequentialTest:
         Args:
           rewards: of the first player by game, an even number of them; games 2i and 2i + 1 are a pair. Above 0 is a
             win.
+
+        Raises:
+          InputError: an odd number of games.
         """
+        if len(rewards) % 2:
+            raise InputError(f"rewards must be of pairs of games, got {len(rewards)}")
         games = (np.sign(np.asarray(rewards, float)) + 1) / 2
         pairs = games.reshape(-1, 2).sum(axis=1)  # points of 2
         if not len(pairs):

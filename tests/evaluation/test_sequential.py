@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.evaluation import SequentialTest
 
 
@@ -68,3 +69,8 @@ def test_few_games_decide_nothing():
 def test_a_test_that_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         SequentialTest(**options)
+
+
+def test_games_come_in_pairs():
+    with pytest.raises(InputError, match="rewards must be of pairs of games, got 3"):
+        SequentialTest(0, 50).accepted([1.0, 1.0, 1.0])
