@@ -278,8 +278,11 @@ def load_opponent(
         simulations, which then searches for so long.
       processes: of a program, for games side by side.
       seed: of a bot of OpenSpiel.
-      policy, solver, reuse_tree, leaves_per_step, tables: of the search of a trained agent, as for `load_player`;
-        players without one ignore them.
+      policy: of a trained agent, as for `load_player`; players without a search ignore this and what follows.
+      solver: likewise.
+      reuse_tree: likewise.
+      leaves_per_step: likewise.
+      tables: likewise.
 
     Raises:
       InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
