@@ -8,7 +8,7 @@ from azjax.core.progress import duration
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        (0.04, "0.0 s"),
+        (0.04, "0 s"),
         (0.4, "0.4 s"),
         (9.96, "10 s"),
         (99.4, "99 s"),
