@@ -1,6 +1,5 @@
 """`azjax match`."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -74,8 +73,8 @@ def test_games_that_were_finished_stay_when_a_program_cannot_be_started_again(ca
 
 @pytest.mark.slow
 def test_a_program_ends_with_a_match_that_is_ended(tmp_path):
-    word = f"{os.getpid()}-{time.time_ns()}"  # among the words of the program
-    program = shlex.join([sys.executable, SCRIPT, "line", "silent", "0", word])
+    word = f"number={time.time_ns()}"  # by which the program is found; Python does nothing with it
+    program = shlex.join([sys.executable, "-X", word, SCRIPT, "line", "silent"])
     match = subprocess.Popen(
         [sys.executable, "-m", "azjax", "match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"]
     )
