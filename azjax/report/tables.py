@@ -109,7 +109,7 @@ def ratings_table(game: AnyGame, ratings: Ratings) -> Table:
     table = _table(f"{game.name}: ratings", ["", "Elo", "95%", "games"])
     rows = zip(ratings.players, ratings.elo, ratings.intervals, ratings.games, strict=True)
     for player, elo, (low, high), games in rows:
-        table.add_row(player, f"{elo:+z.0f}", elo_interval(low, high), f"{games:,}")
+        table.add_row(player, f"{elo:+z,.0f}", elo_interval(low, high), f"{games:,}")
     table.add_section()
     table.add_row("moving first", f"{ratings.first_move_advantage:+z.0f}")
     table.add_row("draws of equal players", f"{ratings.draw_rate:.0%}")
