@@ -4,7 +4,8 @@ from azjax.evaluation.device_match import DeviceMatch, make_device_match
 from azjax.evaluation.exact import ExactReport, exact_report, expected_outcome, mistakes
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.game_record import GameRecord, iterate_games, load_games, records_of, save_games
-from azjax.evaluation.matches import MatchResult, Record, play_match, play_round_robin
+from azjax.evaluation.match_result import MatchResult, Record
+from azjax.evaluation.matches import play_match, play_round_robin
 from azjax.evaluation.move_counts import perft
 from azjax.evaluation.player_tables import tabulate
 from azjax.evaluation.players import (

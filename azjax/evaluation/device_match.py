@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from azjax.core.pytree import pytree_dataclass, select_rows
-from azjax.evaluation.matches import MatchResult
+from azjax.evaluation.match_result import MatchResult
 from azjax.evaluation.players import Policy, draw
 from azjax.games.game import AnyGame, State
 

@@ -26,7 +26,7 @@ from azjax.core.errors import InputError
 from azjax.core.files import write_atomically
 from azjax.core.json_text import parse_json
 from azjax.evaluation.host_games import host_step, position_from_text, replay, rows_of, start_text
-from azjax.evaluation.matches import MatchResult
+from azjax.evaluation.match_result import MatchResult
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text
 from azjax.games.registry import make, options_of

@@ -6,12 +6,10 @@ stands for one player: a player that changes needs a new name.
 
 from pathlib import Path
 
-import numpy as np
-
 from azjax.core.errors import InputError
 from azjax.core.files import only_writer, write_atomically
 from azjax.evaluation.game_record import GameRecord, load_games, records_of
-from azjax.evaluation.matches import MatchResult, Record
+from azjax.evaluation.match_result import MatchResult, Record
 from azjax.evaluation.seats import RESIGNATION
 from azjax.games.game import AnyGame
 
@@ -72,6 +70,5 @@ class Pool:
         pairings = []
         for record in self._records:
             if record.rewards is not None and record.end in (None, RESIGNATION) and len({*record.players}) == 2:
-                sign = np.sign(record.rewards[0])
-                pairings.append((*record.players, Record(int(sign > 0), int(sign == 0), int(sign < 0))))
+                pairings.append((*record.players, Record.of([record.rewards[0]])))
         return pairings

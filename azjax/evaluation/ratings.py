@@ -17,7 +17,7 @@ import scipy
 from jaxtyping import Float, Int
 
 from azjax.core.errors import InputError
-from azjax.evaluation.matches import MatchResult, Record
+from azjax.evaluation.match_result import MatchResult, Record
 
 _ELO = 400 / math.log(10)  # Elo of a unit of strength: odds of 10 to 1 are 400
 _NO_PRIOR = 1e-3  # virtual games that only keep fits finite

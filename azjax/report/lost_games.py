@@ -210,8 +210,7 @@ def _judge(
 
 
 def _results(over: Sequence[tuple[int, GameRecord, int, float]], seat: int) -> Record:
-    signs = [np.sign(reward) for _, _, own_seat, reward in over if own_seat == seat]
-    return Record(signs.count(1), signs.count(0), signs.count(-1))
+    return Record.of(reward for _, _, own_seat, reward in over if own_seat == seat)
 
 
 def _ending(game: AnyGame, state: State) -> str:

@@ -63,7 +63,7 @@ class GumbelAlphaZero(SearchPolicy):
     def search(
         self, params: PyTree, key: Keys, states: State, hyper: SearchHyper, explore: bool, tree: Tree | None
     ) -> SearchResult:
-        root_keys, noise_keys, loop_keys = keys_of_states(key, len(states.terminated), 3)
+        root_keys, noise_keys, loop_keys, action_keys = keys_of_states(key, len(states.terminated), 4)
         root = evaluate_root(self.dynamics, params, root_keys[0], states)
         rule = self.selection(hyper, explore)
         noise = gumbel_noise(noise_keys, root.prior.shape[1], hyper.gumbel_scale if explore else 0.0)
@@ -80,7 +80,7 @@ class GumbelAlphaZero(SearchPolicy):
             leaves_per_step=self.leaves_per_step,
         )
         tree = searched.tree
-        result = summarize(self.game, tree, rule, root.prior, noise_keys, 0.0)
+        result = summarize(self.game, tree, rule, root.prior, action_keys, 0.0)
         # The mean of the visits is no estimate: the halving visits bad actions as often as good ones at first.
         completed_q = jnp.where(searched.visits > 0, searched.q, searched.summary.mixed[:, None])
         value = jnp.sum(searched.improved_policy * completed_q, axis=1)

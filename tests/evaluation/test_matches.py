@@ -10,7 +10,8 @@ import azjax.games
 from azjax.core.errors import InputError
 from azjax.evaluation.exact import versus
 from azjax.evaluation.host_games import host_step
-from azjax.evaluation.matches import Record, play_match, play_round_robin
+from azjax.evaluation.match_result import Record
+from azjax.evaluation.matches import play_match, play_round_robin
 from azjax.evaluation.player_tables import optimal_table, random_table
 from azjax.evaluation.players import Player, act, choose
 from azjax.evaluation.searching_players import search_player
@@ -26,39 +27,6 @@ TICTACTOE = azjax.games.make("tictactoe")
 
 def key(seed=0):
     return jax.random.key(seed)
-
-
-def test_a_draw_is_half_a_win():
-    assert Record(3, 2, 5).score == 0.4
-    assert (Record(1, 2, 3) + Record(10, 20, 30)) == Record(11, 22, 33)
-    assert math.isnan(Record(0, 0, 0).score)
-
-
-def test_the_interval_is_wilsons():
-    # Wilson 1927, as tabulated for 50 of 100 and 0 of 10 successes.
-    np.testing.assert_allclose(Record(50, 0, 50).interval, (0.40383, 0.59617), atol=1e-5)
-    np.testing.assert_allclose(Record(0, 0, 10).interval, (0, 0.27753), atol=1e-5)
-    assert Record(0, 0, 0).interval == (0, 1)
-
-
-def test_draws_narrow_the_interval_as_they_do_the_spread_of_results():
-    # Half of the games drawn: half of the variance, so as narrow as of twice as many games without draws.
-    low, high = Record(250, 500, 250).interval
-    narrow, wide = Record(1000, 0, 1000).interval, Record(500, 0, 500).interval
-    np.testing.assert_allclose((low, high), narrow, atol=1e-4)
-    assert wide[0] < low - 0.005
-    # Nothing but draws leaves some doubt, the less the more there are.
-    assert Record(0, 10, 0).interval[0] < Record(0, 100, 0).interval[0] < 0.5
-
-
-@pytest.mark.slow_except("0.5-0.4")
-@pytest.mark.parametrize(("score", "draws"), [(0.5, 0.0), (0.5, 0.4), (0.5, 0.8), (0.8, 0.2), (0.9, 0.1), (0.95, 0.1)])
-def test_the_interval_holds_the_score_in_93_to_97_percent_of_matches(score, draws):
-    shares = [score - draws / 2, draws, 1 - score - draws / 2]
-    results = np.random.default_rng(0).multinomial(200, np.maximum(shares, 0), size=10_000).tolist()
-    intervals = np.array([Record(*result).interval for result in results])
-    held = np.mean((intervals[:, 0] <= score) & (score <= intervals[:, 1]))
-    assert 0.93 <= held <= 0.97
 
 
 def test_best_play_wins_connect2_for_the_first_mover_in_three_plies(solution_of):
