@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-TABLES := $(BIN)/cog --verbosity=1 -I docs -P -p 'import tables_of_results, tables_of_speed'
+TABLES := $(BIN)/cog --verbosity=1 -I docs -P -p 'import tables_of_results, tables_of_solved, tables_of_speed'
 PAGES := README.md docs/*.md
 
 .DEFAULT_GOAL := help

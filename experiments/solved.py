@@ -168,7 +168,25 @@ def longest_win(name: str, game: AnyGame, solution: NumberedSolution) -> dict[st
     row = int(np.flatnonzero(scores == scores[scores > 0].min())[0])
     state = jax.tree.map(lambda leaf: leaf[0], solution.block(np.array([row])).states)
     (DOCS / "pictures" / f"solved_{name}.svg").write_text(svg(game, state), encoding="utf-8")
-    return {"longest_win": int(solution.distances(np.array([row]))[0]), "longest_win_in": game.to_text(state)}
+    return {
+        "longest_win": int(solution.distances(np.array([row]))[0]),
+        "longest_win_in": game.to_text(state),
+        "longest_win_moves": best_line(game, solution, row),
+    }
+
+
+def best_line(game: AnyGame, solution: NumberedSolution, row: int) -> str:
+    """The moves from a position on, where the winner hurries and the loser delays; the first of equal moves."""
+    moves = []
+    while row >= 0:
+        block = solution.block(np.array([row]))
+        actions, following = block.actions[block.best], block.children[block.best]
+        plies = np.where(following < 0, 0, solution.distances(following.clip(0)))
+        at = plies.argmin() if block.values[0] > 0 else plies.argmax()
+        state = jax.tree.map(lambda leaf: leaf[0], block.states)
+        moves.append(action_to_text(game, state, int(actions[at])))
+        row = int(following[at])
+    return " ".join(moves)
 
 
 def compared(name: str, board: Board, game: AnyGame, solution: Solution) -> dict[str, Any]:
