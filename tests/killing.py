@@ -125,4 +125,5 @@ def _array(leaf: jax.Array) -> np.ndarray:
 def assert_equal_runs(left: Path, right: Path) -> None:
     """Two runs ended in the same state and wrote the same metrics, byte for byte."""
     assert checkpoint_bits(left) == checkpoint_bits(right)
+    assert Checkpoints(left / "checkpoints").steps() == Checkpoints(right / "checkpoints").steps()
     assert (left / "metrics.jsonl").read_bytes() == (right / "metrics.jsonl").read_bytes()

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +13,7 @@ from azjax.commands.console import console, say
 from azjax.commands.evaluate import EvaluateOptions, print_strength
 from azjax.core.errors import FileError, InputError
 from azjax.games.game import AnyGame
-from azjax.parallel.peers import joined
+from azjax.parallel.peers import check_meeting, joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
 from azjax.report import draw_learning_curve, population_table
 from azjax.runs import (
@@ -102,13 +101,7 @@ class TrainOptions:
             return None
         if self.coordinator is None or self.process is None or self.processes is None:
             raise InputError("coordinator, process and processes go together")
-        address = re.fullmatch(r"[^:\[\]]+:(\d{1,5})", self.coordinator)
-        if address is None or not 0 < int(address[1]) < 2**16:
-            raise InputError(f"coordinator must be HOST:PORT with a port of 1..65535, got {self.coordinator!r}")
-        if self.processes < 1:
-            raise InputError(f"processes must be at least 1, got {self.processes}")
-        if not 0 <= self.process < self.processes:
-            raise InputError(f"process must be 0..{self.processes - 1}, got {self.process}")
+        check_meeting(self.coordinator, self.process, self.processes)
         return self.coordinator, self.process, self.processes
 
 

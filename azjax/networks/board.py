@@ -4,7 +4,8 @@
 - global pooling in every third block and in the heads (Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3);
 - a policy of convolutions, and the outputs of `board_heads.py`.
 
-No parameter's shape depends on the rows or columns of the board.
+No parameter's shape depends on the rows or columns of the board. Of Wu's pooling the mean that is scaled by the board's
+size is left out, so that the network does not see the size.
 
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels.
 """

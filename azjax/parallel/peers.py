@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import socket
 import sys
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 
 import jax
 
-from azjax.core.errors import AzjaxError, RunError
+from azjax.core.errors import AzjaxError, InputError, RunError
 from azjax.parallel.processes import wait_for_all
 
 _MEETING_SECONDS = 300.0  # the machines of a cluster do not start together
@@ -47,8 +48,10 @@ def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
       processes: the number of processes.
 
     Raises:
+      InputError: the coordinator is no HOST:PORT, or the process is not 0..processes - 1.
       RunError: a process is missing, the processes were started with different numbers, or process 0 cannot listen.
     """
+    check_meeting(coordinator, process, processes)
     host, _, port = coordinator.rpartition(":")
     peers, runtime = (
         _accept_all(host, int(port), processes) if process == 0 else _connect(host, int(port), process, processes)
@@ -71,6 +74,21 @@ def joined(coordinator: str, process: int, processes: int) -> Iterator[None]:
         raise
     watch.end()
     jax.distributed.shutdown()
+
+
+def check_meeting(coordinator: str, process: int, processes: int) -> None:
+    """Checks the arguments of `joined`.
+
+    Raises:
+      InputError: one is out of range.
+    """
+    address = re.fullmatch(r"[^:\[\]]+:(\d{1,5})", coordinator)
+    if address is None or not 0 < int(address[1]) < 2**16:
+        raise InputError(f"coordinator must be HOST:PORT with a port of 1..65535, got {coordinator!r}")
+    if processes < 1:
+        raise InputError(f"processes must be at least 1, got {processes}")
+    if not 0 <= process < processes:
+        raise InputError(f"process must be 0..{processes - 1}, got {process}")
 
 
 class _Watch:

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import whole
 
 Devices: TypeAlias = int | Literal["all"]
 """How many devices of each process; `all` that it has."""
@@ -100,9 +101,9 @@ def shard(mesh: Mesh, spec: PartitionSpec, tree: _T) -> _T:
 
 def _count(devices: Devices) -> int:
     available = len(jax.local_devices())
-    count = available if devices == "all" else devices
-    if not 1 <= count <= available:
-        raise InputError(f"devices must be 1..{available}, the devices of this process, or all; got {devices}")
+    count = available if devices == "all" else whole(devices)
+    if count is None or not 1 <= count <= available:
+        raise InputError(f"devices must be 1..{available}, the devices of this process, or all; got {devices!r}")
     return count
 
 

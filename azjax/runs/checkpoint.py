@@ -11,8 +11,9 @@ import json
 import re
 import shutil
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 import jax
 import orbax.checkpoint as ocp
@@ -37,12 +38,14 @@ class Manifest(TypedDict):
     Attributes:
       step: number of finished iterations.
       score: lower is better; None if nothing was measured.
+      temporary: it is kept while it is the newest step.
       leaves: dtype and shape of every array, by its path.
       files: SHA-256 of every file, by its relative path.
     """
 
     step: int
     score: float | None
+    temporary: NotRequired[bool]
     leaves: dict[str, list[Any]]
     files: dict[str, str]
 
@@ -74,20 +77,24 @@ class Checkpoints:
         with_files = {int(path.name) for path in self.folder.glob("*") if _is_step(path.name)}
         return sorted(with_files - set(self.steps()))
 
-    def best_step(self) -> int:
+    def best_step(self, steps: Sequence[int] | None = None) -> int:
         """The step with the lowest score, the latest one on ties; the newest step if none has a score.
+
+        Args:
+          steps: those to choose from; all if None.
 
         Raises:
           RunError: no manifest is sound.
         """
-        manifests = {step: body for step in self.steps() if (body := _read_manifest(self._manifest(step))) is not None}
+        steps = self.steps() if steps is None else steps
+        manifests = {step: body for step in steps if (body := _read_manifest(self._manifest(step))) is not None}
         if not manifests:
             raise RunError(f"{self.folder} holds no sound checkpoint")
         scored = [(body["score"], -step) for step, body in manifests.items() if body["score"] is not None]
         return -min(scored)[1] if scored else max(manifests)
 
-    def save(self, step: int, state: PyTree, score: float | None = None) -> None:
-        """Writes `state` as `step`, then removes the steps that are neither among the newest nor the best.
+    def save(self, step: int, state: PyTree, score: float | None = None, *, temporary: bool = False) -> None:
+        """Writes `state` as `step`.
 
         Every process must call it: each writes its part of the arrays, and process 0 writes the manifest.
 
@@ -95,6 +102,8 @@ class Checkpoints:
           step: the number of finished iterations.
           state: a pytree of arrays.
           score: lower is better; None if nothing was measured.
+          temporary: `prune` removes it after the next save, so that a run that was stopped keeps the checkpoints of
+            one that was not.
 
         Raises:
           FileError: it could not be written; earlier steps stay as they are.
@@ -110,13 +119,18 @@ class Checkpoints:
                 if f"{_ARRAYS}/manifest.ocdbt" not in files:
                     raise FileError(f"its arrays are not in {self.folder / str(step)}")
                 body: Manifest = {"step": step, "score": score, "leaves": _describe(leaves), "files": files}
+                if temporary:
+                    body["temporary"] = True
                 _write_manifest(self._manifest(step), body)
         except (OSError, ValueError) as error:
             raise FileError(f"checkpoint {step} could not be written to {self.folder}: {_one_line(error)}") from error
-        if is_first():
-            kept = {*self.steps()[-self.keep :], self.best_step()}
-            for old in set(self.steps()) - kept:
-                self._remove(old)
+
+    def prune(self) -> None:
+        """Removes the steps that are neither among the newest nor the best, and temporary ones before the newest."""
+        *_, newest = steps = self.steps()
+        lasting = [step for step in steps if not self._is_temporary(step)]
+        for step in {*steps} - {newest, *lasting[-self.keep :], self.best_step(lasting or steps)}:
+            self._remove(step)
 
     def restore(self, like: _T, step: int | Literal["best"] | None = None) -> tuple[int, _T]:
         """Reads the newest sound step, with a warning for each damaged one that it skips; or exactly `step`.
@@ -182,6 +196,10 @@ class Checkpoints:
         needed, free = num_bytes + _OVERHEAD_BYTES, shutil.disk_usage(self.folder).free
         if free < needed:
             raise FileError(f"{needed / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are free on the disk")
+
+    def _is_temporary(self, step: int) -> bool:
+        body = _read_manifest(self._manifest(step))
+        return body is not None and body.get("temporary", False)
 
     def _manifest(self, step: int) -> Path:
         return self.folder / f"{step}.json"

@@ -152,7 +152,7 @@ def train_runs(
     need.check(config, memory)
     _warn_of_a_short_schedule(config)
     runs = [
-        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms), len(configs) > 1)
+        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
         for each, folder in zip(configs, folders, strict=True)
     ]
     name = folders[0] if len(runs) == 1 else folders[0].parent
@@ -219,18 +219,15 @@ def _warn_of_a_short_schedule(config: Config) -> None:
 
 @dataclasses.dataclass
 class _Run:
-    """One run, perhaps a member of a population: its configuration and its folder."""
+    """One run, perhaps a member of a population."""
 
     config: Config
     folder: Path
     description: RunDescription
-    is_member: bool
 
     @functools.cached_property
     def checkpoints(self) -> Checkpoints:
-        # A process killed between the saves of two members resumes from the newest step that all members have.
-        least = 2 if self.is_member else 1
-        return Checkpoints(self.folder / CHECKPOINTS, max(least, self.config.keep_checkpoints))
+        return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
 
 
 def _restore_or_begin(
@@ -347,10 +344,13 @@ class _Loop:
         for callback in self.callbacks:
             callback.save()
         for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
-            # One that a stop made is never the best, so that the best one does not depend on stops.
+            # One that a stop made is never the best and does not stay, so that what is kept does not depend on stops.
             is_due = done == run.config.iterations or done % run.config.checkpoint_every == 0
             score = self.evaluation.score(row) if is_due else None
-            run.checkpoints.save(done, self.compiled_run.select(state, index), score)
+            run.checkpoints.save(done, self.compiled_run.select(state, index), score, temporary=not is_due)
+        # Only now: a process killed between the saves of two members resumes from a step that all members have.
+        for run in self.runs if is_first() else []:
+            run.checkpoints.prune()
 
     def _give_up(self, done: int, state: TrainState, rows: list[dict[str, float]]) -> NoReturn:
         """Saves the batch of the last skipped update of the first run, and raises."""

@@ -26,16 +26,13 @@ from azjax.runs.loop import TrainResult, train_runs
 from azjax.runs.memory import MemoryNeed, memory_need
 from azjax.runs.precision import settle_precision
 from azjax.training.config import Config
-from azjax.training.hyper import Hyper
+from azjax.training.hyper import HYPER_FIELDS
 from azjax.training.iteration import TrainState, init, make_iteration
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
 
 _T = TypeVar("_T")
 
 _MOST_MEMBERS = 2**16
-
-HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
-"""The fields that may differ within a population, apart from the seed."""
 
 
 def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | None = None) -> list[Config]:
@@ -47,8 +44,8 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
       size: number of members; the number of combinations if None.
 
     Raises:
-      InputError: a field cannot differ, has no values or a value that is refused, or the size is no multiple of the
-        number of combinations.
+      InputError: a field cannot differ, has no effect, no values or a value that is refused; or the size is no
+        multiple of the number of combinations.
     """
     for name, given in values.items():
         if name not in {*HYPER_FIELDS, "seed"}:
@@ -61,6 +58,9 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
     points = [
         config.replace(**dict(zip(scalars, point, strict=True))) for point in itertools.product(*scalars.values())
     ]
+    for name in scalars:
+        if len(scalars[name]) > 1 and all(name in point.unread for point in points):
+            raise InputError(f"vary: {name} has no effect with these settings: its values would all give the same run")
     seeds = list(values.get("seed", []))
     combinations = len(points) * max(1, len(seeds))
     size = combinations if size is None else size
@@ -105,6 +105,11 @@ def train_population(
       SettingsError: as `train`, but skipped updates stop training only if all members skip them.
       InputError: as `train`, or the configurations differ in more than the seed and `hyper`.
     """
+    if not configs or not len(configs) == len(folders) == len({Path(folder).resolve() for folder in folders}):
+        raise InputError(
+            f"a population needs one member or more, each with a folder of its own; got {len(configs)} configurations "
+            f"and the folders {', '.join(map(str, folders)) or '(none)'}"
+        )
     config = configs[0]
     if any(dataclasses.replace(each, seed=config.seed, hyper=config.hyper) != config for each in configs):
         raise InputError("the members of a population may differ in seed and hyper alone")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float32, Int32, PyTree
 from rich.console import Console
 
@@ -21,7 +21,7 @@ from azjax.runs.run_folder import saved_settings
 from azjax.training.config import AUTO, PRECISIONS, Config
 
 _LOOPS = 2  # of one call: XLA compiles some operations in another way inside of loops, where runs have them
-_ROUNDS = 3
+_ROUNDS = 5
 _MUST_GAIN = 1.1  # so that noise does not give two runs on one machine different precisions
 
 
@@ -61,24 +61,35 @@ def gain_of_bfloat16(game: AnyGame, config: Config) -> float:
       game: the game.
       config: of the run, with the seed 0 and one iteration, so that runs alike are measured once.
     """
-    seconds = [_seconds(game, dataclasses.replace(config, precision=precision)) for precision in PRECISIONS]
-    return seconds[0] / seconds[1]
+    works = [_network_work(game, dataclasses.replace(config, precision=precision)) for precision in PRECISIONS]
+    # In turn, and the fastest round of each part counts: other work on the machine only slows them down.
+    rounds = [[[measure() for _, measure in work] for work in works] for _ in range(_ROUNDS)]
+    counts = np.array([[count for count, _ in work] for work in works])
+    float32, bfloat16 = np.sum(counts * np.min(rounds, axis=0), axis=1)
+    return float(float32 / bfloat16)
 
 
-def _seconds(game: AnyGame, config: Config) -> float:
-    """Seconds of the network in an iteration: in self-play and in learning."""
+def _network_work(game: AnyGame, config: Config) -> list[tuple[float, Callable[[], float]]]:
+    """What an iteration asks of the network, in self-play and in learning: how often, and the seconds of once."""
     network = config.make_network(game)
     played = config.steps_per_iteration * (config.mean_simulations + 1)
     evaluations = played + config.reanalyzed_steps * (config.num_simulations + 1)
-    in_self_play = evaluations * seconds_of_network(game, network, config.num_games)
-    in_learning = seconds_of_network(game, network, config.batch_size, learning=True)
-    return in_self_play + config.updates_per_iteration * in_learning
+    return [
+        (evaluations, _measurement(game, network, config.num_games, learning=False)),
+        (config.updates_per_iteration, _measurement(game, network, config.batch_size, learning=True)),
+    ]
 
 
 def seconds_of_network(game: AnyGame, network: Network, positions: int, *, learning: bool = False) -> float:
-    """Median seconds in which a network evaluates so many positions at once, or computes gradients from them."""
+    """Fewest seconds in which a network evaluates so many positions at once, or computes gradients from them."""
+    measure = _measurement(game, network, positions, learning=learning)
+    return min(measure() for _ in range(_ROUNDS))
+
+
+def _measurement(game: AnyGame, network: Network, positions: int, *, learning: bool) -> Callable[[], float]:
+    """A compiled function whose every call measures `seconds_of_network` once."""
     call = functools.partial(_learn if learning else _evaluate, network)
-    return _seconds_of_call(call, network.init(jax.random.key(0), game), _observations(game, positions))
+    return _timed_loop(call, network.init(jax.random.key(0), game), _observations(game, positions))
 
 
 def _observations(game: AnyGame, count: int) -> Float32[Array, "B ..."]:
@@ -100,8 +111,10 @@ def _learn(network: Network, variables: Variables, observations: Float32[Array, 
     return jax.grad(loss)(variables["params"])
 
 
-def _seconds_of_call(call: Callable[[Variables, Array], Any], variables: Variables, observations: Array) -> float:
-    """Median seconds of one of the calls that follow each other in a loop."""
+def _timed_loop(
+    call: Callable[[Variables, Array], Any], variables: Variables, observations: Array
+) -> Callable[[], float]:
+    """A function that measures the seconds of one of the calls that follow each other in a loop."""
 
     @jax.jit
     def loop(variables: Variables, observations: Float32[Array, "B ..."]) -> Float32[Array, ""]:
@@ -113,10 +126,10 @@ def _seconds_of_call(call: Callable[[Variables, Array], Any], variables: Variabl
         total: Float32[Array, ""] = jax.lax.fori_loop(0, _LOOPS, body, jnp.float32(0))
         return total
 
-    jax.block_until_ready(loop(variables, observations))
-    seconds = []
-    for _ in range(_ROUNDS):
+    def measure() -> float:
         began = time.perf_counter()
         jax.block_until_ready(loop(variables, observations))
-        seconds.append((time.perf_counter() - began) / _LOOPS)
-    return statistics.median(seconds)
+        return (time.perf_counter() - began) / _LOOPS
+
+    measure()  # compiles
+    return measure

@@ -105,8 +105,11 @@ def _check_values(study: Study) -> None:
         key: values.choices if isinstance(values, Choices) else [values.low, values.high]
         for key, values in study.search.items()
     }
+    others = [{name: each[place] for name, each in ends.items()} for place in (0, -1)]
     for key, values in ends.items():
-        others = [{name: each[place] for name, each in ends.items()} for place in (0, -1)]
+        alone = ({name: value} for name, each in ends.items() for value in each)
+        if all(key in study.config(params).unread for params in (*others, *alone) if _is_valid(study, params)):
+            raise InputError(f"[search] {key} has no effect with the other settings: leave it out")
         for value in values:
             if not any(_is_valid(study, beside | {key: value}) for beside in others):
                 _within(f"[search] {key} = {value}", lambda: study.config({key: value}))

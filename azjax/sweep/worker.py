@@ -15,10 +15,10 @@ import jax
 from azjax.core.errors import FileError, InputError, LockedError, MemoryInUseError, RunError, SettingsError
 from azjax.core.signals import discard_output, output_on_terminals, stop_signals
 from azjax.runs import TrainResult, train_population
-from azjax.runs.population import HYPER_FIELDS
 from azjax.sweep.objective import Measure
 from azjax.sweep.trials import Attempt, LeaseExpired, Trials
 from azjax.training import Config
+from azjax.training.hyper import HYPER_FIELDS
 
 _POLL_SECONDS = 1.0
 

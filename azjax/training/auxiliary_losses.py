@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float32, PyTree
 
+from azjax.core.errors import InputError
 from azjax.networks import NetworkOutput
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
@@ -35,11 +36,12 @@ def outcome_loss(
 ) -> tuple[Float32[Array, ""], Metrics]:
     """Cross-entropy between `outcome_logits` [B, 3] (loss, draw, win) and the result of the game.
 
-    As in Leela Chess Zero's win, draw and loss head. The result of a truncated game is a value v between: it counts as
-    |v| of a win or a loss, and the rest of a draw.
+    As in Leela Chess Zero's win, draw and loss head. The result of a truncated game, and every result with
+    `Hyper.td_lambda` below 1 or `trace_cut`, is a value v between: it counts as |v| of a win or a loss and the rest of
+    a draw, also in games that have none.
     """
     shares = jnp.stack([-targets.outcome, 1 - jnp.abs(targets.outcome), targets.outcome], axis=1)
-    loss = targets.mean(optax.softmax_cross_entropy(output.auxiliary["outcome_logits"], jnp.maximum(shares, 0.0)))
+    loss = targets.mean(optax.softmax_cross_entropy(_read(output, "outcome_logits", 3), jnp.maximum(shares, 0.0)))
     return loss, {"outcome_loss": loss}
 
 
@@ -51,7 +53,7 @@ def plies_left_loss(
     As in the moves left head of Leela Chess Zero, by classes.
     """
     left = _following(targets).plies_left - 1
-    logits = output.auxiliary["plies_left_logits"]
+    logits = _read(output, "plies_left_logits", WINDOW)
     loss = targets.mean(optax.softmax_cross_entropy_with_integer_labels(logits, left))
     return _PLIES_LEFT_WEIGHT * loss, {"plies_left_loss": loss}
 
@@ -63,7 +65,7 @@ def short_term_loss(
 
     See `short_term_targets`. KataGo, docs/KataGoMethods.md, "Short-term Value and Score Targets".
     """
-    errors = output.auxiliary["short_term_values"] - short_term_targets(_following(targets).values)
+    errors = _read(output, "short_term_values", len(HORIZONS)) - short_term_targets(_following(targets).values)
     loss = targets.mean(jnp.mean(errors**2, axis=1))
     return _SHORT_TERM_WEIGHT * loss, {"short_term_loss": loss}
 
@@ -89,7 +91,7 @@ def value_error_loss(
     """
     short_term = short_term_targets(_following(targets).values)[:, _VALUE_ERROR_HORIZON]
     error = jax.lax.stop_gradient(output.value) - short_term
-    loss = targets.mean((output.auxiliary["value_error"] ** 2 - error**2) ** 2)
+    loss = targets.mean((_read(output, "value_error") ** 2 - error**2) ** 2)
     return _VALUE_ERROR_WEIGHT * loss, {"value_error_loss": loss}
 
 
@@ -102,7 +104,8 @@ def soft_policy_loss(
     """
     softened = jnp.where(targets.policy > 0, targets.policy, 0.0) ** (1 / _SOFT_POLICY_TEMPERATURE)
     softened = softened / jnp.sum(softened, axis=1, keepdims=True)
-    logits = logits_of_slots(output.auxiliary["soft_policy_logits"], targets.actions, targets.valid)
+    logits = _read(output, "soft_policy_logits", *output.prior_logits.shape[1:])
+    logits = logits_of_slots(logits, targets.actions, targets.valid)
     loss = targets.mean(cross_entropy(softened, logits))
     return _SOFT_POLICY_WEIGHT * loss, {"soft_policy_loss": loss}
 
@@ -118,12 +121,22 @@ def opponent_policy_loss(
     following = _following(targets)
     assert targets.reply_actions is not None
     assert targets.reply_valid is not None
-    logits = logits_of_slots(output.auxiliary["opponent_policy_logits"], targets.reply_actions, targets.reply_valid)
+    logits = _read(output, "opponent_policy_logits", *output.prior_logits.shape[1:])
+    logits = logits_of_slots(logits, targets.reply_actions, targets.reply_valid)
     # Without a reply the row is of another game, or empty: without legal actions the gradient would be NaN.
     logits = jnp.where(following.has_reply[:, None], logits, 0.0)
     policy = jnp.where(following.has_reply[:, None], following.reply_policy, 0.0)
     loss = targets.mean(cross_entropy(policy, logits))
     return _OPPONENT_POLICY_WEIGHT * loss, {"opponent_policy_loss": loss}
+
+
+def _read(output: NetworkOutput, name: str, *sizes: int) -> Float32[Array, "B *sizes"]:
+    """An auxiliary output, which another shape would broadcast to wrong targets."""
+    leaf = output.auxiliary[name]
+    if leaf.shape[1:] != sizes:
+        expected, got = (", ".join(map(str, ("B", *shape))) for shape in (sizes, leaf.shape[1:]))
+        raise InputError(f"the auxiliary output {name!r} must have the shape [{expected}], got [{got}]")
+    return leaf
 
 
 def _following(targets: Targets) -> Following:

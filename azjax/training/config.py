@@ -5,6 +5,7 @@ import math
 from typing import Annotated, Any
 
 import jax
+import numpy as np
 import tyro
 
 from azjax.core.errors import InputError
@@ -14,7 +15,7 @@ from azjax.networks import Network, check_settings, make_network
 from azjax.search import Evaluator, SearchHyper, SearchPolicy, evaluators, make_policy
 from azjax.search.draws import Number
 from azjax.search.kinds import check_kind
-from azjax.training.hyper import Hyper, check_scalars
+from azjax.training.hyper import HYPER_FIELDS, Hyper, check_scalars
 from azjax.training.replay import MAX_WEIGHTED_POSITIONS
 
 _LARGEST = 2**30  # of each number of `Config`, so that sums of two are below 2^31
@@ -56,7 +57,6 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
     is_instance=lambda value: isinstance(value, str | Network),
     str_from_instance=lambda network: [str(network)],
 )
-_HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
 _POLICIES = ("alphazero", "gumbel")
 _OPTIMIZERS = ("adam", "muon")
 
@@ -66,6 +66,11 @@ AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "value_error", "soft_
 AUTO = "auto"
 """The precision that is measured; see `azjax.runs.precision`."""
 PRECISIONS = ("float32", "bfloat16")
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python, which JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +124,8 @@ class Config:
         of the games; 0 for none. See `azjax.training.reanalysis`.
       surprise_weighting: learn more often from positions where the search changed the network's policy much; see
         `azjax.training.replay.weigh_ready`.
-      merge_equal_positions: the equal positions of a batch count as one; see `azjax.training.equal_positions`.
+      merge_equal_positions: the equal positions of a batch count as one; see `azjax.training.equal_positions`. Those
+        that a symmetry maps to each other are equal if `symmetries` is true, and else not, whatever the network.
       symmetries: learn from each position under a random symmetry of the game.
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `value_error`,
         `soft_policy` and `opponent_policy`, for networks with these outputs, such as `board`; see
@@ -133,7 +139,7 @@ class Config:
         them; 0 for none. See `azjax.training.gate`.
       gate_rounds: with a gate, an iteration has up to this many rounds of `updates_per_iteration` and a match.
       max_skipped_updates: how many optimizer steps in a row may be skipped because the loss or its gradient is not
-        finite.
+        finite, counted at the end of each iteration.
       batch_size: positions in one optimizer step.
       evaluate_every: iterations between counts of the raw network's mistakes over all positions, which solves
         the game first; 0 for never. The counts never enter training.
@@ -201,7 +207,12 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in ("start_positions", "ladder_opponents", "auxiliary_losses"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(f"{name} must be a sequence of texts, got {getattr(self, name)!r}")
             object.__setattr__(self, name, tuple(getattr(self, name)))  # hashable, of any sequence
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, _plain(value))
+        object.__setattr__(self, "hyper", jax.tree.map(_plain, self.hyper))
         check_field_types(Config, vars(self))
         for name, minimum in _MINIMUM.items():
             if getattr(self, name) < minimum:
@@ -284,9 +295,28 @@ class Config:
           TypeError: an unknown field.
           InputError: a value out of range.
         """
-        of_hyper = {name: changes.pop(name) for name in _HYPER_FIELDS & changes.keys()}
+        of_hyper = {name: changes.pop(name) for name in HYPER_FIELDS & changes.keys()}
         hyper = dataclasses.replace(changes.pop("hyper", self.hyper), **of_hyper)
         return dataclasses.replace(self, hyper=hyper, **changes)
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The fields of `hyper` that have no effect on this run."""
+        hyper = self.hyper
+        finals = hyper.final_temperature, hyper.final_random_start_plies
+        without = {
+            "c_puct": self.policy == "gumbel",
+            "dirichlet_fraction": self.policy == "gumbel",
+            "dirichlet_alpha": self.policy == "gumbel",
+            "final_learning_rate": not self.decay_updates,
+            "late_temperature": math.isinf(hyper.temperature_plies),
+            "schedule_iterations": finals == (None, None),
+            "full_search_fraction": not self.fast_simulations,
+            "restart_fraction": not self.restart_candidates,
+            "gate_threshold": not self.gate_games,
+            "gate_tolerance": not self.gate_games,
+        }
+        return frozenset(name for name, is_unread in without.items() if is_unread)
 
     @property
     def static(self) -> "Config":

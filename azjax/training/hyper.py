@@ -24,8 +24,9 @@ class Hyper:
         evaluated and played with these weights. 0 for the latest weights.
       root_value_fraction: share of the search's value in the value target, 0..1; the rest is the game's result.
       td_lambda: the weight of what came later in the game, 0..1: the result of a position is the lambda-return of the
-        search's values and the game's result (Sutton and Barto 2018, "Reinforcement Learning", section 12.1). 1 for the
-        game's result alone.
+        search's values and the game's result (Sutton and Barto 2018, "Reinforcement Learning", section 12.1), which
+        begins here with the value of the position itself, weighted by 1 - `td_lambda`. 1 for the game's result alone,
+        0 for the search's value.
       trace_cut: a move of self-play is exploratory if the search's policy gives it less than this share of the highest
         probability, 0..1. The positions before it have the search's value as their result, and not what came after, as
         in Watkins's Q(lambda) (Sutton and Barto 2018, section 12.10). 0 for none. With it, or with `td_lambda` below 1,
@@ -72,6 +73,10 @@ class Hyper:
     schedule_iterations: float = 0.0
     final_temperature: float | None = None
     final_random_start_plies: float | None = None
+
+
+HYPER_FIELDS = {field.name for field in dataclasses.fields(Hyper)}
+"""What may differ within a population, apart from the seed."""
 
 
 class _Range(NamedTuple):

@@ -123,7 +123,7 @@ def update(
     norm = optax.tree.norm(gradient)
     updates, optimizer_state = optimizer(config, hyper).update(gradient, learner.optimizer_state, params)
     variables = {"params": optax.apply_updates(params, updates), **rest}
-    ema = optax.incremental_update(variables, learner.ema, _ema_step(hyper, optimizer_state))
+    ema = _average(variables, learner.ema, _ema_step(hyper, optimizer_state))
     # Not by `optax.apply_if_finite`: it checks the elements of the gradient, not the loss or a norm that overflows, and
     # does not restore the EMA and the other collections. Its branch would also keep XLA from fusing Adam with the rest.
     finite = jnp.isfinite(total) & jnp.isfinite(norm)
@@ -133,6 +133,16 @@ def update(
     learner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
     own = {"loss": total, "gradient_norm": norm, "skipped_updates": 1.0 - finite}
     return learner, join_metrics(own, metrics)
+
+
+def _average(variables: Variables, ema: Variables, step: Float32[Array, ""]) -> Variables:
+    """The average with this share of the newest variables; whole numbers, such as counters, are the newest."""
+
+    def average(new: Array, old: Array) -> Array:
+        return step * new + (1 - step) * old if jnp.issubdtype(new.dtype, jnp.inexact) else new
+
+    averaged: Variables = jax.tree.map(average, variables, ema)
+    return averaged
 
 
 def _ema_step(hyper: Hyper, optimizer_state: optax.OptState) -> Float32[Array, ""]:

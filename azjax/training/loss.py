@@ -80,6 +80,13 @@ class LossTerm:
     auxiliary: tuple[str, ...] = ()
     following: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.auxiliary, str):
+            raise InputError(
+                f"the loss term {self.name!r}: auxiliary must be a sequence of names, got {self.auxiliary!r}"
+            )
+        object.__setattr__(self, "auxiliary", tuple(self.auxiliary))  # hashable, of any sequence
+
     def __call__(
         self, output: NetworkOutput, targets: Targets, params: PyTree, hyper: Hyper
     ) -> tuple[Float32[Array, ""], Metrics]:

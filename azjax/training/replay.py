@@ -84,7 +84,7 @@ class Following:
 
     Attributes:
       values: the search's values of the position and of those after it, for the player to move in the position. After
-        the end it is the `outcome` of the position.
+        the end it is the result of the game, or the search's last value where the game was truncated.
       plies_left: how many plies the game had left, with the move of the position; W for that many and more, and where
         the game was truncated.
       has_reply: the game went on after the move, and a full search chose the next one.
@@ -220,7 +220,7 @@ def sample(
     examples = Examples(*read((steps.states, steps.policy, replay.outcome, steps.value, steps.proven), row, column))
     if not with_following:
         return examples
-    return replace_fields(examples, following=_following(replay, examples.outcome, row, column, read))
+    return replace_fields(examples, following=_following(replay, row, column, read))
 
 
 def draw(
@@ -243,7 +243,6 @@ def reader(mesh: Mesh | None) -> Callable[..., Any]:
 
 def _following(
     replay: Replay,
-    outcome: Float32[Array, "B"],
     row: Int32[Array, "B"],
     column: Int32[Array, "B"],
     read: Callable[..., Any],
@@ -252,17 +251,19 @@ def _following(
     steps, num_rows = replay.steps, replay.ready.shape[0]
     rows = (row[:, None] + jnp.arange(WINDOW, dtype=row.dtype)[None]) % num_rows
     columns = jnp.broadcast_to(column[:, None], rows.shape)
-    rings = steps.states.current_player, steps.value, steps.ended, steps.truncated
+    rings = steps.states.current_player, steps.value, steps.reward, steps.ended, steps.truncated
     entries = read(rings, rows.reshape(-1), columns.reshape(-1))
-    player, value, ended, truncated = (entry.reshape(rows.shape) for entry in entries)
+    player, value, reward, ended, truncated = (entry.reshape(rows.shape) for entry in entries)
     # The rows after the end belong to the next game of the column, or are older.
     is_after = jnp.cumsum(ended, axis=1, dtype=jnp.int32) - ended > 0
     value = jnp.where(player == player[:, :1], value, -value)
+    won = jnp.sum(jnp.where(is_after, 0.0, reward), axis=1)
+    result = jnp.where(player[:, 0] == 0, won, -won)
     was_truncated = jnp.any(truncated & ~is_after, axis=1)
     reply = steps.states, steps.policy, steps.learned
     reply_states, reply_policy, reply_learned = read(reply, (row + 1) % num_rows, column)
     return Following(
-        values=jnp.where(is_after, outcome[:, None], value),
+        values=jnp.where(is_after, result[:, None], value),
         plies_left=jnp.where(was_truncated, WINDOW, jnp.sum(~is_after, axis=1, dtype=jnp.int32)),
         has_reply=~ended[:, 0] & reply_learned,
         reply_states=reply_states,

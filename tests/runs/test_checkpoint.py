@@ -79,13 +79,26 @@ def test_the_newest_steps_and_the_best_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
     for step, score in ((1, 5.0), (2, 1.0), (3, 4.0), (4, 3.0), (5, None)):
         checkpoints.save(step, _state(step), score)
+        checkpoints.prune()
     assert checkpoints.steps() == [2, 4, 5]
     assert checkpoints.best_step() == 2
     assert sorted(path.name for path in checkpoints.folder.iterdir()) == ["2", "2.json", "4", "4.json", "5", "5.json"]
     # A later step with the same score replaces it.
     checkpoints.save(6, _state(6), 1.0)
+    checkpoints.prune()
     assert checkpoints.steps() == [5, 6]
     assert checkpoints.best_step() == 6
+
+
+def test_temporary_steps_stay_while_they_are_the_newest_and_push_out_no_other(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
+    kept = []
+    for step, temporary in ((4, False), (6, False), (7, True), (8, False), (9, True)):
+        checkpoints.save(step, _state(step), temporary=temporary)
+        checkpoints.prune()
+        kept.append(checkpoints.steps())
+    assert kept == [[4], [4, 6], [4, 6, 7], [6, 8], [6, 8, 9]]
+    assert checkpoints.restore(LIKE)[0] == 9
 
 
 def test_a_flipped_byte_anywhere_falls_back_with_a_warning(folder):
@@ -259,7 +272,8 @@ def test_a_step_that_a_trainer_removes_while_it_is_read_is_followed_by_the_next(
 
     def read_late(step, like):
         if new := next(saved, None):
-            trainer.save(new, _state(new))  # removes the step that is read
+            trainer.save(new, _state(new))
+            trainer.prune()  # removes the step that is read
         return read(step, like)
 
     monkeypatch.setattr(checkpoints, "_read", read_late)

@@ -300,15 +300,15 @@ def test_a_signal_saves_and_stops_and_the_run_continues_to_the_same_bit(straight
     folder = tmp_path / "run"
 
     def interrupt(update):
-        if update.iteration == 2:
+        if update.iteration == 3:
             signal.raise_signal(number)
 
     with hangups_heard():
         result = train(GAME, SMALL, folder, callbacks=[interrupt])
-    assert (result.stopped_by, result.iteration) == (number, 2)
-    assert Checkpoints(folder / "checkpoints").steps()[-1] == 2
+    assert (result.stopped_by, result.iteration) == (number, 3)
+    assert Checkpoints(folder / "checkpoints").steps()[-1] == 3  # no multiple of `checkpoint_every`
     assert train(GAME, SMALL, folder, resume=True).stopped_by is None
-    assert checkpoint_bits(folder) == checkpoint_bits(straight)
+    assert_equal_runs(folder, straight)
 
 
 def test_the_checkpoint_of_a_stop_is_never_the_best(tmp_path, monkeypatch):

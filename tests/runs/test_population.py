@@ -13,7 +13,7 @@ import pytest
 from killing import assert_equal_runs
 from small_run import SMALL, with_changes
 
-from azjax.core.errors import RunError
+from azjax.core.errors import InputError, RunError
 from azjax.core.pytree import replace_fields
 from azjax.games.registry import make
 from azjax.parallel.sharding import devices_for_members, make_member_mesh
@@ -62,11 +62,20 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({}, 0, "population must be at least 1, got 0"),
         ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0 in float32, got 0.0"),
+        ({"restart_fraction": [0.1, 0.9]}, None, "vary: restart_fraction has no effect with these settings"),
     ],
 )
 def test_wrong_values_or_sizes_of_a_population_are_refused(values, size, reason):
     with pytest.raises(ValueError, match=reason):
         members_of(SMALL, values, size)
+
+
+@pytest.mark.parametrize("folders", [[], ["one"], ["one", "one"]])
+def test_each_member_needs_a_folder_of_its_own(tmp_path, folders):
+    configs = members_of(SMALL, {}, 2)
+    with pytest.raises(InputError, match="one member or more, each with a folder of its own; got 2 configurations"):
+        train_population(GAME, configs, [tmp_path / folder for folder in folders])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

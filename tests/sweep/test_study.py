@@ -148,6 +148,7 @@ KIND = 'kind = "mistakes"'
         ),
         (RANGE, "{choices = [1]}", "choices must be two or more different values, got [1.0]"),
         (RANGE, "{choices = [[1], 2]}", "[search] learning_rate: learning_rate must be a number, got [1]"),
+        (RANGE, RANGE + "\nrestart_fraction = {choices = [0.1, 0.2]}", "restart_fraction has no effect with the other"),
         (RANGE, RANGE + "\nnetwork = {low = 1, high = 2}", "[search] network: it is a text and needs choices"),
         (RANGE, RANGE + "\nnetwork = {choices = ['mlp', 'cnn']}", "[search] network = cnn: unknown network 'cnn'"),
         (RANGE, RANGE + "\nwidth = {low = 8, high = 16.5}", "[search] width: width must be a whole number, got 16.5"),

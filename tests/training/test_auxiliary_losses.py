@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from small_run import SMALL
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
 from azjax.training import Config, init, make_iteration
@@ -202,6 +204,23 @@ def test_the_reply_has_the_symmetry_of_its_position():
 def test_a_network_without_the_output_is_refused(examples):
     with pytest.raises(ValueError, match="the loss term 'outcome' needs the auxiliary output 'outcome_logits'"):
         loss_of("outcome", examples, Fixed())
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "shape", "expected"),
+    [
+        ("outcome", "outcome_logits", (2,), "3"),
+        ("plies_left", "plies_left_logits", (16,), "32"),
+        ("short_term", "short_term_values", (1,), "3"),
+        ("value_error", "value_error", (1,), ""),
+        ("soft_policy", "soft_policy_logits", (8,), "9"),
+        ("opponent_policy", "opponent_policy_logits", (9, 1), "9"),
+    ],
+)
+def test_an_output_of_another_shape_is_refused(examples, loss, name, shape, expected):
+    got, wanted = ", ".join(map(str, ("B", *shape))), ", ".join(filter(None, ("B", expected)))
+    with pytest.raises(InputError, match=re.escape(f"{name!r} must have the shape [{wanted}], got [{got}]")):
+        loss_of(loss, examples, Fixed(**{name: jnp.zeros(shape)}))
 
 
 @pytest.mark.slow

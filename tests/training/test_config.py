@@ -1,6 +1,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from azjax.games.registry import make
@@ -79,6 +80,7 @@ from azjax.training import Config, Hyper, preset
         ({"exploring_starts": 1.5}, "exploring_starts must be 0..1, got 1.5"),
         ({"exploring_plies": 2}, "exploring_plies = 2 needs exploring_starts above 0"),
         ({"value_scale": 0.0}, "value_scale must be a number above 0, got 0.0"),
+        ({"start_positions": "X________"}, "start_positions must be a sequence of texts, got 'X________'"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_value(changes, message):
@@ -103,6 +105,24 @@ def test_a_preset_is_that_of_the_options():
     small, large = make("santorini", size=2), make("santorini", size=5)
     assert preset(small) != preset(large)
     assert preset(small).replay_rows(small) > 0
+
+
+def test_numbers_of_numpy_are_those_of_python():
+    config = Config(num_games=np.int64(32), evaluation_share=np.float32(0.5), hyper=Hyper(c_puct=np.float64(2.0)))
+    assert config == Config(num_games=32, evaluation_share=0.5).replace(c_puct=2.0)
+    assert [type(each) for each in (config.num_games, config.evaluation_share, config.hyper.c_puct)] == [
+        int,
+        float,
+        float,
+    ]
+
+
+def test_numbers_without_an_effect_are_told():
+    gumbel = preset("connect_four")
+    assert {"c_puct", "dirichlet_fraction", "restart_fraction"} <= gumbel.unread
+    assert not {"learning_rate", "final_learning_rate", "temperature"} & gumbel.unread
+    used = Config(restart_candidates=2, gate_games=2, fast_simulations=2, decay_updates=9)
+    assert used.replace(temperature_plies=9.0, schedule_iterations=9.0, final_temperature=0.5).unread == frozenset()
 
 
 def test_fields_of_its_own_and_of_hyper_are_replaced_together():

@@ -155,6 +155,24 @@ def test_without_a_decay_the_ema_is_the_latest_weights():
     assert _equal(learner.ema, learner.variables)
 
 
+def test_a_counter_of_the_network_goes_on_and_is_not_averaged():
+    class Counting:
+        name = "counting"
+
+        def init(self, key, game):
+            return {**NETWORK.init(key, game), "counts": {"batches": jnp.int32(0)}}
+
+        def apply(self, variables, observations, *, train):
+            output, new = NETWORK.apply({"params": variables["params"]}, observations, train=train)
+            return output, {**new, "counts": {"batches": variables["counts"]["batches"] + 1}}
+
+    hyper, network = Hyper(ema_decay=0.75), Counting()
+    learner, _ = _steps(hyper, _replay(1.0), _init(hyper, network=network), 3, network=network)[-1]
+    for variables in (learner.variables, learner.ema):
+        assert variables["counts"]["batches"].dtype == jnp.int32
+        assert variables["counts"]["batches"] == 3
+
+
 def test_the_learning_rate_rises_and_then_falls_along_a_cosine():
     hyper = Hyper(learning_rate=1.0, final_learning_rate=0.2)
     config = dataclasses.replace(CONFIG, warmup_updates=4, decay_updates=8)

@@ -157,6 +157,12 @@ def test_a_term_whose_auxiliary_output_is_missing_is_refused(auxiliary, given):
         _loss(network, {}, Hyper(), _examples(), (*ALPHAZERO_LOSS, DRAW))
 
 
+def test_the_auxiliary_outputs_of_a_term_are_a_sequence_of_names():
+    assert LossTerm("draw", DRAW.function, auxiliary=["draw"]) == LossTerm("draw", DRAW.function, auxiliary=("draw",))
+    with pytest.raises(InputError, match="the loss term 'draw': auxiliary must be a sequence of names, got 'draw'"):
+        LossTerm("draw", DRAW.function, auxiliary="draw")
+
+
 def test_a_metric_that_is_there_already_is_refused():
     term = LossTerm("again", lambda output, targets, params, hyper: (0.0, {"value_loss": 0.0}))
     with pytest.raises(InputError, match="the metric 'value_loss' is there already"):

@@ -175,9 +175,9 @@ def test_a_sample_contains_the_values_of_the_searches(empty):
 
 
 def _following(replay, row):
-    """What came after the position of the one column in that row."""
+    """What came after the position of the one column whose player to move is player `row`, the only one."""
     drawn = sample(replay, count_ready(replay), jax.random.key(0), 64, with_following=True)
-    rows = np.asarray(drawn.states.current_player)  # the tests below give each position a player of its own
+    rows = np.asarray(drawn.states.current_player)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[list(rows).index(row)], drawn.following)
 
 
@@ -204,6 +204,15 @@ def test_what_follows_a_position_are_the_values_of_its_game_and_then_the_result(
     assert second.has_reply
     assert second.reply_states.current_player == 0
     np.testing.assert_array_equal(second.reply_policy, policy[2])
+
+
+def test_after_the_end_is_the_result_of_the_game_whatever_the_trace(empty):
+    """The lambda-return of the position is less than its win, since the search saw nothing."""
+    movers, ended = np.array([1, 0, 0, 0]), np.array([False, True, False, False])
+    trace = np.full(4, 0.5, np.float32)
+    replay = _columns(empty, movers, np.array([0.0, -1, 0, 0]), ended, trace=trace)
+    assert replay.outcome[0, 0] == 0.25
+    assert _following(replay, 1).values.tolist() == [0, 0, *[1] * (replay_module.WINDOW - 2)]
 
 
 def test_a_move_that_a_fast_search_chose_is_no_reply(empty):
