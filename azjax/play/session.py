@@ -76,6 +76,7 @@ class PlaySession:
     ) -> None:
         self.game, self.name, self.pool, self.players, self.exact = game, name, pool, players, exact
         self.num_simulations, self.facts, self.book = num_simulations, dict(facts or {}), book
+        self.compiled: set[str] = set()  # the levels of `players` that have chosen a move
         self._positions: collections.OrderedDict[Hashable, State] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -224,9 +225,9 @@ class PlaySession:
         """The move of a player that chooses at once, in the form of the last update of a search."""
         start, actions = parse_game(question)
         state = self.running_state(start, actions)
-        player = self.players[self.level(question)]
-        key = jax.random.key(np.random.default_rng().integers(2**32))
-        chosen, choice, _ = jax.device_get(act(player, key, batch_of_one(state)))
+        level, key = self.level(question), jax.random.key(np.random.default_rng().integers(2**32))
+        chosen, choice, _ = jax.device_get(act(self.players[level], key, batch_of_one(state)))
+        self.compiled.add(level)
         value = None if np.isnan(choice.value[0]) else float(choice.value[0])
         answer: Json = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
         return answer | self._show_policy(state, actions, choice.preferences[0])

@@ -131,10 +131,18 @@ def test_a_search_sends_updates_while_it_runs(client):
     assert [each["simulations"] for each in answer] == sorted(each["simulations"] for each in answer)
 
 
-def test_a_player_without_search_answers_in_one_line(client):
-    (answer,) = lines(client.post("/think", json={"actions": [], "level": "easy"}))
-    assert answer["value"] is None  # random play expects nothing
-    assert 0 <= answer["action"] < 9
+def test_a_player_without_search_answers_in_one_line_once_it_is_compiled():
+    session = PlaySession(
+        GAME, "agent", SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16)), {"easy": random_player(GAME)}
+    )
+    with TestClient(make_app(session), base_url=ADDRESS) as client:
+        ask = {"actions": [], "level": "easy"}
+        told, first = lines(client.post("/think", json=ask))
+        assert told == {"waiting": "The player is being compiled"}
+        (answer,) = lines(client.post("/think", json=ask))
+    for each in (first, answer):
+        assert each["value"] is None  # random play expects nothing
+        assert 0 <= each["action"] < 9
 
 
 def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
