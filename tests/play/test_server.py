@@ -73,6 +73,7 @@ def test_the_game_is_described(client):
     assert example["svg"].startswith("<svg ")
     assert answer == {
         "game": "tictactoe",
+        "options": {},
         "agent": "agent",
         "facts": {"strength": "great"},
         "players": ["X", "O"],
@@ -183,7 +184,19 @@ def test_games_are_saved_and_loaded(client):
     line = client.post("/record", json=asked).json()["line"]
     assert GameRecord.from_json(line).players == ("me", "you")
     answer = client.post("/load", json={"line": line}).json()
-    assert answer == {"start": None, "actions": asked["actions"], "result": None, "players": ["me", "you"]}
+    assert answer == {
+        "start": None,
+        "actions": asked["actions"],
+        "result": None,
+        "players": ["me", "you"],
+        "opening_plies": 0,
+    }
+
+
+def test_a_random_opening_is_saved_and_loaded(client):
+    line = client.post("/record", json={"actions": actions("b2 a1 c1"), "opening_plies": 2}).json()["line"]
+    assert GameRecord.from_json(line).opening_plies == 2
+    assert client.post("/load", json={"line": line}).json()["opening_plies"] == 2
 
 
 def test_a_position_is_set_up_or_refused_with_the_reason(client):
@@ -318,6 +331,7 @@ def test_a_game_without_text_and_board_is_played_by_action_numbers():
         described = first(client)["game"]
         assert (described["board"], described["pieces"]) == (False, [])
         assert described["players"] == ["the first player", "the second player"]
+        assert described["options"] == {}
         answer = client.post("/position", json={"actions": [4]}).json()
         assert (answer["svg"], answer["text"], answer["moves"]) == (None, "4", ["4"])
         assert answer["legal"][0] == {"action": 0, "move": "0", "squares": []}
