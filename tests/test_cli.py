@@ -161,6 +161,12 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         ),
         (["play", "tictactoe", "--export", "."], ". exists already; name another folder with --export"),
         (
+            ["play", "tictactoe:1025", "--export", "page"],
+            "a page without a server has at most 1,024 simulations, got 1,025",
+        ),
+        (["play", "tictactoe", "--port", "8001"], "--host and --port are for the page: add --web"),
+        (["play", "tictactoe", "--export", "page", "--host", "::1"], "--host and --port are for the page: add --web"),
+        (
             ["play", "tictactoe", "--level", "best"],
             "invalid choice 'best' for argument '--level'; available: None, beginner, easy, hard, medium; `azjax",
         ),

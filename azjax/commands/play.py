@@ -55,6 +55,9 @@ class PlayOptions(AgentOptions):
             raise InputError(f"port must be 0..65535, got {self.port}")
         if not self.host:  # a socket would take it for all addresses
             raise InputError("host must be an address, such as 127.0.0.1, got none")
+        usual = (PlayOptions.host, PlayOptions.port)
+        if (self.host, self.port) != usual and not self.web:
+            raise InputError("--host and --port are for the page: add --web")
         if self.book is not None and not self.web:
             raise InputError("--book is for the page: add --web")
         if self.web and self.export is not None:
@@ -147,7 +150,10 @@ def _read_book(path: Path, game: AnyGame) -> Book:
         raise InputError(f"{path} holds no games of a ladder: a run with --ladder-every keeps them")
     records = itertools.chain.from_iterable(iterate_games(file, game) for file in files)
     lines = sum(file.read_bytes().count(b"\n") for file in files if file.is_file())
-    return Book(game, track(records, "reading the book", total=lines, console=console, transient=True))
+    book = Book(game, track(records, "reading the book", total=lines, console=console, transient=True))
+    if not book.games:
+        raise InputError(f"{path} holds no finished game")
+    return book
 
 
 def _shown(spec: str, facts: dict[str, str]) -> dict[str, str]:

@@ -54,12 +54,17 @@ def export_page(session: PlaySession, search: SearchSpec, folder: Path) -> Itera
       folder: the new folder.
 
     Raises:
-      InputError: the folder exists, the game is no `CellGame`, or something of it cannot be a program.
+      InputError: the folder exists, the game is no `CellGame`, something of it cannot be a program, or there are more
+        simulations than `MAX_SIMULATIONS`.
       FileError: a file cannot be written; none is left.
     """
     game = session.game
     if folder.exists():
         raise InputError(f"{folder} exists already; name another folder with --export")
+    if session.num_simulations > MAX_SIMULATIONS:
+        raise InputError(
+            f"a page without a server has at most {MAX_SIMULATIONS:,} simulations, got {session.num_simulations:,}"
+        )
     if not (isinstance(game, CellGame) and isinstance(game, TextGame) and has_picture(game)):
         raise InputError(f"{game.name} cannot be played without Python: it lacks a text, cells or a picture")
     try:
@@ -88,7 +93,6 @@ def _write(session: PlaySession, search: SearchSpec, folder: Path) -> Iterator[s
     files |= {"weights": weights.entries, "chunk": CHUNK}
     about = {**session.describe(), "static": True, "most": MAX_SIMULATIONS, "pieces": ()}
     about["levels"] = [*LEVELS[:-1], "search"]
-    about["simulations"] = min(session.num_simulations, MAX_SIMULATIONS)
     yield "the files"
     first = {"game": about, "position": session.position({})}
     contents = (

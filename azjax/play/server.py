@@ -43,6 +43,7 @@ _MAX_STATES = 20_000  # a game with more is not solved before the page opens
 _MAX_NUMBERS = 20_000_000  # searching more of them for positions delays the page
 _MAX_SECONDS = 1e9
 _COMPILING: Json = {"waiting": "The search is being compiled"}
+_COMPILING_PLAYER: Json = {"waiting": "The player is being compiled"}
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -142,10 +143,10 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
 
     async def think(request: Request) -> Response:
         question = await _body(request)
-        if session.level(question) in session.players:
-            return _stream(_once(await run_in_threadpool(session.choose_move, question)))
-        start, actions = parse_game(question)
+        level, (start, actions) = session.level(question), parse_game(question)
         state = await run_in_threadpool(session.running_state, start, actions)
+        if level in session.players:
+            return _stream(choice(level, question))
         updates, request_search = _searches(session, question)
         search = request_search(state)
 
@@ -163,6 +164,11 @@ def make_app(session: PlaySession, hosts: tuple[str, ...] = LOCAL_HOSTS, *, any_
                     search.cancel()
 
         return _stream(lines())
+
+    async def choice(level: str, question: Json) -> AsyncIterator[Json]:
+        if level not in session.compiled:
+            yield _COMPILING_PLAYER
+        yield await run_in_threadpool(session.choose_move, question)
 
     async def analyze(request: Request) -> Response:
         question = await _body(request)
@@ -335,10 +341,6 @@ def _searches(session: PlaySession, question: Json) -> tuple[_Updates, Callable[
         return session.pool.search(state, report, num_simulations=num_simulations, seconds=limit)
 
     return updates, request_search
-
-
-async def _once(answer: Json) -> AsyncIterator[Json]:
-    yield answer
 
 
 def _stream(answers: AsyncIterator[Json]) -> Response:

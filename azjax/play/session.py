@@ -31,6 +31,7 @@ from azjax.games.protocols import (
     player_names,
     rules_for_people,
 )
+from azjax.games.registry import options_of
 from azjax.play.book import Book
 from azjax.play.ongoing_game import batch_of_one, total_rewards
 from azjax.play.search_pool import SearchPool, SearchUpdate
@@ -76,6 +77,7 @@ class PlaySession:
     ) -> None:
         self.game, self.name, self.pool, self.players, self.exact = game, name, pool, players, exact
         self.num_simulations, self.facts, self.book = num_simulations, dict(facts or {}), book
+        self.compiled: set[str] = set()  # the levels of `players` that have chosen a move
         self._positions: collections.OrderedDict[Hashable, State] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -93,6 +95,7 @@ class PlaySession:
         can_edit = has_board and isinstance(game, EditableGame) and isinstance(game, TextGame)
         return {
             "game": game.name,
+            "options": _options_of(game),
             "agent": self.name,
             "facts": self.facts,
             "rules": rules,
@@ -194,18 +197,20 @@ class PlaySession:
         """The game as a line of JSON; see `azjax.evaluation.GameRecord`.
 
         `result` (optional) is that of a game which the rules have not ended: its `winner` (0, 1, or null for a draw)
-        and its `end`.
+        and its `end`. `opening_plies` (optional) is the number of the first actions that were drawn at random.
         """
         start, actions = parse_game(question)
-        result = question.get("result")
+        result, opening_plies = question.get("result"), question.get("opening_plies", 0)
         names = question.get("players", ["first", "second"])
         if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
             raise InputError("players must be two names")
+        if type(opening_plies) is not int or not 0 <= opening_plies <= len(actions):
+            raise InputError(f"opening_plies must be 0..{len(actions)}, the number of moves, got {opening_plies!r}")
         states = self.states(start, actions)
         first, second = total_rewards(states).tolist()
         rewards, end = ((first, second), None) if states[-1].terminated else _given_result(result)
-        moves = tuple(self._moves(states, actions))
-        return {"line": GameRecord(self.game, (names[0], names[1]), moves, rewards, start, end).to_json()}
+        moves, players = tuple(self._moves(states, actions)), (names[0], names[1])
+        return {"line": GameRecord(self.game, players, moves, rewards, start, end, opening_plies).to_json()}
 
     def load(self, question: Json) -> Json:
         """The game of a line of JSON."""
@@ -218,15 +223,21 @@ class PlaySession:
         if record.end is not None and record.rewards is not None:
             sign = np.sign(record.rewards[0])
             result = {"winner": None if sign == 0 else int(sign < 0), "end": record.end}
-        return {"start": record.start, "actions": actions, "result": result, "players": record.players}
+        return {
+            "start": record.start,
+            "actions": actions,
+            "result": result,
+            "players": record.players,
+            "opening_plies": record.opening_plies,
+        }
 
     def choose_move(self, question: Json) -> Json:
         """The move of a player that chooses at once, in the form of the last update of a search."""
         start, actions = parse_game(question)
         state = self.running_state(start, actions)
-        player = self.players[self.level(question)]
-        key = jax.random.key(np.random.default_rng().integers(2**32))
-        chosen, choice, _ = jax.device_get(act(player, key, batch_of_one(state)))
+        level, key = self.level(question), jax.random.key(np.random.default_rng().integers(2**32))
+        chosen, choice, _ = jax.device_get(act(self.players[level], key, batch_of_one(state)))
+        self.compiled.add(level)
         value = None if np.isnan(choice.value[0]) else float(choice.value[0])
         answer: Json = {"simulations": 0, "value": value, "action": int(chosen[0]), "last": True}
         return answer | self._show_policy(state, actions, choice.preferences[0])
@@ -341,6 +352,14 @@ def returned_value(before: State, after: State, value_after: float) -> float:
     mover = int(before.current_player)
     sign = 0 if after.terminated else 1 if int(after.current_player) == mover else -1
     return float(after.rewards[mover]) + sign * value_after
+
+
+def _options_of(game: AnyGame) -> Json:
+    """The options of the game; nothing if they are not known, as of a game that is not registered."""
+    try:
+        return options_of(game)
+    except InputError:
+        return {}
 
 
 def _given_result(result: object) -> tuple[tuple[float, float] | None, str | None]:

@@ -75,9 +75,9 @@ def write_page(trials: Trials, folder: Path) -> Path:
 
 
 def importances_of(trials: Trials) -> dict[str, float]:
-    """The share of each setting in the variance of the objective, by PED-ANOVA (Watanabe et al. 2023); they sum to 1.
+    """The importance of each setting for being among the best tenth of the complete trials; they sum to 1.
 
-    Empty if too few points are complete.
+    By PED-ANOVA (Watanabe et al. 2023). Empty if too few points are complete.
     """
     study = trials.optuna_study
     if len({trial.value for trial in study.get_trials(states=[optuna.trial.TrialState.COMPLETE])}) < 2:
@@ -129,7 +129,7 @@ def _importances(importances: dict[str, float]) -> Figure:
     names = list(importances)[::-1]
     panel.barh(names, [importances[name] for name in names], color=_COLORS[0])
     panel.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    tidy(panel, "share of the variance of the objective")
+    tidy(panel, "importance for being among the best tenth of the trials")
     return figure
 
 

@@ -140,7 +140,7 @@ def _trials(file: _File, search: dict[str, Range | Choices]) -> int:
 
 def _objective(game: AnyGame, table: dict[str, Any]) -> Objective:
     kind = table.pop("kind", None)
-    if kind not in OBJECTIVES:
+    if not isinstance(kind, str) or kind not in OBJECTIVES:
         raise InputError(f"unknown kind {kind!r}; available: {', '.join(OBJECTIVES)}")
     objective: Objective = _read(OBJECTIVES[kind], table, kind)
     objective.check(game)

@@ -299,8 +299,8 @@ class Trials:
         changes = [f"{name} = {was}, requested {now}" for name, was, now in _leaves(saved, current) if was != now]
         if changes:
             raise InputError(
-                f"the storage has a study {self.study.name} with {'; '.join(changes)}; only trials may change: give "
-                "the file another name, or name another --folder"
+                f"the storage has a study {self.study.name} with {'; '.join(changes)}; only trials and [slurm] may "
+                "change: give the file another name, or name another --folder"
             )
 
 

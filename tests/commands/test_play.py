@@ -6,6 +6,7 @@ from small_run import SMALL
 
 from azjax import make
 from azjax.cli import main
+from azjax.evaluation import GameRecord, save_games
 from azjax.runs import train
 
 RUN = SMALL.replace(
@@ -41,6 +42,14 @@ def test_the_book_of_a_run_without_a_ladder_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["play", "connect2", "--web", "--book", str(tmp_path)])
     assert f"{tmp_path} holds no games of a ladder: a run with --ladder-every keeps them" in capsys.readouterr().err
+
+
+def test_a_book_without_a_finished_game_is_refused(tmp_path, capsys):
+    path = tmp_path / "games.jsonl"
+    save_games(path, [GameRecord(make("connect2"), ("a", "b"), ("b1",), None)])
+    with pytest.raises(SystemExit):
+        main(["play", "connect2", "--web", "--book", str(path)])
+    assert f"{path} holds no finished game" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

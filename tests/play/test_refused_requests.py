@@ -43,6 +43,7 @@ def test_malformed_pieces_are_refused(client, pieces):
         ("think", {"start": "XXX_OO___", "level": "easy"}, "the game is over"),
         ("think", {"level": "best"}, "unknown level 'best'; available: easy, search"),
         ("record", {"players": ["me"]}, "players must be two names"),
+        ("record", {"actions": [4], "opening_plies": 2}, "opening_plies must be 0..1, the number of moves, got 2"),
         ("setup", {}, "text must be a position"),
         ("load", {"line": "{}"}, "no game record"),
         ("load", {"line": 1}, "line must be a game as a line of JSON"),
@@ -145,6 +146,7 @@ def _random_question(source):
     values = [None, True, -1, 4, 10**30, 0.5, "", "X___O____", "search", "easy", [], [4], [4, 0, 8], [[]], {}, {"a": 1}]
     values += [[[4, 1]], [[9, 0]], 1]
     names = ["start", "actions", "level", "simulations", "seconds", "text", "line", "players", "pieces", "mover"]
+    names += ["opening_plies"]
     return {name: source.choice(values) for name in source.sample(names, source.randrange(len(names)))}
 
 

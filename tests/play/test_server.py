@@ -73,6 +73,7 @@ def test_the_game_is_described(client):
     assert example["svg"].startswith("<svg ")
     assert answer == {
         "game": "tictactoe",
+        "options": {},
         "agent": "agent",
         "facts": {"strength": "great"},
         "players": ["X", "O"],
@@ -131,10 +132,18 @@ def test_a_search_sends_updates_while_it_runs(client):
     assert [each["simulations"] for each in answer] == sorted(each["simulations"] for each in answer)
 
 
-def test_a_player_without_search_answers_in_one_line(client):
-    (answer,) = lines(client.post("/think", json={"actions": [], "level": "easy"}))
-    assert answer["value"] is None  # random play expects nothing
-    assert 0 <= answer["action"] < 9
+def test_a_player_without_search_answers_in_one_line_once_it_is_compiled():
+    session = PlaySession(
+        GAME, "agent", SearchPool(AlphaZero(GAME, evaluators.rollout(GAME), 16)), {"easy": random_player(GAME)}
+    )
+    with TestClient(make_app(session), base_url=ADDRESS) as client:
+        ask = {"actions": [], "level": "easy"}
+        told, first = lines(client.post("/think", json=ask))
+        assert told == {"waiting": "The player is being compiled"}
+        (answer,) = lines(client.post("/think", json=ask))
+    for each in (first, answer):
+        assert each["value"] is None  # random play expects nothing
+        assert 0 <= each["action"] < 9
 
 
 def test_the_loss_of_each_move_of_a_solved_game_is_exact(client):
@@ -175,7 +184,19 @@ def test_games_are_saved_and_loaded(client):
     line = client.post("/record", json=asked).json()["line"]
     assert GameRecord.from_json(line).players == ("me", "you")
     answer = client.post("/load", json={"line": line}).json()
-    assert answer == {"start": None, "actions": asked["actions"], "result": None, "players": ["me", "you"]}
+    assert answer == {
+        "start": None,
+        "actions": asked["actions"],
+        "result": None,
+        "players": ["me", "you"],
+        "opening_plies": 0,
+    }
+
+
+def test_a_random_opening_is_saved_and_loaded(client):
+    line = client.post("/record", json={"actions": actions("b2 a1 c1"), "opening_plies": 2}).json()["line"]
+    assert GameRecord.from_json(line).opening_plies == 2
+    assert client.post("/load", json={"line": line}).json()["opening_plies"] == 2
 
 
 def test_a_position_is_set_up_or_refused_with_the_reason(client):
@@ -310,6 +331,7 @@ def test_a_game_without_text_and_board_is_played_by_action_numbers():
         described = first(client)["game"]
         assert (described["board"], described["pieces"]) == (False, [])
         assert described["players"] == ["the first player", "the second player"]
+        assert described["options"] == {}
         answer = client.post("/position", json={"actions": [4]}).json()
         assert (answer["svg"], answer["text"], answer["moves"]) == (None, "4", ["4"])
         assert answer["legal"][0] == {"action": 0, "move": "0", "squares": []}

@@ -1,6 +1,8 @@
 """The page in Chromium, as people use it: playing, placing pieces, looks."""
 
+import json
 import random
+from urllib.parse import quote
 
 import pytest
 from clicking import CHROMIUM, click, people, play_to_the_end
@@ -27,7 +29,11 @@ def test_moves_are_taken_back_and_gone_through(page):
     page.keyboard.press("End")
     page.wait_for_function("shown.moves.length === 2")
     page.locator("#moves button").first.click()
-    page.wait_for_function("shown.moves.length === 1")
+    page.wait_for_function("shown.moves.length === 1 && arrived()")
+    page.fill("#move", second)
+    page.keyboard.press("Enter")
+    assert page.inner_text("#message") == "go to the end of the game to move (End)"
+    page.locator("#moves button").first.focus()
     page.keyboard.press("End")
     page.wait_for_function("shown.moves.length === 2")
     page.click("#undo")
@@ -77,9 +83,11 @@ def test_a_position_is_set_up_by_placing_pieces(page):
         refused += page.is_disabled("#placed")
         assert page.is_disabled("#placed") == (page.inner_text("#message") != "")
     assert refused or page.evaluate("about.game") == "othello"  # where a corner may have either
-    page.click("#unplaced")
+    page.keyboard.press("Escape")
     page.wait_for_function("start => document.getElementById('text').textContent === start", arg=start)
     assert page.inner_text("#message") == ""
+    assert page.inner_text("#status").endswith(" to move")
+    assert page.evaluate("edits") is None
     click(page, random.Random(0))
     ply_text = page.inner_text("#text")
     page.click("#place")
@@ -173,10 +181,66 @@ def test_the_address_holds_the_game(page, browser):
     other.goto(page.url)
     other.wait_for_function("shown !== null && shown.moves.length >= 2")
     assert other.evaluate("shown.moves.slice(0, 2)") == page.evaluate("shown.moves")
-    other.goto(page.url.split("#")[0] + "#%7B%22actions%22%3A%5B999999%5D%7D")
-    other.reload()
-    other.wait_for_function("shown !== null && shown.moves.length === 0")
     other.close()
+
+
+def link(told):
+    """The fragment of an address."""
+    return "#" + quote(json.dumps(told))
+
+
+def test_an_address_that_holds_no_game_of_this_page_is_refused_and_stays(page, browser, address):
+    name = page.evaluate("about.game")
+    refusals = {
+        "#nonsense": "the address holds no game",
+        link({"actions": [999999]}): "the game of the address cannot be shown: action 1: 999999 is not a legal action",
+        link({"game": "chess", "actions": []}): "the address holds a game of chess",
+        link({"game": name, "options": {"sides": 3}, "actions": []}): f"the address holds a game of {name} (sides=3)",
+    }
+    for fragment, reason in refusals.items():
+        other = browser.new_page(bypass_csp=True)
+        other.goto(address + fragment)
+        other.wait_for_function("document.getElementById('message').textContent !== ''")
+        assert other.inner_text("#message").startswith(reason)
+        assert other.evaluate("[shown.moves.length, location.hash]") == [0, fragment]
+        other.close()
+    people(page)
+    source = random.Random(5)
+    for _ in range(2):
+        click(page, source)
+    moves, old = page.evaluate("shown.moves"), link({"actions": page.evaluate("game.actions")})
+    page.select_option("#clock", "1")
+    page.evaluate("Object.assign(clock, {limit: 60, left: [30, 60]})")
+    for fragment, reason in refusals.items():
+        page.evaluate("fragment => { location.hash = fragment; }", fragment)
+        page.wait_for_function("start => document.getElementById('message').textContent.startsWith(start)", arg=reason)
+        assert page.evaluate("[shown.moves, location.hash]") == [moves, fragment]
+        assert page.evaluate("clock.left[0] <= 30 && movers.length === 3")
+    page.evaluate("fragment => { location.hash = fragment; }", old)  # as it was before addresses named their game
+    page.wait_for_function("clock.left[0] === 60 && game.actions.length === 2 && arrived()")
+    assert page.inner_text("#message") == ""
+
+
+def test_the_browser_goes_back_to_a_game_that_was_ended_or_cut(page):
+    people(page)
+    source = random.Random(5)
+    for _ in range(2):
+        click(page, source)
+    moves = page.evaluate("shown.moves")
+    page.click("#new")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    assert page.evaluate("location.hash") == ""
+    page.go_back()
+    page.wait_for_function("shown.moves.length === 2 && arrived()")
+    page.click("#begin")
+    page.wait_for_function("shown.moves.length === 0 && arrived()")
+    page.click("#forward")
+    page.wait_for_function("shown.moves.length === 1 && arrived()")
+    page.keyboard.press("u")
+    page.wait_for_function("game.actions.length === 0 && arrived()")
+    page.go_back()
+    page.wait_for_function("shown.moves.length === 2 && arrived()")
+    assert page.evaluate("shown.moves") == moves
 
 
 def test_the_rules_and_the_notation_are_told(page):

@@ -98,6 +98,16 @@ def test_a_hint_while_one_looks_back_takes_none_of_the_agents_time(page):
     assert page.evaluate("clock.side === null || people(clock.side)")
 
 
+def test_seconds_that_are_no_limit_are_refused(page):
+    page.evaluate("$('seconds').addEventListener('invalid', () => { window.complained = true; })")
+    for seconds, is_refused in (("0.25", False), ("0", True), ("2", False), ("-1", True)):
+        page.evaluate("window.complained = false")
+        page.fill("#seconds", seconds)
+        page.press("#seconds", "Enter")
+        page.locator("#seconds").blur()
+        assert page.evaluate("complained") == is_refused
+
+
 def test_at_the_start_of_a_game_nothing_can_be_taken_back(page):
     people(page)
     click(page, random.Random(15))

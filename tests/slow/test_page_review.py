@@ -1,5 +1,6 @@
 """The page in Chromium: what the agent thinks, reviews, exact values and the book."""
 
+import json
 import random
 
 import pytest
@@ -28,6 +29,31 @@ def test_a_game_is_saved_loaded_and_reviewed(page):
     page.click("#review")
     page.wait_for_function("document.getElementById('reviewed').textContent.includes(' away ')")
     assert page.evaluate("losses.size") == 2
+
+
+def test_the_first_game_of_a_file_keeps_its_players_and_its_random_opening_until_a_move(page):
+    people(page)
+    source = random.Random(3)
+    for _ in range(2):
+        click(page, source)
+    page.click("summary:has-text('Set up')")
+    page.click("#save")
+    page.wait_for_function("document.getElementById('line').value !== ''")
+    record = json.loads(page.input_value("#line")) | {"players": ["Ann", "Bob"], "opening_plies": 1}
+    text = f"{json.dumps(record)}\n" * 3
+    page.set_input_files("#file", {"name": "games.jsonl", "mimeType": "application/json", "buffer": text.encode()})
+    page.wait_for_function("document.getElementById('message').textContent === 'the first of 3 games' && mine()")
+
+    def saved():
+        page.fill("#line", "")
+        page.click("#save")
+        page.wait_for_function("document.getElementById('line').value !== ''")
+        return json.loads(page.input_value("#line"))
+
+    assert saved() == record
+    click(page, source)
+    later = saved()
+    assert (later["players"], later["opening_plies"]) == (["person", "person"], 0)
 
 
 def test_the_agent_shows_what_it_thinks_and_gives_hints(page):

@@ -154,6 +154,7 @@ KIND = 'kind = "mistakes"'
         (RANGE, RANGE + "\nwidth = {low = 8, high = 16.5}", "[search] width: width must be a whole number, got 16.5"),
         (RANGE, RANGE + "\nstart_positions = {choices = [['a'], ['b']]}", "a list of texts cannot be searched"),
         (KIND, "", "[objective]: unknown kind None; available: mistakes, score, elo"),
+        (KIND, 'kind = ["mistakes"]', "[objective]: unknown kind ['mistakes']; available: mistakes, score, elo"),
         (KIND, 'kind = "score"', "[objective]: score needs opponent"),
         (KIND, 'kind = "score"\nopponent = "you"', "[objective]: unknown player 'you'; available: random, optimal, "),
         (KIND, 'kind = "score"\nopponent = "tictactoe"', "[objective]: opponent tictactoe plays "),

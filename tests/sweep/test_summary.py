@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+import optuna
 import pytest
 from scipy import stats
 from small_sweep import write_sweep
 
 from azjax.sweep import JOURNAL, Interval, Trials, best_first, connect, load_study, write_page
-from azjax.sweep.page import importances_of
+from azjax.sweep.page import _importances, importances_of
 from azjax.sweep.summary import counts, failures
 
 
@@ -63,6 +64,13 @@ def test_importances_are_shares(trials):
     shares = importances_of(trials)
     assert shares.keys() == trials.study.search.keys()
     assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_importances_are_for_being_among_the_best_tenth(trials):
+    tenth = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=0.1)
+    assert importances_of(trials) == optuna.importance.get_param_importances(trials.optuna_study, evaluator=tenth)
+    (panel,) = _importances({"width": 1.0}).axes
+    assert panel.get_xlabel() == "importance for being among the best tenth of the trials"
 
 
 @pytest.mark.slow

@@ -236,9 +236,9 @@ def test_a_grid_is_complete_even_if_points_are_tried_again(make_trials):
 
 def test_another_study_of_the_same_name_is_refused(make_trials):
     make_trials()
-    make_trials(("trials = 3", "trials = 8\n"))
+    make_trials(("trials = 3", "trials = 8\n"), ("[budget]", "[slurm]\ntimeout_min = 5\n\n[budget]"))
     with pytest.raises(
-        ValueError, match=r"base.width = 16, requested 8; budget.rungs = 2, requested 4; only trials may"
+        ValueError, match=r"base.width = 16, requested 8; budget.rungs = 2, requested 4; only trials and \[slurm\]"
     ):
         make_trials(("rungs = 2", ""), ("width = 16", "width = 8"))
 

@@ -18,7 +18,7 @@ $("resign").addEventListener("click", async () => {
   if ($("resign").dataset.sure === asked) { delete $("resign").dataset.sure; $("resign").textContent = "Resign"; }
 });
 $("clock").addEventListener("change", () => {
-  if (!game.actions.length) begin(game.start);
+  if (!game.actions.length) enter(game.start);
   else $("message").textContent = "the clocks change with the next game";
 });
 $("turn").addEventListener("click", () => $("turn").setAttribute("aria-pressed", $("board").classList.toggle("turned")));
@@ -41,20 +41,48 @@ $("copy").addEventListener("click", async () => {
   try { await navigator.clipboard.writeText($("text").textContent); $("copy").textContent = "Copied"; await wait(1500); } catch (error) { complain(error); }
   $("copy").textContent = "Copy";
 });
-// The address holds the game, so that it can be sent or kept.
-function remember() {
+// The address holds the game, so that it can be sent or kept; that of a game that has not begun is empty.
+let refused = null;  // an address that holds no game of this page: it stays until there is one to write
+function address() {
   const {start, actions, result} = game, isFresh = start === null && !actions.length && !result;
-  const kept = isFresh ? location.pathname : `#${encodeURIComponent(JSON.stringify({start, actions, ...(result && {result})}))}`;
-  try { history.replaceState(null, "", kept); } catch { /* Browsers limit how often: the next move brings it up to date. */ }
+  return isFresh ? "" : `#${encodeURIComponent(JSON.stringify({game: about.game, options: about.options, start, actions, ...(result && {result})}))}`;
+}
+function remember() {
+  if (!address() && location.hash === refused) return;
+  try { history.replaceState(null, "", address() || location.pathname); } catch { /* Browsers limit how often: the next move brings it up to date. */ }
+}
+// Before moves are lost: the browser's Back brings this game again.
+function keep() {
+  if (!address()) return;
+  remember();
+  try { history.pushState(null, "", address()); } catch { /* as above */ }
 }
 function remembered() {
-  try {
-    const {start, actions, result} = JSON.parse(decodeURIComponent(location.hash.slice(1)));
-    const isResult = result && [0, 1, null].includes(result.winner) && typeof result.end === "string";
-    return Array.isArray(actions) ? [start ?? null, actions, actions.length, isResult ? result : null] : [null];
-  } catch { return [null]; }
+  if (!location.hash) return [null, []];
+  let kept = null;
+  try { kept = JSON.parse(decodeURIComponent(location.hash.slice(1))); } catch { /* refused below */ }
+  if (!Array.isArray(kept?.actions)) throw new Error("the address holds no game");
+  // Older addresses do not name their game.
+  const name = kept.game ?? about.game, options = Object.entries(kept.options ?? {}), {start, actions, result} = kept;
+  if (name !== about.game || options.some(([option, value]) => JSON.stringify(value) !== JSON.stringify(about.options[option]))) {
+    throw new Error(`the address holds a game of ${name}${options.length ? ` (${options.map(each => each.join("=")).join(", ")})` : ""}`);
+  }
+  const isResult = result && [0, 1, null].includes(result.winner) && typeof result.end === "string";
+  return [start ?? null, actions, actions.length, isResult ? result : null];
 }
-addEventListener("hashchange", () => begin(...remembered()));
+// Enters the game of the address if the rules allow it; else the game in progress goes on.
+async function follow() {
+  try {
+    const [start, actions, ...rest] = remembered();
+    await describe({start, actions}).catch(error => { throw new Error(`the game of the address cannot be shown: ${error.message}`); });
+    await enter(start, actions, ...rest);
+  } catch (error) {
+    refused = location.hash;
+    if (!shown) await enter(null);
+    complain(error);
+  }
+}
+addEventListener("hashchange", () => { if (location.hash !== address()) follow(); });
 $("hint").addEventListener("click", async () => {
   if (!arrived()) return;
   $("analyze").setAttribute("aria-pressed", "false");
@@ -67,11 +95,13 @@ $("analyze").addEventListener("click", () => {
   if (on) show(false);
   else if (arrived() && !replying()) stop();  // what was found stays
 });
+$("seconds").addEventListener("change", () => $("seconds").reportValidity());
 for (const id of ["player0", "player1"]) $(id).addEventListener("change", () => show(false));
 $("typed").addEventListener("submit", event => {
   event.preventDefault();
   const typed = $("move").value.trim().toLowerCase(), found = shown.legal.find(each => each.move.toLowerCase() === typed);
-  if (!mine()) $("message").textContent = "it is not your turn";
+  if (game.ply < game.actions.length) $("message").textContent = "go to the end of the game to move (End)";
+  else if (!mine()) $("message").textContent = "it is not your turn";
   else if (found) { $("move").value = ""; play(found.action); }
   else $("message").textContent = `${$("move").value || "nothing"} is not a legal move here`;
 });
@@ -82,7 +112,7 @@ $("setup").addEventListener("submit", async event => {
 $("save").addEventListener("click", async () => {
   try {
     const players = [0, 1].map(seat => { const level = $(`player${seat}`); return level.value === "person" ? "person" : `${about.agent}, ${level.selectedOptions[0].textContent}`; });
-    const {line} = await (await ask("record", {start: game.start, actions: game.actions, result: game.result, players})).json();
+    const {line} = await (await ask("record", {start: game.start, actions: game.actions, result: game.result, players, ...(loaded?.at === address() && loaded.told)})).json();
     $("line").value = line;
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([line + "\n"], {type: "application/json"}));
@@ -91,22 +121,29 @@ $("save").addEventListener("click", async () => {
     URL.revokeObjectURL(link.href);
   } catch (error) { complain(error); }
 });
-async function load(line) {
+let loaded = null;  // what is `told` of the game that was loaded: who played it, and its random opening
+async function load(text) {
+  const lines = text.split("\n").filter(line => line.trim());
   try {
-    const answer = await (await ask("load", {line})).json();
+    const {start, actions, result, ...told} = await (await ask("load", {line: lines[0] ?? ""})).json();
     for (const seat of [0, 1]) $(`player${seat}`).value = "person";
-    await begin(answer.start, answer.actions, answer.actions.length, answer.result);
+    const isShown = begin(start, actions, actions.length, result);
+    loaded = {at: address() || null, told};
+    if (lines.length > 1) $("message").textContent = `the first of ${lines.length.toLocaleString("en")} games`;
+    await isShown;
   } catch (error) { complain(error); }
 }
-$("take").addEventListener("click", () => load($("line").value.trim().split("\n")[0]));
+$("take").addEventListener("click", () => load($("line").value));
 $("load").addEventListener("click", () => $("file").click());
-$("file").addEventListener("change", async () => { const [file] = $("file").files; if (file) { const line = (await file.text()).trim().split("\n")[0]; $("line").value = line; $("file").value = ""; await load(line); } });
+$("file").addEventListener("change", async () => { const [file] = $("file").files; if (file) { const text = await file.text(); $("line").value = text.trim().split("\n")[0]; $("file").value = ""; await load(text); } });
 addEventListener("keydown", event => {
   if (event.target.closest("input, textarea, select, summary") || event.ctrlKey || event.metaKey || event.altKey) return;
   const press = {ArrowLeft: "back", ArrowRight: "forward", Home: "begin", End: "end", u: "undo", h: "hint", r: "resign", t: "turn", n: "new", a: "analyze"}[event.key];
   if (event.repeat && press === "resign") return;
   if (press && !$(press).disabled) { event.preventDefault(); $(press).click(); }
-  if (event.key === "Escape" && arrived()) { held = []; mark(); }
+  if (event.key !== "Escape") return;
+  if (edits) $("unplaced").click();
+  else if (arrived()) { held = []; mark(); }
 });
 function darken(dark) {
   document.documentElement.toggleAttribute("data-dark", dark);
@@ -142,8 +179,7 @@ $("dark").addEventListener("click", () => darken($("dark").getAttribute("aria-pr
     about.pieces.forEach((name, number) => { const button = element("button", name, $("pieces")); button.type = "button"; button.className = "b"; button.dataset.piece = number; button.setAttribute("role", "radio"); });
     if (about.pieces.length) choose($("pieces").children[1]);
     about.players.forEach((name, seat) => { element("option", name, $("mover")).value = seat; });
-    await begin(...remembered());
-    if (!shown) { await begin(null); complain(new Error("the address does not hold a game that these rules allow")); }
+    await follow();
     if (about.static && !engine) complain(new Error(needsServer));
   } catch (error) { complain(error); }
 })();

@@ -42,6 +42,7 @@ async function* linesOf(response, onWaiting = () => {}) {
     }
   }
 }
+const describe = async asked => asked.start === null && !asked.actions.length ? served.position : (await ask("position", asked)).json();
 const here = () => ({start: game.start, actions: game.actions.slice(0, game.ply)});
 const complain = error => { if (error.name !== "AbortError") $("message").textContent = error.message || String(error); };
 const capital = words => words[0].toUpperCase() + words.slice(1);
@@ -72,16 +73,16 @@ async function show(animate = true) {
   const now = turn, stays = arrived(), asked = here();
   if (stays) held = [];  // else its squares stay marked until the answer
   edits = null;
+  $("message").textContent = "";
   $("placing").hidden = true;
   $("place").setAttribute("aria-pressed", "false");
   try {
-    const answer = game.start === null && !game.ply ? served.position : await (await ask("position", asked)).json();
+    const answer = await describe(asked);
     if (now !== turn) return;
     shown = {...answer, asked};
     movers = [...answer.movers, ...movers.slice(answer.movers.length, game.actions.length + 1)];
     if (!stays) held = [];
     answered = {start: game.start, actions: [...game.actions], ply: game.ply, result: game.result};
-    $("message").textContent = "";
     draw(answer.svg, animate);
     squares();
     list();
@@ -146,6 +147,7 @@ function takeBack() {
     jump(game.actions.length);
     return;
   }
+  if (game.ply < game.actions.length) keep();
   let ply = game.ply - 1;
   while (ply > 0 && (people(0) || people(1)) && !people(movers[ply])) ply -= 1;
   game.ply = Math.max(0, ply);
@@ -153,7 +155,8 @@ function takeBack() {
   forget(game.ply + 1);
   show();
 }
-function begin(start, actions = [], ply = actions.length, result = null) {
+function begin(...another) { keep(); return enter(...another); }
+function enter(start, actions = [], ply = actions.length, result = null) {
   Object.assign(game, {start, actions, ply, result});
   expected.clear(); losses = new Map(); better.clear(); names = []; movers = [];
   $("reviewed").textContent = "";
