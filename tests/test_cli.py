@@ -396,6 +396,27 @@ def test_ctrl_c_saves_and_ends_with_130(tmp_path):
     assert (folder / "checkpoints" / f"{stopped}.json").exists()
 
 
+KEPT = """
+import sys
+from azjax import cli
+
+cli.keep_freed_memory = lambda: kept.append(sys.argv[2])
+kept = []
+for name in ("games", "population", "search"):
+    sys.argv = ["azjax", "benchmark", name, "--help"]
+    try:
+        cli.main()
+    except SystemExit:
+        pass
+print(*kept)
+"""
+
+
+def test_freed_memory_is_kept_for_the_benchmarks_that_do_not_train():
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "games search"
+
+
 def test_the_installed_command_ends_with_the_code_of_its_failure():
     command = [sys.executable, "-c", "from azjax.cli import main; main()", "train", "chess"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
