@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     with errors_in_one_line():
         command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
-        if command in ("-h", "--help"):
+        if command in ("-h", "--help", "help"):
             print(_USAGE, end="")
             return
         if command == "--version":

@@ -87,23 +87,32 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         (["solve", "brandub", "--endings", "9"], "brandub: endings have 1 to 6 pieces beside the king, got 9"),
         (
             ["solve", "brandub", "--endings", "1", "--perft", "2"],
-            "perft and endings are different uses of solve: give one of them",
+            "--perft and --endings are different uses of solve: give one of them",
         ),
         (
             ["solve", "hex", "--prove", "start", "--max-states", "0"],
-            "max_states must be at least 1, got 0",
+            "--max-states must be at least 1, got 0",
         ),
         (
             ["solve", "brandub", "--endings", "1", "--max-states", "2"],
-            "max_states is not for endings, whose number is known",
+            "--max-states is not for --endings, whose number is known",
         ),
         (
             ["solve", "brandub", "--endings", "1", "--output", "no/e.npz"],
             "cannot be written: there is no folder",
         ),
         (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
-        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "output is for whole solutions"),
-        (["solve", "tictactoe", "--tables", "t.npz"], "tables is for --prove POSITION"),
+        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "--output is for whole solutions"),
+        (["solve", "tictactoe", "--tables", "t.npz"], "--tables is for --prove POSITION"),
+        (
+            ["solve", "tictactoe", "--perft", "2", "--max-states", "9"],
+            "--perft counts moves alone: --output and --max-states are for solutions",
+        ),
+        (["evaluate", "random", "--game", "tictactoe", "--epsilon", "0.5", "1.5"], "--epsilon must be 0..1, got 1.5"),
+        (
+            ["evaluate", "random", "--game", "brandub", "--by-ply"],
+            "--by-ply and --epsilon need the values of all positions, and brandub was not solved",
+        ),
         (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no file nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
@@ -245,6 +254,8 @@ def test_the_version_is_told(capsys):
 def test_help_lists_every_command_and_some_games(capsys):
     main(["--help"])
     text = capsys.readouterr().out
+    main(["help"])
+    assert capsys.readouterr().out == text
     for word in ("train", "evaluate", "solve", "play", "benchmark", "--import", "connect_four", "pgx:hex"):
         assert word in text
 
