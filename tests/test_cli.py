@@ -113,6 +113,17 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
             ["evaluate", "random", "--game", "brandub", "--by-ply"],
             "--by-ply and --epsilon need the values of all positions, and brandub was not solved",
         ),
+        *(
+            ([*command, *option], f"{option[0][2:].replace('-', '_')} is for players that search; connect2:easy does")
+            for command in (
+                ["play", "connect2", "--level", "easy"],
+                ["play", "connect2:easy"],
+                ["gtp", "connect2:easy"],
+                ["evaluate", "connect2:easy"],
+            )
+            for option in (["--num-simulations", "400"], ["--solver"], ["--tables", "t.npz"])
+        ),
+        (["play", "connect2:400", "--level", "easy"], "num_simulations is for players that search; connect2:easy does"),
         (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no file nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
@@ -142,6 +153,14 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         (
             ["train", "tictactoe", "--population", "4", "--coordinator", "h:1", "--process", "0", "--processes", "1"],
             "a population is trained by one process",
+        ),
+        *(
+            (["train", "tictactoe", "--games", "4", *several], "games is for the matches that one run of one process")
+            for several in (
+                ["--population", "4"],
+                ["--vary", "seed=0,1"],
+                ["--coordinator", "h:1", "--process", "0", "--processes", "2"],
+            )
         ),
         (
             ["train", "tictactoe", "--replay-size", "100"],

@@ -45,7 +45,7 @@ def test_the_book_of_a_run_without_a_ladder_is_refused(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "level"),
-    [(["tictactoe:5"], "hard"), (["tictactoe:5", "--level", "easy"], "easy"), (["tictactoe"], None)],
+    [(["tictactoe:5"], "hard"), (["tictactoe", "--level", "easy"], "easy"), (["tictactoe"], None)],
 )
 def test_a_number_of_simulations_is_the_level_that_searches(arguments, level, monkeypatch):
     given = {}
