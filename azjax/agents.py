@@ -14,7 +14,7 @@ from azjax.evaluation import Player, game_of_table, load_table, network_player, 
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
-from azjax.evaluation.openspiel import OpenSpielPlayer
+from azjax.evaluation.openspiel import OPENSPIEL, OpenSpielPlayer
 from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
 from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
@@ -293,7 +293,7 @@ def load_opponent(
         allowed = _PROGRAM_SECONDS if seconds is None else seconds
         name = spec if allowed == _PROGRAM_SECONDS else f"{spec}, {allowed:g} s"
         return ExternalPlayer(name, kind, command, allowed, processes)
-    if kind == "openspiel":
+    if kind == OPENSPIEL:
         algorithm, _, text = command.partition(":")
         number = whole_number(text)
         if number is None:

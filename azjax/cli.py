@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     with errors_in_one_line():
         command, *rest = [*(sys.argv[1:] if arguments is None else arguments)] or ["--help"]
-        if command in ("-h", "--help"):
+        if command in ("-h", "--help", "help"):
             print(_USAGE, end="")
             return
         if command == "--version":
@@ -95,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             close = difflib.get_close_matches(command, _COMMANDS, 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
+        imports, words = _imports(word for word in rest if word != _NO_CACHE)
         if is_process:
             # A terminal may not have a character, such as one of a spinner.
             if isinstance(sys.stdout, io.TextIOWrapper):
@@ -102,20 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             silence_threads()
             record_loops()
             gc.disable()  # while modules are imported nothing can be freed
-            if command == "benchmark":
+            if command == "benchmark" and words[:1] in (["games"], ["search"]):  # training may lose by it
                 keep_freed_memory()
             if _NO_CACHE in rest:
                 os.environ["AZJAX_COMPILATION_CACHE"] = "off"  # for the workers of a sweep too
             else:
                 importlib.import_module("azjax.core.compilation_cache").use_compilation_cache()
-        imports, rest = _imports(word for word in rest if word != _NO_CACHE)
         for name in imports:
             import_code(name)
         run = getattr(importlib.import_module(_COMMANDS[command]), f"{command}_command")
         if is_process:
             gc.freeze()
             gc.enable()
-        run(rest)
+        run(words)
 
 
 def _imports(words: Iterable[str]) -> tuple[list[str], list[str]]:

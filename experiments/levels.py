@@ -80,7 +80,7 @@ def points_of_levels(name: str, games: int) -> list[Row]:
 
 def summary(rows: list[Row]) -> str:
     """What the page tells."""
-    against_full = {row["level"]: f"{row['points']:.0%}" for row in rows if row["against"] == LEVELS[-1]}
+    against_full = {row["level"]: f"{row['points']:.1%}" for row in rows if row["against"] == LEVELS[-1]}
     first, *rest = LEVELS[:-1]
     *others, last = (f"{level} {against_full[level]}" for level in rest)
     scores = ", ".join([f"{first} scores {against_full[first]} of the points", *others])

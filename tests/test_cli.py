@@ -87,23 +87,43 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         (["solve", "brandub", "--endings", "9"], "brandub: endings have 1 to 6 pieces beside the king, got 9"),
         (
             ["solve", "brandub", "--endings", "1", "--perft", "2"],
-            "perft and endings are different uses of solve: give one of them",
+            "--perft and --endings are different uses of solve: give one of them",
         ),
         (
             ["solve", "hex", "--prove", "start", "--max-states", "0"],
-            "max_states must be at least 1, got 0",
+            "--max-states must be at least 1, got 0",
         ),
         (
             ["solve", "brandub", "--endings", "1", "--max-states", "2"],
-            "max_states is not for endings, whose number is known",
+            "--max-states is not for --endings, whose number is known",
         ),
         (
             ["solve", "brandub", "--endings", "1", "--output", "no/e.npz"],
             "cannot be written: there is no folder",
         ),
         (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
-        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "output is for whole solutions"),
-        (["solve", "tictactoe", "--tables", "t.npz"], "tables is for --prove POSITION"),
+        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "--output is for whole solutions"),
+        (["solve", "tictactoe", "--tables", "t.npz"], "--tables is for --prove POSITION"),
+        (
+            ["solve", "tictactoe", "--perft", "2", "--max-states", "9"],
+            "--perft counts moves alone: --output and --max-states are for solutions",
+        ),
+        (["evaluate", "random", "--game", "tictactoe", "--epsilon", "0.5", "1.5"], "--epsilon must be 0..1, got 1.5"),
+        (
+            ["evaluate", "random", "--game", "brandub", "--by-ply"],
+            "--by-ply and --epsilon need the values of all positions, and brandub was not solved",
+        ),
+        *(
+            ([*command, *option], f"{option[0][2:].replace('-', '_')} is for players that search; connect2:easy does")
+            for command in (
+                ["play", "connect2", "--level", "easy"],
+                ["play", "connect2:easy"],
+                ["gtp", "connect2:easy"],
+                ["evaluate", "connect2:easy"],
+            )
+            for option in (["--num-simulations", "400"], ["--solver"], ["--tables", "t.npz"])
+        ),
+        (["play", "connect2:400", "--level", "easy"], "num_simulations is for players that search; connect2:easy does"),
         (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no file nowhere.npz"),
         (["benchmark", "dreams"], "unknown benchmark 'dreams'; available: games, population, search"),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
@@ -133,6 +153,14 @@ def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, argumen
         (
             ["train", "tictactoe", "--population", "4", "--coordinator", "h:1", "--process", "0", "--processes", "1"],
             "a population is trained by one process",
+        ),
+        *(
+            (["train", "tictactoe", "--games", "4", *several], "games is for the matches that one run of one process")
+            for several in (
+                ["--population", "4"],
+                ["--vary", "seed=0,1"],
+                ["--coordinator", "h:1", "--process", "0", "--processes", "2"],
+            )
         ),
         (
             ["train", "tictactoe", "--replay-size", "100"],
@@ -251,6 +279,8 @@ def test_the_version_is_told(capsys):
 def test_help_lists_every_command_and_some_games(capsys):
     main(["--help"])
     text = capsys.readouterr().out
+    main(["help"])
+    assert capsys.readouterr().out == text
     for word in ("train", "evaluate", "solve", "play", "benchmark", "--import", "connect_four", "pgx:hex"):
         assert word in text
 
@@ -400,6 +430,27 @@ def test_ctrl_c_saves_and_ends_with_130(tmp_path):
     assert err == ""
     stopped = int(re.search(r"stopped at iteration (\d+) and saved", out).group(1))
     assert (folder / "checkpoints" / f"{stopped}.json").exists()
+
+
+KEPT = """
+import sys
+from azjax import cli
+
+cli.keep_freed_memory = lambda: kept.append(sys.argv[2])
+kept = []
+for name in ("games", "population", "search"):
+    sys.argv = ["azjax", "benchmark", name, "--help"]
+    try:
+        cli.main()
+    except SystemExit:
+        pass
+print(*kept)
+"""
+
+
+def test_freed_memory_is_kept_for_the_benchmarks_that_do_not_train():
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "games search"
 
 
 def test_the_installed_command_ends_with_the_code_of_its_failure():

@@ -25,6 +25,7 @@ from azjax.training import Config, init, make_iteration
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def code(name, block=0):
@@ -246,6 +247,23 @@ def test_links_between_pages_and_to_pictures_lead_somewhere():
     for path in DOCS.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / link).exists(), (path.name, link)
+
+
+def test_a_line_that_begins_with_a_number_and_a_point_is_an_item_of_a_list():
+    """Markdown makes one also of the end of a sentence, such as `96. Then`, and the number is lost."""
+    for path in PAGES:
+        before, item = "", 0
+        for line in path.read_text().splitlines():
+            if found := re.match(r" *(\d+)[.)] ", line):
+                number = int(found[1])
+                assert number == item + 1 or (number == 1 and not before.strip()), f"{path.name}: {line}"
+                item = number
+            before = line
+
+
+def test_each_row_of_a_table_has_a_line():
+    wrapped = [f"{path.name}: {line}" for path in PAGES for line in path.read_text().splitlines() if "| | ---" in line]
+    assert wrapped == []
 
 
 def test_the_site_has_the_examples_and_not_the_code_that_makes_it():

@@ -123,6 +123,7 @@ class GamesBenchmark:
     def run(self, console: Console) -> Report:
         """Measures, prints a table, writes `output` and `plot`, and returns what was written."""
         check_output(self.output)
+        check_output(self.plot)
         missing = missing_rivals(_RIVALS)
         if missing:
             console.print(left_out(missing), markup=False)

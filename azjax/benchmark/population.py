@@ -18,6 +18,7 @@ from azjax.games.registry import make
 from azjax.parallel.sharding import WHOLE, devices_for_members, shard
 from azjax.runs.compiled_run import CompiledRun, compile_run
 from azjax.runs.population import compile_population
+from azjax.search.budget import check_seconds
 from azjax.training import preset
 
 _WARM_UP = 20  # iterations, so that games end and there is much to learn from
@@ -47,8 +48,7 @@ class PopulationBenchmark:
         for field in ("members", "repeats"):
             if getattr(self, field) < 1:
                 raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
-        if not self.seconds > 0:
-            raise InputError(f"seconds must be above 0, got {self.seconds}")
+        check_seconds(self.seconds)
         for name in self.games:
             make(name)
 

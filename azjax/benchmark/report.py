@@ -47,7 +47,7 @@ def print_load(report: Report, console: Console) -> None:
 
 
 def check_output(path: Path | None) -> None:
-    """Makes the folder of a report, and checks that the report can be written there, before anything is measured.
+    """Makes the folder of a report or picture, and checks that it can be written there, before anything is measured.
 
     Raises:
       InputError: it cannot.

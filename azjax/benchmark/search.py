@@ -106,7 +106,7 @@ class SearchBenchmark:
       batch: positions searched side by side; 1024 if not given. For one game alone.
       num_simulations: of each search; 100 if not given. For one game alone.
       repeats: rounds at most, in which each side is timed in turn; their median counts. No round begins after 20 s.
-      devices: a batch is split over so many; on CPU as many as there are cores if not given.
+      devices: a batch is split over so many, if they divide it; on CPU as many as there are cores if not given.
       output: write the results there too, as JSON.
     """
 
@@ -125,6 +125,8 @@ class SearchBenchmark:
         for field in ("batch", "num_simulations"):
             if self.game is None and getattr(self, field) is not None:
                 raise InputError(f"{field} is for one game alone; name it with game")
+        if self.batch and self.devices and self.batch % self.devices:
+            raise InputError(f"batch must be a multiple of devices = {self.devices}, got {self.batch}")
 
     def cases(self) -> tuple[Case, ...]:
         """What is measured."""

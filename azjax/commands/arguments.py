@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar, cast
 import tyro
 
 from azjax.agents import (
+    LEVELS,
     NUM_SIMULATIONS,
     every_checkpoint,
     game_of,
@@ -29,6 +30,7 @@ Options = TypeVar("Options")
 _AgentOptions = TypeVar("_AgentOptions", bound="AgentOptions")
 
 HELP = ("-h", "--help")
+_OF_SEARCHES = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
 _MOST_GAMES = 2**30
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
@@ -61,14 +63,21 @@ class AgentOptions:
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
-        names = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
-        options: Any = {name: getattr(self, name) for name in names}
+        options: Any = {name: getattr(self, name) for name in _OF_SEARCHES}
         _check_number(spec, self.num_simulations)
         if self.num_simulations != NUM_SIMULATIONS and not is_trained(split_level(spec)[0]):
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")
+        self.check_level(spec)
         if is_trained(agent := split_level(spec)[0]):
             options["agent"] = load_trained(agent)
         return {level: load_player(spec, game, level=level, **options) for level in levels}
+
+    def check_level(self, spec: str) -> None:
+        """Refuses options of a search if the player has a level that does not search."""
+        if split_level(spec)[1] in LEVELS[:-1]:
+            for name in _OF_SEARCHES:
+                if getattr(self, name) != getattr(AgentOptions, name):
+                    raise InputError(f"{name} is for players that search; {spec} does not")
 
 
 def first_word(command: str, name: str, options: object, arguments: list[str]) -> tuple[str, list[str]]:

@@ -38,7 +38,7 @@ class EvaluateOptions(AgentOptions):
             check_games(self.games)
         for epsilon in self.epsilon:
             if not 0 <= epsilon <= 1:
-                raise InputError(f"epsilon must be 0..1, got {epsilon}")
+                raise InputError(f"--epsilon must be 0..1, got {epsilon}")
 
 
 def evaluate_command(arguments: list[str]) -> None:
@@ -54,7 +54,7 @@ def print_strength(spec: str, game: AnyGame, options: EvaluateOptions) -> None:
     if solution is None and (options.by_ply or options.epsilon):
         solution = try_solve(game)
         if solution is None:
-            raise InputError(f"by_ply and epsilon need the values of all positions, and {game.name} was not solved")
+            raise InputError(f"--by-ply and --epsilon need the values of all positions, and {game.name} was not solved")
     players = options.players(spec, game, LEVELS[-2:] if is_trained(spec) else LEVELS[-1:])
     with console.status("measuring") as status:
         strengths = measure(

@@ -83,6 +83,8 @@ def play_command(arguments: list[str]) -> None:
         raise InputError(f"{spec}: the level is chosen by {where}; name {agent} or {agent}:SIMULATIONS")
     if options.level is not None and not is_trained(spec):
         raise InputError(f"level is for trained agents; {spec} has only one")
+    if options.level is not None:
+        options.check_level(f"{spec}:{options.level}")
     if options.web:
         _serve_page(spec, game, options)
         return

@@ -56,7 +56,7 @@ class SolveOptions:
         for name in ("perft", "endings", "max_states"):
             number = getattr(self, name)
             if number is not None and number < 1:
-                raise InputError(f"{name} must be at least 1, got {number}")
+                raise InputError(f"{_flag(name)} must be at least 1, got {number}")
 
 
 def solve_command(arguments: list[str]) -> None:
@@ -65,11 +65,11 @@ def solve_command(arguments: list[str]) -> None:
     options, game = parse_with_game("solve", name, lambda _: SolveOptions(), arguments)
     given = [name for name in ("perft", "endings", "prove") if getattr(options, name) is not None]
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} are different uses of solve: give one of them")
+        raise InputError(f"{' and '.join(map(_flag, given))} are different uses of solve: give one of them")
     if options.tables is not None and options.prove is None:
-        raise InputError("tables is for --prove POSITION")
+        raise InputError("--tables is for --prove POSITION")
     if options.perft is not None and (options.output is not None or options.max_states is not None):
-        raise InputError("perft counts moves alone: output and max_states are for solutions")
+        raise InputError("--perft counts moves alone: --output and --max-states are for solutions")
     if options.perft is not None:
         console.print(perft_table(game, perft(game, options.perft)))
         return
@@ -92,9 +92,14 @@ def solve_command(arguments: list[str]) -> None:
         say(f"saved to {options.output}")
 
 
+def _flag(name: str) -> str:
+    """The flag of an option."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
     if options.max_states is not None:
-        raise InputError("max_states is not for endings, whose number is known")
+        raise InputError("--max-states is not for --endings, whose number is known")
     if options.output is not None:
         check_can_write(options.output)
     with _shown("solving") as progress:
@@ -108,7 +113,7 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
 
 def _prove(game: AnyGame, text: str, options: SolveOptions) -> None:
     if options.output is not None:
-        raise InputError("output is for whole solutions; a proof is one value")
+        raise InputError("--output is for whole solutions; a proof is one value")
     state = game.init(jax.random.key(0)) if text == "start" else position_from_text(game, text)
     table = None if options.tables is None else load_table(options.tables, game).best_moves()
     with _shown("proving") as progress:

@@ -77,6 +77,8 @@ class TrainOptions:
             raise InputError(f"devices must be 1..{_MOST_DEVICES:,}, or all; got {self.devices:,}")
         if self.members is not None and self.meeting is not None:
             raise InputError("a population is trained by one process")
+        if self.games is not None and (self.members is not None or self.meeting is not None):
+            raise InputError("games is for the matches that one run of one process plays at its end")
 
     @property
     def loggers(self) -> list[Callback]:

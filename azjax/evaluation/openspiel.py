@@ -13,6 +13,9 @@ from azjax.games.game import AnyGame, State
 from azjax.games.protocols import legal_actions
 from azjax.games.registry import make, options_of
 
+OPENSPIEL = "openspiel"
+"""What the spec of a bot begins with, as that of an external program with its protocol."""
+
 ALGORITHMS = ("mcts", "minimax")
 _UCT_C = 2.0  # of OpenSpiel's own example
 NAMES_IN_OPENSPIEL = {

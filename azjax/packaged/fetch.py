@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from azjax.core.errors import AzjaxError, FileError, InputError
+from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
+from azjax.evaluation.openspiel import OPENSPIEL
+from azjax.evaluation.standard_players import PLAYER_NAMES
 from azjax.packaged.archive import cache_folder, packaged, read_agent
 
 MAX_AGENT_BYTES = 1 << 26
@@ -23,6 +26,8 @@ MAX_CARD_BYTES = 1 << 20
 
 _SECONDS = 30.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+# An agent comes before them where a player is named.
+_STANDARD = sorted({*(name.partition(":")[0] for name in PLAYER_NAMES), *ENGINE_PROTOCOLS, OPENSPIEL})
 
 
 def fetch_agent(source: str, sha256: str) -> Path:
@@ -85,6 +90,8 @@ def _name(source: str) -> str:
     if not _NAME.fullmatch(name):
         allowed = "letters, digits, - and _, without .npz"
         raise InputError(f"{source}: it must end in the name of an agent, of {allowed}; got {name!r}")
+    if name in _STANDARD:
+        raise InputError(f"{source}: an agent has another name than {', '.join(_STANDARD)}; got {name!r}")
     return name
 
 

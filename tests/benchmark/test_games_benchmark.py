@@ -108,6 +108,15 @@ def test_an_unknown_game_and_a_batch_below_one_are_refused():
         GamesBenchmark(batches=(0, 4))
 
 
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(GamesBenchmark, "_measure", None)  # it would fail if it were called
+    folder = tmp_path / "speeds.png"
+    folder.mkdir()
+    with pytest.raises(ValueError, match=r"speeds\.png cannot be written: it is a folder"):
+        GamesBenchmark(**SMALL, plot=folder).run(Console(file=io.StringIO()))
+
+
 def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_is_measured():
     with pytest.raises(ValueError, match=r"plot must be a file of .png, .svg, .pdf, got speeds.foo"):
         GamesBenchmark(plot=Path("speeds.foo"))

@@ -30,6 +30,7 @@ def test_it_counts_the_iterations_of_all_members_and_writes_what_it_found(tmp_pa
         ({"members": 0}, "members must be at least 1, got 0"),
         ({"repeats": 0}, "repeats must be at least 1, got 0"),
         ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
+        ({"seconds": float("inf")}, "seconds must be at most 1,000,000, got inf"),
         ({"games": ("chess",)}, "unknown game 'chess'"),
     ],
 )

@@ -90,6 +90,12 @@ def test_sizes_of_one_game_need_the_game(field):
         SearchBenchmark(**{field: 8})
 
 
+def test_a_batch_that_cannot_be_split_over_the_devices_that_were_asked_for_is_refused():
+    with pytest.raises(ValueError, match="batch must be a multiple of devices = 2, got 3"):
+        SearchBenchmark(game="connect2", batch=3, devices=2)
+    assert SearchBenchmark(game="connect2", batch=4, devices=2).cases()[0].batch == 4
+
+
 def test_devices_cannot_be_added_once_jax_runs():
     found = jax.device_count()
     assert start_devices(None) == found

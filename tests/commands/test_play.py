@@ -54,7 +54,7 @@ def test_a_book_without_a_finished_game_is_refused(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "level"),
-    [(["tictactoe:5"], "hard"), (["tictactoe:5", "--level", "easy"], "easy"), (["tictactoe"], None)],
+    [(["tictactoe:5"], "hard"), (["tictactoe", "--level", "easy"], "easy"), (["tictactoe"], None)],
 )
 def test_a_number_of_simulations_is_the_level_that_searches(arguments, level, monkeypatch):
     given = {}

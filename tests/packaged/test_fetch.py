@@ -21,6 +21,7 @@ GAME = make("connect2")
 NETWORK = {"name": "mlp", "width": 8, "depth": 1}
 CARD = b"# mine\n\n## Strength\n\nWins now and then.\n"
 OTHER = "0" * 64
+STANDARD = ("random", "optimal", "uct", "uniform", "rollout", "gtp", "line", "opentafl", "santorini", "openspiel")
 
 
 @pytest.fixture
@@ -128,6 +129,10 @@ def test_redirects_are_followed_to_https_alone(https, source, cache):
         ("somewhere/.mine", OTHER, r"must end in the name of an agent, .* got '\.mine'"),
         ("somewhere\\..\\mine", OTHER, "must end in the name of an agent"),
         ("somewhere/brandub", OTHER, "the agent brandub comes with azjax"),
+        *(
+            (f"somewhere/{name}", OTHER, f"an agent has another name than .*{name}.*; got '{name}'$")
+            for name in STANDARD
+        ),
         ("somewhere/mine", "abc", "a SHA-256 has 64 hexadecimal digits, got 'abc'"),
     ],
 )
