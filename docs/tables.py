@@ -29,3 +29,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     right = [all(numeric.match(row[column].partition(" ")[0]) for row in rows) for column in range(len(heads))]
     lines = [heads, ["---:" if to_the_right else "---" for to_the_right in right], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def board_title(name: str) -> str:
+    """The board of a row of results, for people."""
+    board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
+    return board[0].upper() + board[1:]

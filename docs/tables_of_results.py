@@ -5,7 +5,7 @@ import re
 import statistics
 from pathlib import Path
 
-from tables import result_of, rows_of, table
+from tables import board_title, result_of, rows_of, table
 
 import azjax
 from azjax.report import elo_interval
@@ -298,6 +298,21 @@ def ratings() -> str:
         )
         parts.append(f"**{row['agent']}**\n\n{table(('player', 'Elo', '95%', 'games'), lines)}")
     return "\n\n".join(parts)
+
+
+def where_games_begin() -> str:
+    """The mistakes on whole boards by where games of self-play begin: the mean, the best and the worst seed."""
+    rows = rows_of("where_games_begin")
+    boards, starts = (list(dict.fromkeys(row[name] for row in rows)) for name in ("board", "starts"))
+    lines = []
+    for start in starts:
+        line = [start]
+        for board in boards:
+            own = [row for row in rows if (row["board"], row["starts"]) == (board, start)]
+            shares = [row["mistakes"] / row["positions"] for row in own]
+            line.append(f"{statistics.mean(shares):.2%} ({min(shares):.2%} to {max(shares):.2%})")
+        lines.append(line)
+    return table(("games begin at", *map(board_title, boards)), lines)
 
 
 def cards() -> str:

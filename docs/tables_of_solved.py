@@ -1,6 +1,6 @@
 """The tables of solved games."""
 
-from tables import result_of, rows_of, table
+from tables import board_title, result_of, rows_of, table
 
 _MOST_MOVES = 8  # in a cell
 _TOLD = ("connect_four_5x5", "connect_four_6x4", "breakthrough_3x6", "hex_4x4")  # in the text on solved boards
@@ -25,14 +25,14 @@ def solved() -> str:
         shares = [f"{row[outcome] / unfinished:.1%}" for outcome in ("won", "drawn", "lost")]
         longest = str(row.get("longest_win", ""))
         cost = f"{row['seconds']:,.0f}", f"{row['peak_megabytes'] / 1000:.1f} GB"
-        lines.append([_board(name), *counts, *shares, longest, *cost])
+        lines.append([board_title(name), *counts, *shares, longest, *cost])
     return table(heads, lines)
 
 
 def solved_pictures() -> str:
     """Where the longest wins of the boards begin, without those that the page tells of."""
     cells = [
-        f"![{_board(name)}](pictures/solved_{name}.svg)<br>{_board(name)}: {row['longest_win']} plies"
+        f"![{board_title(name)}](pictures/solved_{name}.svg)<br>{board_title(name)}: {row['longest_win']} plies"
         for name, row in result_of("solved")["rows"].items()
         if name not in _TOLD and "longest_win" in row
     ]
@@ -43,7 +43,7 @@ def solved_pictures() -> str:
 def solved_lines() -> str:
     """The moves of the longest wins."""
     lines = [
-        (_board(name), f"`{row['longest_win_in']}`", row["longest_win_moves"])
+        (board_title(name), f"`{row['longest_win_in']}`", row["longest_win_moves"])
         for name, row in result_of("solved")["rows"].items()
         if "longest_win" in row
     ]
@@ -58,7 +58,7 @@ def table_files() -> str:
         bits, mapped = (row[size] * 8e6 / row["unfinished"] for size in ("megabytes", "mapped_megabytes"))
         seconds = (f"{row[key]:.1f} s" for key in ("unpacking_seconds", "reading_seconds"))
         sizes = f"{row['megabytes']:.0f} MB", f"{bits:.1f}", f"{mapped:.1f}"
-        lines.append([_board(name), f"{row['unfinished']:,}", *sizes, *seconds, f"{row['memory_megabytes']:,} MB"])
+        lines.append([board_title(name), f"{row['unfinished']:,}", *sizes, *seconds, f"{row['memory_megabytes']:,} MB"])
     return table(heads, lines)
 
 
@@ -119,10 +119,9 @@ def small_boards() -> str:
         own = [row for row in rows if (row["board"], row["seed"]) == (board, seed)]
         minutes = [row["seconds"] / 60 for row in own if row["mistakes"] <= 0.005 * row["positions"]]
         last = own[-1]
-        name = board.replace("connect_four", "Connect Four").replace("hex", "Hex").replace("_", " ")
         lines.append(
             [
-                name,
+                board_title(board),
                 f"{last['positions']:,}",
                 str(seed),
                 f"{last['seconds'] / 60:.1f}",
@@ -151,9 +150,3 @@ def proofs() -> str:
             for row in result_of("proofs")["mates"]
         ),
     )
-
-
-def _board(name: str) -> str:
-    """The board of a row of results, for people."""
-    board = name.replace("_", " ").replace("connect four", "Connect Four").replace("swap", "with the swap")
-    return board[0].upper() + board[1:]

@@ -142,7 +142,7 @@ def draw(rows: list[Row], path: Path) -> None:
             panel.semilogx(shares, [number] * len(shares), "o", color=COLORS[number % len(COLORS)], alpha=0.7)
         panel.set_yticks(range(len(STARTS)), list(STARTS))
         style(panel, board_title(board), "mistakes of the network, all positions", legend=False)
-        panel.xaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
+        panel.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     panels[0].invert_yaxis()
     save_figure(figure, path)
 
