@@ -185,6 +185,14 @@ def test_the_weights_give_the_same_values_in_jax_numpy_and_onnxruntime(capsys, t
     assert capsys.readouterr().out.count("values after each first move:") == 3
 
 
+@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_tutorial_has_all_cells_of_its_notebook(notebook):
+    tutorial = (DOCS / "tutorials" / f"{notebook.stem}.md").read_text()
+    cells = ["".join(cell["source"]).strip() for cell in json.loads(notebook.read_text())["cells"]]
+    assert cells
+    assert [cell for cell in cells if cell not in tutorial] == []
+
+
 def test_every_table_is_in_a_page():
     pages = "\n".join(path.read_text() for path in [ROOT / "README.md", *DOCS.glob("*.md")])
     asked = re.findall(r"^<!-- \[\[\[cog print\((\w+\.\w+)\(\)\) \]\]\] -->\n[^\n]", pages, re.M)
