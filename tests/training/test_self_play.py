@@ -97,16 +97,18 @@ def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
     assert (np.round(steps.policy[full] * 2) != steps.policy[full] * 2).any()
 
 
-@pytest.mark.slow
-def test_truncated_games_end_with_the_value_of_the_search():
+@pytest.mark.slow_except("4_plies")
+@pytest.mark.parametrize(("plies", "player", "sign"), [(3, 0, 1), (4, 1, -1)], ids=["3_plies", "4_plies"])
+def test_truncated_games_end_with_the_value_of_the_search_for_the_first_player(plies, player, sign):
     game = make("tictactoe")
-    config = dataclasses.replace(SMALL, num_simulations=4, truncate_at_ply=3, steps_per_iteration=6, replay_size=64)
+    config = SMALL.replace(num_simulations=4, truncate_at_ply=plies, steps_per_iteration=2 * plies, replay_size=64)
     steps = _play(game, config)
-    # No game is won after three plies.
-    np.testing.assert_array_equal(steps.ended, np.arange(6)[:, None] % 3 == np.full((1, 4), 2))
+    # No game is won after four plies. The value is that of the player to make the last move.
+    np.testing.assert_array_equal(steps.ended, np.repeat(np.arange(1, 2 * plies + 1)[:, None] % plies == 0, 4, axis=1))
     np.testing.assert_array_equal(steps.truncated, steps.ended)
-    assert (steps.states.current_player[steps.truncated] == 0).all()
-    np.testing.assert_array_equal(steps.reward[steps.truncated], steps.value[steps.truncated])
+    assert (steps.states.current_player[steps.truncated] == player).all()
+    assert (steps.value[steps.truncated] != 0).all()
+    np.testing.assert_array_equal(steps.reward[steps.truncated], sign * steps.value[steps.truncated])
     assert (steps.reward[~steps.truncated] == 0).all()
 
 
