@@ -93,8 +93,9 @@ def test_the_newest_steps_and_the_best_are_kept(tmp_path):
 def test_temporary_steps_stay_while_they_are_the_newest_and_push_out_no_other(tmp_path):
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
     kept = []
-    for step, temporary in ((4, False), (6, False), (7, True), (8, False), (9, True)):
-        checkpoints.save(step, _state(step), temporary=temporary)
+    # The temporary steps have the best scores, and go nevertheless.
+    for step, temporary, score in ((4, False, 5.0), (6, False, 4.0), (7, True, 2.0), (8, False, 3.0), (9, True, 1.0)):
+        checkpoints.save(step, _state(step), score, temporary=temporary)
         checkpoints.prune()
         kept.append(checkpoints.steps())
     assert kept == [[4], [4, 6], [4, 6, 7], [6, 8], [6, 8, 9]]

@@ -6,7 +6,9 @@ import json
 import os
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from small_run import SMALL
 
@@ -170,6 +172,17 @@ def test_a_checkpoint_with_weights_that_are_not_finite_is_refused_for_play(tmp_p
     with pytest.raises(RunError, match=message):
         load_variables(folder)
     assert load_variables(folder, step)[0] == step
+
+
+def test_a_run_is_loaded_with_the_moving_average_of_its_variables(tmp_path):
+    folder = train(GAME, SMALL.replace(ema_decay=0.9), tmp_path / "run").folder
+    learner = load_state(folder)[1].learner
+    loaded, average, current = (
+        np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+        for tree in (load_variables(folder)[1], learner.ema, learner.variables)
+    )
+    np.testing.assert_array_equal(loaded, average)
+    assert (average != current).any()
 
 
 def _fail(*_):

@@ -5,8 +5,9 @@ import pytest
 
 import azjax
 from azjax.search import alphazero_policy, evaluators
-from azjax.search.rules.forced_playouts import ForcedPuct
+from azjax.search.rules.forced_playouts import ForcedPuct, ForcedTerms
 from azjax.search.rules.puct import Puct
+from azjax.search.selection import NodeStatistics
 from benchmarks.rules.layered_game import LayeredGame
 
 ACTIONS, TREES = 9, 8
@@ -81,6 +82,19 @@ def test_without_forcing_nothing_is_taken_out_but_single_visits():
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
     np.testing.assert_array_equal(rule(0.0).target(prior, visits, q), [[60, 30, 8, 0]])
+
+
+@pytest.mark.parametrize(("depth", "root_visits"), [(0, 15), (1, 0)], ids=["root", "below"])
+def test_visits_are_forced_at_the_root_alone(depth, root_visits):
+    """Of 15 visits, an edge with the prior 0.3 has sqrt(2 * 0.3 * 15) = 3 in any case: 2 are too few at the root."""
+    visits, zero = jnp.full(1, 16.0), jnp.zeros(1)
+    node = NodeStatistics(visits, zero, zero, jnp.int32(depth), visits - 1, {})
+    exploration, forcing_visits = rule(FORCED).node_terms(node, lambda function, start: start)
+    np.testing.assert_allclose(exploration, [1.25 * np.sqrt(15)], rtol=1e-6)
+    np.testing.assert_array_equal(forcing_visits, [root_visits])
+    terms = ForcedTerms(q=zero, weight=jnp.full(1, 0.3 / 3), enough=jnp.full(1, 2**2 / (2 * 0.3)))
+    score = rule(FORCED).score(None, jnp.int32(depth), (exploration, forcing_visits), terms)
+    assert np.isinf(score).tolist() == [depth == 0]
 
 
 def test_the_target_sums_to_one_and_is_no_less_sharp_than_the_visits():

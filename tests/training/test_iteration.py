@@ -11,6 +11,8 @@ from small_run import SMALL
 from azjax.games.registry import make
 from azjax.networks import NetworkOutput
 from azjax.training import init, make_iteration
+from azjax.training.iteration import _results
+from azjax.training.replay import Steps
 
 
 def _hyper(config):
@@ -71,6 +73,43 @@ def test_the_games_of_an_iteration_are_counted_by_result(begin, iterate):
     assert float(metrics["plies_per_game"]) == pytest.approx((last_end + 1).sum() / float(metrics["games"]))
     np.testing.assert_array_equal(ready, np.arange(4)[:, None] <= last_end)
     assert float(metrics["replay_positions"]) == ready.sum()
+
+
+def test_a_truncated_game_is_neither_won_nor_drawn(connect2):
+    """Two games of three plies: the first is won by player 1 at ply 2; the second, truncated at ply 3, began earlier.
+
+    The search's value of a truncated game, 0.5 for player 0, is no win of theirs.
+    """
+    states = jax.vmap(jax.vmap(connect2.init))(jax.random.split(jax.random.key(0), (3, 2)))
+    ended = jnp.array([[False, False], [True, False], [False, True]])
+    truncated = jnp.array([[False, False], [False, False], [False, True]])
+    steps = Steps(
+        states=states,
+        policy=jnp.full((3, 2, 4), 0.25),
+        reward=jnp.array([[0.0, 0.0], [-1.0, 0.0], [0.0, 0.5]]),
+        ended=ended,
+        truncated=truncated,
+        value=jnp.zeros((3, 2)),
+        proven=jnp.array([[False, False], [True, False], [False, False]]),
+        learned=jnp.ones((3, 2), bool),
+        trace=jnp.ones((3, 2)),
+    )
+    # Before, 0 and 4 plies of the running games were played, and then 1 and 0: (2 + 7) / 2 plies a game.
+    metrics = _results(steps, plies_before=jnp.array([0, 4]), plies_after=jnp.array([1, 0]))
+    assert {name: float(value) for name, value in metrics.items()} == {
+        "games": 2,
+        "first_wins": 0,
+        "draws": 0,
+        "second_wins": 1,
+        "truncated_games": 1,
+        "plies_per_game": 4.5,
+        "proven_share": pytest.approx(1 / 6),
+    }
+    # A value of 0 is no draw, and one of -0.5 no win of player 1.
+    for value in (0.0, -0.5):
+        other = dataclasses.replace(steps, reward=steps.reward.at[2, 1].set(value))
+        metrics = _results(other, jnp.zeros(2), jnp.zeros(2))
+        assert [float(metrics[name]) for name in ("first_wins", "draws", "second_wins")] == [0, 0, 1]
 
 
 def test_nothing_is_learned_before_a_game_has_ended():

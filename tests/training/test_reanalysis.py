@@ -8,7 +8,7 @@ import numpy as np
 from small_run import SMALL
 
 from azjax.games.registry import make
-from azjax.training.reanalysis import reanalyze
+from azjax.training.reanalysis import _draw_row, reanalyze
 from azjax.training.replay import new_replay
 
 GAME = make("tictactoe")
@@ -85,3 +85,13 @@ def test_without_steps_the_replay_is_the_same():
     replay = replay_of([WON], [[True, True]])
     config = dataclasses.replace(CONFIG, reanalyzed_steps=0)
     assert reanalyze(GAME, config.make_network(GAME), config, {}, config.hyper, jax.random.key(0), replay) is replay
+
+
+def test_the_ready_rows_of_a_column_are_drawn_evenly():
+    """3,000 draws from 3 rows: each has 1,000, with the standard deviation sqrt(3000 * 1/3 * 2/3) = 25.8."""
+    ready_so_far = jnp.cumsum(jnp.array([False, True, False, True, True]), dtype=jnp.int32)
+    keys = jax.random.split(jax.random.key(0), 3000)
+    rows = jax.jit(jax.vmap(_draw_row, in_axes=(0, None)))(keys, ready_so_far)
+    counts = np.bincount(rows, minlength=5)
+    assert counts[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(counts[[1, 3, 4]], 1000, rtol=0, atol=5 * 25.8)

@@ -10,14 +10,16 @@ import pytest
 from small_run import SMALL
 
 from azjax.core.errors import InputError
+from azjax.games.protocols import without_history
 from azjax.games.registry import make
 from azjax.search import AlphaZero, evaluators
 from azjax.search.result import root_priors
 from azjax.training import init
+from azjax.training.restarts import Restarts
 from azjax.training.self_play import make_start, policy_of_slots, self_play, surprise
 
 
-def _play(game, config):
+def _play(game, config, restarts=None):
     """The steps of one iteration of self-play, on the host."""
 
     @jax.jit
@@ -26,7 +28,7 @@ def _play(game, config):
         state = init(game, config, 0, hyper)
         network = config.make_network(game)
         return self_play(
-            game, network, config, state.variables, hyper, state.iteration, jax.random.key(1), state.games
+            game, network, config, state.variables, hyper, state.iteration, jax.random.key(1), state.games, restarts
         )[1]
 
     return jax.device_get(play())
@@ -97,16 +99,18 @@ def test_fast_searches_are_not_learned_from_and_all_games_have_them_at_once():
     assert (np.round(steps.policy[full] * 2) != steps.policy[full] * 2).any()
 
 
-@pytest.mark.slow
-def test_truncated_games_end_with_the_value_of_the_search():
+@pytest.mark.slow_except("4_plies")
+@pytest.mark.parametrize(("plies", "player", "sign"), [(3, 0, 1), (4, 1, -1)], ids=["3_plies", "4_plies"])
+def test_truncated_games_end_with_the_value_of_the_search_for_the_first_player(plies, player, sign):
     game = make("tictactoe")
-    config = dataclasses.replace(SMALL, num_simulations=4, truncate_at_ply=3, steps_per_iteration=6, replay_size=64)
+    config = SMALL.replace(num_simulations=4, truncate_at_ply=plies, steps_per_iteration=2 * plies, replay_size=64)
     steps = _play(game, config)
-    # No game is won after three plies.
-    np.testing.assert_array_equal(steps.ended, np.arange(6)[:, None] % 3 == np.full((1, 4), 2))
+    # No game is won after four plies. The value is that of the player to make the last move.
+    np.testing.assert_array_equal(steps.ended, np.repeat(np.arange(1, 2 * plies + 1)[:, None] % plies == 0, 4, axis=1))
     np.testing.assert_array_equal(steps.truncated, steps.ended)
-    assert (steps.states.current_player[steps.truncated] == 0).all()
-    np.testing.assert_array_equal(steps.reward[steps.truncated], steps.value[steps.truncated])
+    assert (steps.states.current_player[steps.truncated] == player).all()
+    assert (steps.value[steps.truncated] != 0).all()
+    np.testing.assert_array_equal(steps.reward[steps.truncated], sign * steps.value[steps.truncated])
     assert (steps.reward[~steps.truncated] == 0).all()
 
 
@@ -185,6 +189,22 @@ def test_exploring_games_alone_are_truncated_early():
     assert (begins & usual).sum() > 3
     assert steps.truncated[begins & ~usual].any()
     assert not steps.truncated[~(begins & ~usual)].any()
+
+
+@pytest.mark.slow
+def test_a_game_that_begins_in_the_replay_is_no_exploring_game():
+    """The others are truncated after one ply; from the start of the game the end is further away than that."""
+    game = make("santorini", size=2, workers=1)
+    config = SMALL.replace(exploring_starts=1.0, exploring_plies=1, restart_candidates=1, num_simulations=2)
+    start = without_history(game, game.init(jax.random.key(0)))
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (4, 4, *leaf.shape)), start)
+    chosen = jnp.broadcast_to(jnp.array([True, True, False, False]), (4, 4))
+    steps = _play(game, config, Restarts(states, chosen))
+    # The first games are exploring ones in any case.
+    assert steps.ended[0].all()
+    assert steps.ended[1].tolist() == [False, False, True, True]
+    assert not steps.truncated[1:, :2].any()
+    assert steps.ended[:, 2:].all()
 
 
 def test_games_without_numbers_have_no_exploring_starts():
