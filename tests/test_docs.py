@@ -146,6 +146,8 @@ def test_a_policy_object_searches_and_goes_on_as_printed():
     exec(compile(code("search"), "search.md", "exec"), names)
     assert (names["result"].visits.sum(axis=1) >= 100).all()
     assert (names["result"].tree.visits[0] > 101).any()
+    exec(compile(code("search", 1), "search.md", "exec"), names)
+    assert (names["result"].visits[:, 3] > 0).all()
 
 
 def test_the_example_of_mctx_has_the_output_of_mctx_with_the_import_of_mctx(capsys):
@@ -159,7 +161,7 @@ def test_the_example_of_mctx_has_the_output_of_mctx_with_the_import_of_mctx(caps
 
 
 def test_the_tree_is_seen_as_printed(capsys):
-    exec(compile(code("search", 1), "search.md", "exec"), {"__name__": "search_example"})
+    exec(compile(code("search", 2), "search.md", "exec"), {"__name__": "search_example"})
     assert "X___O____" in capsys.readouterr().out
 
 

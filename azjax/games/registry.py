@@ -22,8 +22,11 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
     A name that ends in a colon stands for a family: `make("pgx:hex")` calls the function of `"pgx:"` with `"hex"`.
 
     Raises:
-      InputError: the name is taken.
+      InputError: the name is taken, or no text.
     """
+
+    if not isinstance(name, str):
+        raise InputError(f'register needs a name, as in @azjax.register("nim"); got {name!r}')
 
     def add(factory: _Factory) -> _Factory:
         if not factory.__module__.startswith("azjax."):

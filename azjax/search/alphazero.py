@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, PyTree, Real
 
+from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
 from azjax.search.draws import Keys, Number, add_dirichlet_noise, keys_of_states
 from azjax.search.dynamics import Evaluator, evaluate_root
@@ -30,7 +31,13 @@ class AlphaZero(SearchPolicy):
         # Without exploration nothing is forced, by the same rule: a tree may be continued by either.
         if not explore and hyper.forced_playouts is not None:
             hyper = dataclasses.replace(hyper, forced_playouts=0.0)
-        return self.rule(hyper, self.game)
+        selection = self.rule(hyper, self.game) if callable(self.rule) else None
+        if not isinstance(selection, Selection):
+            raise InputError(
+                "rule must be a function of (hyper, game) that returns a Selection, such as azjax.search.rules.puct; "
+                f"got {self.rule!r}"
+            )
+        return selection
 
     def search(
         self, params: PyTree, key: Keys, states: State, hyper: SearchHyper, explore: bool, tree: Tree | None

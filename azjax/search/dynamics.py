@@ -3,12 +3,13 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray, PyTree, Shaped, UInt32
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import select_rows
 from azjax.core.xla import one_kernel
 from azjax.games.game import AnyGame, State
@@ -133,6 +134,7 @@ class GameDynamics:
     def _evaluate(self, params: PyTree, key: PRNGKeyArray, states: PyTree) -> Evaluation:
         size = len(states.terminated) * self.game.num_actions
         evaluation = one_kernel(self.evaluator, size)(params, key, states)
+        _check_evaluation(evaluation, len(states.terminated), self.game.num_actions)
         return one_kernel(self._by_slot, self._size(states))(states, *evaluation)
 
     def _size(self, states: PyTree) -> int:
@@ -157,6 +159,18 @@ class GameDynamics:
         # No value in -1..1 is more than 2 off.
         error = None if error is None else jnp.where(jnp.isnan(error), 2, jnp.clip(error, 0, 2)).astype(jnp.float32)
         return Evaluation(actions, legal_logits(by_slot, valid.T), value, error)
+
+
+def _check_evaluation(evaluation: Any, batch: int, num_actions: int) -> None:
+    """Refuses what is no evaluation of the batch: of other shapes a search would read wrong logits and values."""
+    wanted = [(batch, num_actions), (batch,), (batch,)]
+    shapes = [jnp.shape(part) for part in evaluation] if isinstance(evaluation, tuple | list) else None
+    if shapes not in (wanted[:2], wanted):
+        got = jax.tree.map(lambda part: list(jnp.shape(part)), evaluation)
+        raise InputError(
+            f"the evaluator must return prior_logits {list(wanted[0])} and value {list(wanted[1])}, and may return an "
+            f"error of the value {list(wanted[2])}, for {batch} states of {num_actions} actions; it returned {got}"
+        )
 
 
 class Root(NamedTuple):

@@ -173,7 +173,13 @@ class EdgeStore(abc.ABC):
 
         def score(terms: EdgeTerms, slot: Index) -> Float32[Array, "R"]:
             own = None if keys is None else jax.vmap(jax.random.fold_in)(keys, slot)
-            return selection.score(own, depth, node_terms, terms)
+            scores = selection.score(own, depth, node_terms, terms)
+            if jnp.shape(scores) != jnp.shape(terms.q):
+                raise InputError(
+                    f"{type(selection).__name__}.score must return a score for each edge, of the shape "
+                    f"{list(jnp.shape(terms.q))}; it returned the shape {list(jnp.shape(scores))}"
+                )
+            return scores
 
         def score_at(edge: Index, slot: Index) -> Float32[Array, "R"]:
             terms = self.read_terms(edge)

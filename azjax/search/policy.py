@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
@@ -84,14 +85,21 @@ class SearchPolicy(abc.ABC):
           donate_tree: the result takes over the memory of `tree`, which nobody may read afterwards.
 
         Raises:
-          InputError: one state in place of a batch, keys or numbers of `hyper` for another batch, or a `tree` that does
-            not fit.
+          InputError: one state in place of a batch, keys or numbers of `hyper` for another batch, a `tree` that does
+            not fit, or a policy that is not hashable.
         """
         if len(shape := jnp.shape(states.terminated)) != 1:
             raise InputError(
                 f"a search needs a batch of states, every leaf [B, ...], and `terminated` has the shape {list(shape)}; "
                 "jax.tree.map(lambda leaf: leaf[None], state) is a batch of one"
             )
+        try:
+            hash(self)
+        except TypeError as error:
+            raise InputError(
+                f"a policy must be hashable, with its game, evaluator and rule, as frozen dataclasses are: {error}; "
+                "arrays are given as `params`"
+            ) from None
         hyper = SearchHyper() if hyper is None else hyper
         _check_batch(shape[0], key, hyper)
         search = _jitted_search_in_place if donate_tree else _jitted_search
@@ -158,6 +166,8 @@ class SearchPolicy(abc.ABC):
 
 def _check_batch(batch: int, key: Keys, hyper: SearchHyper) -> None:
     """Raises InputError for keys or numbers of another batch."""
+    if not isinstance(key, jax.Array | np.ndarray):
+        raise InputError(f"key must be a key, such as jax.random.key(0), got {key!r}")
     shape = key.shape if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key.shape[:-1]
     if shape not in ((), (batch,)):
         raise InputError(f"key must be one key, or one for each of {batch} states, got the shape {list(shape)}")

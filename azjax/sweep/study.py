@@ -96,7 +96,7 @@ class Budget:
         if costs[-1] > self.spent(1):
             raise InputError(
                 f"{self.unit} = {self.spent(self.rungs):,.0f} in {self.rungs} rungs are {self.spent(1):,.0f} a rung, "
-                f"and an iteration takes {costs[-1]:,.0f}"
+                f"and an iteration takes {costs[-1]:,.0f}: {self.rungs * costs[-1]:,.0f} are needed, or fewer rungs"
             )
         # The quotient may be a rounding error below a whole number.
         return int(iterations_within(config, self.spent(rung), costs) + 1e-9)

@@ -1,6 +1,8 @@
 """What all policies have in common: what they refuse, gradients, and other settings of JAX."""
 
+import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -10,7 +12,9 @@ import pytest
 
 import azjax
 from azjax.core.errors import InputError
+from azjax.core.pytree import pytree_dataclass
 from azjax.search import AlphaZero, GumbelAlphaZero, SearchHyper, evaluators
+from azjax.search.rules.puct import Puct
 
 GAME = azjax.make("tictactoe")
 UNIFORM = evaluators.uniform(GAME)
@@ -29,6 +33,65 @@ def test_numbers_of_another_batch_are_refused():
         InputError, match=r"c_puct must be one number, or one for each of 2 states, got the shape \[3\]"
     ):
         POLICY(None, jax.random.key(0), STATES, hyper=SearchHyper(c_puct=jnp.ones(3)))
+
+
+@pytest.mark.parametrize("key", [0, None], ids=str)
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(InputError, match=rf"key must be a key, such as jax.random.key\(0\), got {key}"):
+        POLICY(None, key, STATES)
+
+
+@pytest.mark.parametrize(
+    ("logits", "value"),
+    [((2, 8), (2,)), ((2, 10), (2,)), ((2, 1), (2,)), ((9,), (2,)), ((2, 9), ()), ((2, 9), (2, 1)), ((9, 2), (2,))],
+    ids=str,
+)
+def test_an_evaluator_that_returns_other_shapes_is_refused(logits, value):
+    def evaluator(params, key, states):
+        return jnp.zeros(logits), jnp.zeros(value)
+
+    got = re.escape(f"it returned ({list(logits)}, {list(value)})")
+    with pytest.raises(InputError, match=rf"must return prior_logits \[2, 9\] and value \[2\], .*{got}"):
+        AlphaZero(GAME, evaluator, 4)(None, jax.random.key(0), STATES)
+
+
+def test_an_evaluator_that_returns_no_pair_is_refused():
+    def evaluator(params, key, states):
+        return {"logits": jnp.zeros((2, 9)), "value": jnp.zeros(2)}
+
+    with pytest.raises(InputError, match=r"it returned \{'logits': \[2, 9\], 'value': \[2\]\}"):
+        AlphaZero(GAME, evaluator, 4)(None, jax.random.key(0), STATES)
+
+
+def test_an_evaluator_that_is_not_hashable_is_refused():
+    @dataclasses.dataclass
+    class Network:
+        weights: jax.Array
+
+        def __call__(self, params, key, states):
+            return UNIFORM(params, key, states)
+
+    with pytest.raises(InputError, match=r"a policy must be hashable, .* arrays are given as `params`"):
+        AlphaZero(GAME, Network(jnp.zeros(9)), 4)(None, jax.random.key(0), STATES)
+
+
+@pytest.mark.parametrize("rule", ["puct", lambda hyper, game: 1.0], ids=["a name", "another result"])
+def test_a_rule_that_makes_no_selection_is_refused(rule):
+    with pytest.raises(InputError, match=r"rule must be a function of \(hyper, game\) that returns a Selection"):
+        AlphaZero(GAME, UNIFORM, 4, rule=rule)(None, jax.random.key(0), STATES)
+
+
+def test_a_score_that_is_not_one_for_each_edge_is_refused():
+    @pytree_dataclass
+    class Total(Puct):
+        def score(self, key, depth, node_terms, edge_terms):
+            return jnp.sum(edge_terms.q)
+
+    def rule(hyper, game):
+        return Total(jnp.float32(1.25), jnp.float32(0))
+
+    with pytest.raises(InputError, match=r"Total.score must return a score for each edge, .* the shape \[\]"):
+        AlphaZero(GAME, UNIFORM, 4, rule=rule)(None, jax.random.key(0), STATES)
 
 
 def test_a_tree_in_which_no_step_fits_is_refused():

@@ -170,7 +170,7 @@ KIND = 'kind = "mistakes"'
         ("simulations = 256", "simulations = 9\nexamples = 9", "[budget]: one of simulations and examples must be"),
         ("simulations = 256", "simulations = 2.5e2", "[budget]: simulations must be a whole number, got 250.0"),
         ("rungs = 2", "rungs = 0", "[budget]: rungs must be at least 1, got 0"),
-        ("rungs = 2", "rungs = 5", "simulations = 256 in 5 rungs are 51 a rung, and an iteration takes 64"),
+        ("rungs = 2", "rungs = 5", "simulations = 256 in 5 rungs are 51 a rung, and an iteration takes 64: 320 are "),
     ],
 )
 def test_a_wrong_key_or_value_is_refused_in_one_line(tmp_path, old, new, line):
