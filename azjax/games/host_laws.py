@@ -136,9 +136,12 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
 
 
 def _check_picture(game: Any, state: State) -> None:
+    legal = np.asarray(game.legal_action_mask(state))
+    policy = legal / max(legal.sum(), 1)
     with in_method("svg"):
-        picture = game.svg(state)
-    try:
-        ElementTree.fromstring(picture)
-    except ElementTree.ParseError as error:
-        hold(False, "svg", "svg is well-formed XML", found=str(error), at=state)
+        pictures = game.svg(state), game.svg(state, policy=policy, last_action=int(legal.argmax()))
+    for picture in pictures:
+        try:
+            ElementTree.fromstring(picture)
+        except ElementTree.ParseError as error:
+            hold(False, "svg", "svg is well-formed XML", found=str(error), at=state)

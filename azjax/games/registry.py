@@ -116,8 +116,13 @@ def make(name: str, **options: Any) -> AnyGame:
         raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
     if not isinstance(game, Game):
         raise InputError(f"{name}: its function must return an azjax.games.Game, got {game!r}")
-    if type(game).__hash__ is None:
-        raise InputError(f"{name}: a game must be hashable; make {type(game).__name__} a frozen dataclass")
+    try:
+        hash(game)
+    except TypeError as error:
+        kind = type(game).__name__
+        raise InputError(
+            f"{name}: a game must be hashable; make {kind} a frozen dataclass of hashable fields: {error}"
+        ) from error
     if not is_registered(game.name):
         raise InputError(f"{name}: the name of its game is {game.name!r}, which is not registered: make it {name!r}")
     return game

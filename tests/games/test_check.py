@@ -217,6 +217,24 @@ class Drawn(RulesAlone, DrawableGame, BoardGame):
         return (action,)
 
 
+def test_a_picture_is_drawn_with_a_policy_and_the_last_action_too():
+    class Plain(Drawn):
+        def svg(self, state):
+            return "<svg/>"
+
+    with pytest.raises(LawError, match=r"^svg: raised TypeError: .*unexpected keyword argument 'policy'"):
+        check_game(Plain(), num_games=1)
+
+
+def test_a_game_with_a_field_that_has_no_hash_is_told():
+    @dataclasses.dataclass(frozen=True)
+    class Weighted(RulesAlone):
+        weights: list = dataclasses.field(default_factory=list)
+
+    with pytest.raises(LawError, match=r"^__hash__: raised TypeError: unhashable type: 'list'"):
+        check_game(Weighted(), num_games=1)
+
+
 def console(is_terminal):
     return Console(file=io.StringIO(), force_terminal=is_terminal)
 
