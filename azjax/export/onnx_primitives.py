@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+from jax.lax import GatherScatterMode
 
 from azjax.core.errors import InputError
 from azjax.export.onnx_graph import Graph, Value, Write, is_fixed
@@ -132,7 +133,10 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     simple = not others and all(whole) and sizes[axis] == 1 and not dimensions.operand_batching_dims
     if isinstance(numbers, str) or not simple or set(dimensions.collapsed_slice_dims) - {axis}:
         raise InputError("the network cannot be written as ONNX: it gathers at computed numbers, or from several axes")
-    taken = graph.add("Gather", [operand, np.clip(numbers[..., 0], 0, shape[axis] - 1).astype(np.int64)], axis=axis)
+    inside = np.clip(numbers[..., 0], 0, shape[axis] - 1)
+    if equation.params["mode"] == GatherScatterMode.FILL_OR_DROP and np.any(inside != numbers[..., 0]):
+        raise InputError("the network cannot be written as ONNX: it gathers beyond the end of an axis")
+    taken = graph.add("Gather", [operand, inside.astype(np.int64)], axis=axis)
     # ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
     count = numbers.ndim - 1
     own = list(range(axis, axis + count))
@@ -182,7 +186,7 @@ def _cumulative_sum(graph: Graph, equation: Any, inputs: list[Value]) -> list[st
 def _product(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     """`dot_general` as a MatMul of [batch, free, contracted] with [batch, contracted, free]."""
     contracted, batched = equation.params["dimension_numbers"]
-    sides = []
+    sides, lengths = [], []
     for side in range(2):
         shape, batch, contract = equation.invars[side].aval.shape, batched[side], contracted[side]
         free = [axis for axis in range(len(shape)) if axis not in (*batch, *contract)]
@@ -192,9 +196,10 @@ def _product(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
         value = graph.add("Transpose", [inputs[side]], perm=order) if order != sorted(order) else inputs[side]
         target = [*lead, rows, inner] if side == 0 else [*lead, inner, rows]
         sides.append(value if list(shape) == target else graph.reshape(value, target))
+        lengths.append(rows)
     product = graph.add("MatMul", sides)
     shape = equation.outvars[0].aval.shape
-    is_final = len(shape) == 2 and not batched[0]
+    is_final = list(shape) == lengths and not batched[0]
     return [product if is_final else graph.reshape(product, shape)]
 
 

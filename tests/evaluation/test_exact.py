@@ -216,9 +216,12 @@ def test_the_mistakes_of_the_random_player_are_the_share_of_worse_golden_actions
     assert found.own_count == pytest.approx(found.count)
 
 
-def test_own_positions_are_those_that_a_fixed_player_meets(solution_of):
+def test_own_positions_are_those_that_a_fixed_player_meets(golden, solution_of):
     solution, rules = solution_of("tictactoe"), MnkRules(3, 3, 3)
-    met = set()
+    met, mistaken = set(), set()
+    for line in golden("solved/tictactoe"):
+        if line["end"] is None and line["action_values"][0] < line["value"]:  # of the lowest legal action
+            mistaken.add(tuple(line["board"]))
 
     def walk(position, seat):
         if position.terminal:
@@ -231,7 +234,9 @@ def test_own_positions_are_those_that_a_fixed_player_meets(solution_of):
 
     for seat in (0, 1):
         walk(rules.start(), seat)
-    assert mistakes(solution, lowest_table).own_states == len(met)
+    found = mistakes(solution, lowest_table)
+    assert found.own_states == len(met)
+    assert found.own_count == len(met & mistaken) < len(mistaken) == found.count
 
 
 def test_the_lowest_move_gives_away_the_win_at_the_start_of_connect2(solution_of):

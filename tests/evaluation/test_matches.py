@@ -192,6 +192,12 @@ def test_a_round_robin_plays_each_pair_once(solution_of):
             play_round_robin(CONNECT2, wrong, 2, key())
 
 
+def test_a_game_without_its_pair_does_not_count_as_played():
+    players = [dataclasses.replace(random_player(CONNECT2), name=name) for name in "ab"]
+    (match,) = play_round_robin(CONNECT2, players, 8, key(), played=lambda *_: 3)
+    assert match.games == 8 - 2
+
+
 def test_a_match_repeats_with_its_key_and_differs_with_another():
     player = random_player(TICTACTOE)
     results = [play_match(TICTACTOE, player, player, 64, key(seed)) for seed in (5, 5, 6)]

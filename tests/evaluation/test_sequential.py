@@ -34,6 +34,28 @@ def test_the_ratio_is_that_of_normal_scores_where_there_are_many():
     assert SequentialTest(0.0, 10.0).log_likelihood_ratio(played) == pytest.approx(expected, rel=0.02)
 
 
+def test_the_ratio_of_ten_pairs_is_that_of_the_likeliest_shares():
+    """Six pairs of 1 1/2 points of 2 and four of one; of the other three results a thousandth of a pair each.
+
+    The likeliest shares with mean s are p / (1 + t (a - s)) for scores a and observed shares p, where t solves
+    sum p (a - s) / (1 + t (a - s)) = 0, whose left side falls in t. Here t is found by halving.
+    """
+    scores, counts = np.array([0, 0.25, 0.5, 0.75, 1]), np.array([0.001, 0.001, 4, 6, 0.001])
+    shares = counts / counts.sum()
+
+    def likeliest(mean):
+        low, high = -1 / (1 - mean), 1 / mean
+        for _ in range(100):
+            middle = (low + high) / 2
+            left = np.sum(shares * (scores - mean) / (1 + middle * (scores - mean)))
+            low, high = (middle, high) if left > 0 else (low, middle)
+        return shares / (1 + low * (scores - mean))
+
+    expected = 10 * np.sum(shares * np.log(likeliest(1 / (1 + 10 ** (-50 / 400))) / likeliest(0.5)))
+    played = [1.0, 0.0] * 6 + [1.0, -1.0] * 4
+    assert SequentialTest(0.0, 50.0).log_likelihood_ratio(played) == pytest.approx(expected, rel=1e-6)
+
+
 def test_pairs_show_the_stronger_player_where_the_first_mover_wins():
     # The first mover wins, except in one pair of ten: single games look like coin tosses, pairs do not.
     one_sided = [1.0, -1.0] * 9 + [1.0, 1.0]

@@ -253,6 +253,7 @@ def test_entries_at_known_numbers_are_taken(tmp_path):
         return {
             "rows": given[:, np.array([2, 0])],
             "last": jnp.take(given, np.array([3, 1, 1]), axis=2),
+            "clipped": jnp.take(given, np.array([9, 1]), axis=2, mode="clip"),
             "table": given[:, table],
             "cut": given[:, np.array([1])],
             "tiled": jnp.tile(given, (1, 2, 3)),
@@ -266,11 +267,42 @@ def test_entries_at_known_numbers_are_taken(tmp_path):
         np.testing.assert_array_equal(found[name], array)
 
 
+def test_a_product_with_a_vector_keeps_the_axes_of_the_rest(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    matrix, vector = np.float32([[1, 2, 3, 4], [0, 1, 0, 1]]), np.float32([1, -1, 2, 0.5])
+
+    def products(given):
+        return {
+            "vector": given @ vector,
+            "vector and bias": given @ vector + np.float32([[10, 20, 30]]),
+            "matrix": given[:, 0] @ matrix.T,
+            "vector of each": given[:, 0] @ vector,
+        }
+
+    model = to_onnx(products, "observations", open_batch((3, 4)), PRIMITIVES)
+    onnx.save(model, tmp_path / "model.onnx")
+    given = np.arange(5 * 3 * 4, dtype=np.float32).reshape(5, 3, 4)
+    found = in_onnxruntime(tmp_path / "model.onnx", given)
+    for name, array in products(given).items():
+        np.testing.assert_array_equal(found[name], array)  # whole numbers and halves: no rounding
+
+
 def test_entries_at_computed_numbers_are_refused():
     pytest.importorskip("onnx")
     with pytest.raises(InputError, match="it gathers at computed numbers, or from several axes"):
         to_onnx(
             lambda given: {"out": jnp.take_along_axis(given, jnp.argmax(given, axis=1, keepdims=True), axis=1)},
+            "given",
+            open_batch((3,)),
+            PRIMITIVES,
+        )
+
+
+def test_entries_beyond_the_end_are_refused():
+    pytest.importorskip("onnx")
+    with pytest.raises(InputError, match="it gathers beyond the end of an axis"):
+        to_onnx(
+            lambda given: {"out": jnp.take(given, np.array([0, 3]), axis=1)},  # JAX has NaN there
             "given",
             open_batch((3,)),
             PRIMITIVES,

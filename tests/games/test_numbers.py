@@ -56,9 +56,16 @@ def test_a_number_is_written_by_hand():
     game = make("connect_four", columns=3, rows=2, in_a_row=3)
     state = game.from_text("O__/X_X")
     assert int(game.position_number(state)) == (5 - 1) + 7 * (1 - 1) + 49 * (3 - 1)
+    numbers = jnp.uint32([3 - 1, 2 - 1, (3 - 1) + 7 * (3 - 1)])  # a red stone; impossible: a yellow one, two red ones
+    assert jax.vmap(game.from_position_number)(numbers).terminated.tolist() == [False, True, True]
     game = make("santorini", size=3, workers=2)  # squares 1 and 8, 0 and 3: 8 * 7 / 2 + 1 = 29, 3
     state = game.from_text("001000020" + "0122" + "0010")
     assert int(game.position_number(state)) == ((1 * 5**6 + 2 * 5) * 36 + 29) * 36 + 3
+    # Boards without own pawns: 1 + 12 + 66 + 220; with one and no other: 12. Then 11 boards for each square of one.
+    game, first = make("breakthrough", columns=3, rows=4), (1 + 12 + 66 + 220) + 12
+    assert int(game.position_number(game.from_text("b../w../.../... w"))) == 2 * (first + 3 * 11)
+    numbers = 2 * (first + jnp.uint32([33, 33 + 10, 0]))  # running; over: the other's pawn at its end, the own one
+    assert jax.vmap(game.from_position_number)(numbers).terminated.tolist() == [False, True, True]
     game = make("hex", size=2)
     assert int(game.position_number(game.from_text("X_/_O X"))) == 1 + 2 * 27
     assert bool(game.from_position_number(jnp.uint32(1 + 3)).terminated)  # two stones of player 0

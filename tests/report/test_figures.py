@@ -1,10 +1,12 @@
 """What figures show, and numbers of tables."""
 
+import math
+
 import pytest
 
 from azjax.games.registry import make
 from azjax.report.figures import learning_figure
-from azjax.report.intervals import number
+from azjax.report.intervals import elo_errors, elo_interval, number
 
 
 @pytest.mark.parametrize(
@@ -12,6 +14,37 @@ from azjax.report.intervals import number
 )
 def test_numbers_are_short_and_never_powers_of_ten(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (-40.0, 120.4, "-40 to +120"),
+        (-0.4, 1234.0, "+0 to +1,234"),
+        (-math.inf, 120.0, "at most +120"),
+        (-40.0, math.inf, "at least -40"),
+        (-math.inf, math.inf, "any"),
+    ],
+)
+def test_the_text_of_a_rating_names_the_ends_that_are_finite(low, high, text):
+    assert elo_interval(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("elo", "interval", "lengths"),
+    [
+        (50.0, (-40.0, 120.0), (90, 70)),
+        (50.0, (-math.inf, 120.0), (50 + 300 + 200, 70)),
+        (50.0, (-40.0, math.inf), (90, 600 + 200 - 50)),
+        (50.0, (-math.inf, math.inf), (50 + 300 + 200, 600 + 200 - 50)),
+        (130.0, (-40.0, 120.0), (170, 0)),
+        (-50.0, (-40.0, 120.0), (0, 170)),
+    ],
+)
+def test_lines_of_a_rating_go_to_its_ends_or_200_elo_beyond_all_others(elo, interval, lengths):
+    left, right = elo_errors([elo, -300.0, 500.0], [interval, (-300.0, 0.0), (500.0, 600.0)])
+    assert (left[0], right[0]) == lengths
+    assert (left[1:], right[1:]) == ([0, 0], [300, 100])
 
 
 def test_results_of_self_play_are_shares_of_the_games_that_ended():
