@@ -1,5 +1,6 @@
 """The server over real sockets."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -18,6 +19,8 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 async def _app(scope, receive, send):
     if scope["type"] == "http":
+        if scope["path"] == "/slow":
+            await asyncio.sleep(1.5)
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
@@ -71,6 +74,12 @@ def test_a_request_that_does_not_begin_in_time_closes_the_connection(port, sent)
         if sent.startswith(REQUEST):
             assert _is_answered(connection)
         assert _is_closed(connection)
+
+
+def test_an_answer_may_take_longer_than_the_limit(port):
+    with _connect(port) as connection:
+        connection.sendall(REQUEST.replace(b"/", b"/slow", 1))
+        assert _is_answered(connection)
 
 
 def test_bytes_that_trickle_in_gain_no_time(port):
