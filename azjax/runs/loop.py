@@ -344,10 +344,11 @@ class _Loop:
         for callback in self.callbacks:
             callback.save()
         for index, (run, row) in enumerate(zip(self.runs, rows, strict=True)):
-            # One that a stop made is never the best and does not stay, so that what is kept does not depend on stops.
-            is_due = done == run.config.iterations or done % run.config.checkpoint_every == 0
-            score = self.evaluation.score(row) if is_due else None
-            run.checkpoints.save(done, self.compiled_run.select(state, index), score, temporary=not is_due)
+            # One that a stop made is never the best. Neither it nor the end of a run that goes on later stays, so that
+            # what is kept does not depend on them.
+            is_regular = done % run.config.checkpoint_every == 0
+            score = self.evaluation.score(row) if is_regular or done == run.config.iterations else None
+            run.checkpoints.save(done, self.compiled_run.select(state, index), score, temporary=not is_regular)
         # Only now: a process killed between the saves of two members resumes from a step that all members have.
         for run in self.runs if is_first() else []:
             run.checkpoints.prune()

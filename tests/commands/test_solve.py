@@ -68,5 +68,5 @@ def test_a_number_below_one_is_refused_and_not_left_out(option, capsys):
 
 @pytest.mark.parametrize("option", [["--output", "f.npz"], ["--max-states", "9"]])
 def test_perft_has_no_solution_to_limit_or_save(capsys, option):
-    message = "perft counts moves alone: output and max_states are for solutions"
+    message = "--perft counts moves alone: --output and --max-states are for solutions"
     assert message in refused(capsys, ["solve", "tictactoe", "--perft", "2", *option])
