@@ -121,7 +121,7 @@ class MatchResult:
     def played_out(self) -> Record:
         """The games that nobody forfeited."""
         first, second = self.played_out_by_seat
-        return Record(first.wins + second.wins, first.draws + second.draws, first.losses + second.losses)
+        return first + second
 
     @property
     def played_out_by_seat(self) -> tuple[Record, Record]:
