@@ -84,8 +84,9 @@ class Config:
         an object (see `azjax.networks.Network`), for which the next three settings have no meaning.
       width: units (the perceptrons) or channels (the others).
       depth: hidden layers (the perceptrons) or residual blocks (the others).
-      precision: what the network computes in, `float32` or `bfloat16`; its weights are float32. `auto` is the faster
-        one on the machine where the run begins, measured then and saved with the run; without a run it is `float32`.
+      precision: what the network and Muon compute in, `float32` or `bfloat16`; weights are float32. `auto` is the
+        faster one on the machine where the run begins, measured then and saved with the run; without a run it is
+        `float32`.
       policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.
       selection: the rule of selection of `alphazero`: `puct`, `variance_scaled`, `regularized_policy`,
         `relative_entropy`, or a registered one.
@@ -130,7 +131,7 @@ class Config:
       auxiliary_losses: further terms of the loss, of `outcome`, `plies_left`, `short_term`, `value_error`,
         `soft_policy` and `opponent_policy`, for networks with these outputs, such as `board`; see
         `azjax.training.auxiliary_losses`.
-      optimizer: `adam` or `muon`; see `azjax.training.learner.optimizer`.
+      optimizer: `adam` or `muon`; see `azjax.training.muon`.
       updates_per_iteration: optimizer steps in an iteration.
       warmup_updates: optimizer steps in which the learning rate rises from 0.
       decay_updates: optimizer steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
@@ -264,7 +265,7 @@ class Config:
         check_kind(self.policy, self.selection)
         if self.precision not in (AUTO, *PRECISIONS):
             raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")
-        check_settings(self.network, width=self.width, depth=self.depth, precision=self._precision)
+        check_settings(self.network, width=self.width, depth=self.depth, precision=self.settled_precision)
         self._check_hyper()
 
     def _check_hyper(self) -> None:
@@ -328,10 +329,11 @@ class Config:
 
     def make_network(self, game: AnyGame) -> Network:
         """The network that is trained on `game`."""
-        return make_network(self.network, game, width=self.width, depth=self.depth, precision=self._precision)
+        return make_network(self.network, game, width=self.width, depth=self.depth, precision=self.settled_precision)
 
     @property
-    def _precision(self) -> str:
+    def settled_precision(self) -> str:
+        """`precision`; while it is `auto`, `float32`."""
         return PRECISIONS[0] if self.precision == AUTO else self.precision
 
     def make_evaluator(self, game: AnyGame, network: Network) -> Evaluator:

@@ -1,14 +1,12 @@
 """The optimizer step, and the state that it changes. Axis letters: `B` batch, `RG` positions of the replay."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-import optax.contrib
 from jax.sharding import Mesh
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray, PyTree, UInt32
+from jaxtyping import Array, Float32, Int32, PRNGKeyArray, UInt32
 
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
@@ -16,6 +14,7 @@ from azjax.networks import Network, Variables
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, Metrics, join_metrics, loss
+from azjax.training.muon import muon
 from azjax.training.replay import Replay, sample, weigh_ready
 
 
@@ -60,26 +59,13 @@ class Learner:
 def optimizer(config: Config, hyper: Hyper) -> optax.GradientTransformation:
     """The optimizer after a limit on the gradient's norm. Its state has the same shape for all `hyper`.
 
-    `muon` makes the updates of a matrix orthogonal (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural
-    networks"), with a root of their mean square of 0.2, as Adam's have (Liu et al. 2025, "Muon is Scalable for LLM
-    Training", section 2.2), so that both take the same learning rates. What is no matrix, or not named `kernel...` as
-    Flax names the weights of its layers, is left to Adam with Nesterov's momentum.
+    See `azjax.training.muon` for Muon.
     """
     rate = functools.partial(learning_rate, config, hyper)
     limit = optax.clip_by_global_norm(hyper.max_gradient_norm)
     if config.optimizer == "muon":
-        return optax.chain(limit, optax.contrib.muon(rate, consistent_rms=0.2, muon_weight_dimension_numbers=_matrices))
+        return optax.chain(limit, muon(rate, config.settled_precision))
     return optax.chain(limit, optax.scale_by_adam(), optax.scale_by_learning_rate(rate))
-
-
-def _matrices(params: PyTree) -> PyTree:
-    """How each kernel of two axes or more is a matrix: its last axis is that of the outputs. None for the others."""
-
-    def matrix(path: tuple[Any, ...], leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
-        last, is_kernel = leaf.ndim - 1, jax.tree_util.keystr(path[-1:], simple=True).startswith("kernel")
-        return optax.contrib.MuonDimensionNumbers(tuple(range(last)), last) if is_kernel and last > 0 else None
-
-    return jax.tree_util.tree_map_with_path(matrix, params)
 
 
 def learning_rate(config: Config, hyper: Hyper, count: Int32[Array, ""]) -> Float32[Array, ""]:
