@@ -5,7 +5,6 @@ optimizer for hidden layers in neural networks"). Each takes three products of t
 together can take as long as the gradient. Bfloat16 is exact enough for them, as Jordan et al. found.
 """
 
-import functools
 from typing import Any
 
 import jax
@@ -35,8 +34,15 @@ def muon(learning_rate: optax.ScalarOrSchedule, precision: str) -> optax.Gradien
     scaled_momentum = optax.contrib.muon(
         learning_rate, ns_steps=0, consistent_rms=0.2, muon_weight_dimension_numbers=_matrices
     )
-    orthogonalize = functools.partial(_orthogonalized, dtype=compute_dtype(precision))
-    return optax.chain(scaled_momentum, optax.stateless(orthogonalize))
+    dtype = compute_dtype(precision)
+
+    def update(
+        gradient: optax.Updates, state: optax.OptState, params: optax.Params | None = None
+    ) -> tuple[optax.Updates, optax.OptState]:
+        updates, state = scaled_momentum.update(gradient, state, params)
+        return _orthogonalized(updates, dtype), state
+
+    return optax.GradientTransformation(scaled_momentum.init, update)
 
 
 def _matrices(params: PyTree) -> PyTree:
@@ -49,9 +55,8 @@ def _matrices(params: PyTree) -> PyTree:
     return jax.tree_util.tree_map_with_path(matrix, params)
 
 
-def _orthogonalized(updates: PyTree, params: PyTree, dtype: Dtype) -> PyTree:
+def _orthogonalized(updates: PyTree, dtype: Dtype) -> PyTree:
     """The updates, those of matrices nearly orthogonal and of the norm that they had as vectors."""
-    del params
 
     def orthogonalized(update: Array, is_matrix: optax.contrib.MuonDimensionNumbers | None) -> Array:
         if is_matrix is None:
