@@ -16,6 +16,14 @@ def refused(capsys, arguments, code=2):
     return error[:-1].removeprefix("azjax: ")
 
 
+def refused_without_a_file(capsys, folder, monkeypatch, arguments):
+    """The same in an empty folder, which stays empty."""
+    monkeypatch.chdir(folder)
+    message = refused(capsys, arguments)
+    assert not list(folder.iterdir())
+    return message
+
+
 def closed_output(*_: object, **__: object) -> None:
     """What `print` does where the reader of the output has ended."""
     raise BrokenPipeError

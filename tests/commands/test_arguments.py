@@ -5,6 +5,7 @@ import re
 from typing import Literal
 
 import pytest
+from refusals import refused_without_a_file
 
 from azjax import preset
 from azjax.agents import LEVELS, load_trained
@@ -109,3 +110,22 @@ def test_a_trained_agent_is_read_once_for_all_of_its_levels(monkeypatch):
     players = AgentOptions().players("tictactoe", agent.game, LEVELS)
     assert list(players) == list(LEVELS)
     assert {player.about["agent"] for player in players.values()} == {"tictactoe"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(
+            ([*command, *option], f"{option[0][2:].replace('-', '_')} is for players that search; connect2:easy does")
+            for command in (
+                ["play", "connect2", "--level", "easy"],
+                ["play", "connect2:easy"],
+                ["gtp", "connect2:easy"],
+                ["evaluate", "connect2:easy"],
+            )
+            for option in (["--num-simulations", "400"], ["--solver"], ["--tables", "t.npz"])
+        ),
+    ],
+)
+def test_a_level_that_does_not_search_refuses_options_of_a_search(capsys, tmp_path, monkeypatch, arguments, message):
+    assert message in refused_without_a_file(capsys, tmp_path, monkeypatch, arguments)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from refusals import closed_output, refused
+from refusals import closed_output, refused, refused_without_a_file
 
 from azjax.cli import main
 from azjax.core.errors import InputError
@@ -236,3 +236,21 @@ def test_a_sequential_test_ends_a_match(capsys):
 )
 def test_an_impossible_match_is_refused(capsys, arguments, message):
     assert message in refused(capsys, ["match", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["match", "brandub:8", "brandub:16", "--repetitions", "3"],
+            "--repetitions is an option of brandub: add --game brandub",
+        ),
+        (["match", "brandub", "random", "--tables", "nowhere.npz"], "there is no file nowhere.npz"),
+        (
+            ["match", "tictactoe", "random", "--gaems", "4"],
+            "--gaems, 4 (did you mean --games?); `azjax match tictactoe",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):
+    assert message in refused_without_a_file(capsys, tmp_path, monkeypatch, arguments)

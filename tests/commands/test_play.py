@@ -2,6 +2,7 @@
 
 import jax
 import pytest
+from refusals import refused_without_a_file
 from small_run import SMALL
 
 from azjax import make
@@ -67,3 +68,57 @@ def test_a_number_of_simulations_is_the_level_that_searches(arguments, level, mo
 def test_the_page_searches_with_the_simulations_of_the_player(spec, simulations, shown):
     main(["play", spec, "--web"])
     assert shown["num_simulations"] == simulations
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["play", "random", "--game", "connect2", "--level", "easy"],
+            "level is for trained agents; random has only one",
+        ),
+        (
+            ["play", "random", "--game", "connect2", "--web", "--host", ""],
+            "host must be an address, such as 127.0.0.1, got none",
+        ),
+        (
+            ["play", "random", "--game", "connect2", "--solver"],
+            "solver and reuse_tree are for players that search; random does not",
+        ),
+        (["play", "connect2:400", "--level", "easy"], "num_simulations is for players that search; connect2:easy does"),
+        (["play", "tictactoe", "--book", "games.jsonl"], "--book is for the page: add --web"),
+        (
+            ["play", "tictactoe", "--web", "--book", "."],
+            ". holds no games of a ladder: a run with --ladder-every keeps them",
+        ),
+        (
+            ["play", "tictactoe", "--web", "--book", "nowhere.jsonl"],
+            "nowhere.jsonl could not be read: No such file or directory",
+        ),
+        (
+            ["play", "tictactoe", "--web", "--level", "easy"],
+            "a page goes without --level, --start, --reuse-tree, --policy and --seed: level and start are chosen on "
+            "it, its searches are AlphaZero's, from an empty tree, and its draws differ from game to game",
+        ),
+        (["play", "tictactoe", "--web", "--seed", "1"], "a page goes without --level, --start"),
+        (["play", "tictactoe", "--web", "--export", "page"], "--web and --export are two ways to show the page"),
+        (["play", "tictactoe", "--export", "page", "--start", "me"], "a page goes without --level, --start"),
+        (
+            ["play", "random", "--game", "tictactoe", "--export", "page"],
+            "--export is for trained agents; random is not one",
+        ),
+        (["play", "tictactoe", "--export", "."], ". exists already; name another folder with --export"),
+        (
+            ["play", "tictactoe:1025", "--export", "page"],
+            "a page without a server has at most 1,024 simulations, got 1,025",
+        ),
+        (["play", "tictactoe", "--port", "8001"], "--host and --port are for the page: add --web"),
+        (["play", "tictactoe", "--export", "page", "--host", "::1"], "--host and --port are for the page: add --web"),
+        (
+            ["play", "tictactoe", "--level", "best"],
+            "invalid choice 'best' for argument '--level'; available: None, beginner, easy, hard, medium; `azjax",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):
+    assert message in refused_without_a_file(capsys, tmp_path, monkeypatch, arguments)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from refusals import closed_output, refused
+from refusals import closed_output, refused, refused_without_a_file
 
 from azjax.cli import main
 from azjax.evaluation.retrograde import load_endings
@@ -70,3 +70,49 @@ def test_a_number_below_one_is_refused_and_not_left_out(option, capsys):
 def test_perft_has_no_solution_to_limit_or_save(capsys, option):
     message = "--perft counts moves alone: --output and --max-states are for solutions"
     assert message in refused(capsys, ["solve", "tictactoe", "--perft", "2", *option])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["solve", "tictacto"],
+            "unknown game 'tictacto' (did you mean tictactoe?); available: ",
+        ),
+        (["solve", "brandub"], "a game went through before; --endings solves positions with few pieces"),
+        (["solve", "tictactoe", "--endings", "2"], "tictactoe has no endings that retrograde analysis could solve"),
+        (["solve", "brandub", "--endings", "9"], "brandub: endings have 1 to 6 pieces beside the king, got 9"),
+        (
+            ["solve", "brandub", "--endings", "1", "--perft", "2"],
+            "--perft and --endings are different uses of solve: give one of them",
+        ),
+        (
+            ["solve", "hex", "--prove", "start", "--max-states", "0"],
+            "--max-states must be at least 1, got 0",
+        ),
+        (
+            ["solve", "brandub", "--endings", "1", "--max-states", "2"],
+            "--max-states is not for --endings, whose number is known",
+        ),
+        (
+            ["solve", "brandub", "--endings", "1", "--output", "no/e.npz"],
+            "cannot be written: there is no folder",
+        ),
+        (["solve", "tictactoe", "--prove", "XXX"], "tictactoe: a position has 9 characters, got 3: 'XXX'"),
+        (["solve", "tictactoe", "--prove", "start", "--output", "p.npz"], "--output is for whole solutions"),
+        (["solve", "tictactoe", "--tables", "t.npz"], "--tables is for --prove POSITION"),
+        (
+            ["solve", "tictactoe", "--perft", "2", "--max-states", "9"],
+            "--perft counts moves alone: --output and --max-states are for solutions",
+        ),
+        (["solve", "mnk", "--columns", "many"], "--columns must be an integer, got 'many'; `azjax solve mnk --help`"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):
+    assert message in refused_without_a_file(capsys, tmp_path, monkeypatch, arguments)
+
+
+def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
+    line = refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
+    assert "--perft" in line
+    assert "'deep'" in line
