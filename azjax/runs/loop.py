@@ -189,6 +189,10 @@ def train_runs(
             network = summarize(config.make_network(game), game)
             beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
+            updates = config.iterations * config.updates_per_iteration
+            if config.decay_updates > updates:
+                note = f"the learning rate does not fall to its end: decay_updates is {config.decay_updates:,}, and "
+                console.print(f"{note}this run has {updates:,} updates", highlight=False, soft_wrap=True)
             own = MetricsLog(), FolderGuard(), DivergenceWarning()
             called = [*own, *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
             for callback in called:

@@ -1,4 +1,5 @@
 import dataclasses
+import io
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import small_run
 from killing import KILLED, assert_equal_runs, checkpoint_bits, hangups_heard, train_killed, train_to_the_end
+from rich.console import Console
 
 from azjax.core.errors import FileError, RunError
 from azjax.games.registry import make
@@ -423,3 +425,11 @@ def test_a_folder_that_vanishes_while_the_run_goes_on_is_told(tmp_path, change):
     with pytest.raises(FileError, match=r"run/metrics\.jsonl was removed or replaced while the run went on"):
         train(GAME, SMALL, folder, callbacks=[vanish])
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(("updates", "told"), [(8, False), (9, True)])
+def test_a_run_that_ends_before_its_learning_rate_has_fallen_says_so(tmp_path, updates, told):
+    """4 iterations of 2 updates."""
+    output, config = io.StringIO(), small_run.SMALL.replace(evaluate_every=0, decay_updates=updates)
+    train(make("connect2"), config, tmp_path / "run", console=Console(file=output))
+    assert ("decay_updates is 9, and this run has 8 updates" in output.getvalue()) == told
