@@ -190,7 +190,8 @@ _PRESETS: list[tuple[str, dict[str, Any], Config]] = [
     ("hnefatafl", {}, _TAFL.replace(random_start_plies=300)),
     ("othello", {}, _board_game(400)),
     # Games with two symmetries alone, where a layer of the same width costs 2.7 times as much.
-    ("hex", {}, _board_game(400, width=512)),
+    # From random plies that may fill the board, since other games end too late to learn from in the first minutes.
+    ("hex", {}, _board_game(400, width=512).replace(random_start_plies=120)),
     ("breakthrough", {}, _board_game(400, width=512)),
     ("chomp", {}, _SMALL),
     ("mnk", {"columns": 3, "rows": 3}, _SMALL),
