@@ -1,7 +1,6 @@
 """Players from specs that a user types: a run folder, a packaged agent, or a name such as `random` or `uct:1000`."""
 
 import dataclasses
-import difflib
 import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -9,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.proposals import did_you_mean
 from azjax.core.text import whole_number
 from azjax.evaluation import Player, game_of_table, load_table, network_player, optimal_player, policy_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
@@ -164,9 +164,7 @@ def load_player(
         name = spec.partition(":")[0]
         if "/" in name:
             raise InputError(f"there is no run folder {name}")
-        close = difflib.get_close_matches(name, stored_agents(), 1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise InputError(f"unknown player {spec!r}{hint}; players: {_FORMS}")
+        raise InputError(f"unknown player {spec!r}{did_you_mean(name, stored_agents())}; players: {_FORMS}")
     if game is None:
         raise InputError(f"a player by name needs a game too: add --game GAME to {spec}")
     return named_player(spec, game, solver=solver, reuse_tree=reuse_tree)

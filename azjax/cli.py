@@ -3,7 +3,6 @@
 This file imports no JAX, so that help and a misspelt command answer at once.
 """
 
-import difflib
 import gc
 import importlib
 import io
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from azjax.core.allocator import keep_freed_memory
 from azjax.core.cuda_graphs import record_loops
 from azjax.core.errors import InputError
+from azjax.core.proposals import did_you_mean
 from azjax.core.source import import_code
 from azjax.core.version import __version__
 from azjax.errors import errors_in_one_line, silence_threads
@@ -92,9 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"azjax {__version__}")
             return
         if command not in _COMMANDS:
-            close = difflib.get_close_matches(command, _COMMANDS, 1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
-            raise InputError(f"unknown command {command!r}{hint}; available: {', '.join(_COMMANDS)}")
+            raise InputError(
+                f"unknown command {command!r}{did_you_mean(command, _COMMANDS)}; available: {', '.join(_COMMANDS)}"
+            )
         imports, words = _imports(word for word in rest if word != _NO_CACHE)
         if is_process:
             # A terminal may not have a character, such as one of a spinner.

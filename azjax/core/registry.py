@@ -1,6 +1,5 @@
 """Things by name: games, networks and rules of selection, of the package, of installed packages and of users."""
 
-import difflib
 import functools
 import importlib.metadata
 import re
@@ -8,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from azjax.core.errors import InputError
+from azjax.core.proposals import did_you_mean
 from azjax.core.source import source_name
 
 _T = TypeVar("_T")
@@ -79,9 +79,9 @@ class Registry(Generic[_T]):
 
     def unknown(self, name: str, choices: list[str]) -> InputError:
         """The error for a name that no entry has."""
-        close = difflib.get_close_matches(name, choices, 1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        return InputError(f"unknown {self._kind} {name!r}{hint}; available: {', '.join(choices)}")
+        return InputError(
+            f"unknown {self._kind} {name!r}{did_you_mean(name, choices)}; available: {', '.join(choices)}"
+        )
 
     @functools.cached_property
     def _offered(self) -> dict[str, importlib.metadata.EntryPoint]:

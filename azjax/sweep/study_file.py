@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from azjax.core.errors import FileError, InputError
+from azjax.core.proposals import did_you_mean
 from azjax.games.game import AnyGame
 from azjax.games.registry import make
 from azjax.sweep.objective import OBJECTIVES, Objective
@@ -168,7 +169,7 @@ def _kind(name: str) -> Any:
     if name in SET_BY_SWEEP:
         raise InputError(f"{name} is set by the sweep, see {SET_BY_SWEEP[name]}")
     if name not in _TYPES:
-        raise InputError(f"unknown setting {name!r}; available: {', '.join(_TYPES)}")
+        raise InputError(f"unknown setting {name!r}{did_you_mean(name, _TYPES)}; available: {', '.join(_TYPES)}")
     return _TYPES[name]
 
 
