@@ -35,7 +35,7 @@ class History:
     def times(self, key: UInt32[Array, "2"]) -> Int32[Array, ""]:
         """How often the position of that key has occurred."""
         visits, _, _ = _probe(self, key)
-        return visits + jnp.all(key == self.origin)
+        return visits + jnp.all(key == self.origin).astype(jnp.int32)
 
     def contains(self, key: UInt32[Array, "2"]) -> Bool[Array, ""]:
         """Whether the position of that key has occurred."""
@@ -49,7 +49,7 @@ class History:
         `repetitions` is 2..4. The history is as before where `condition` does not hold, or the answer is yes.
         """
         visits, index, table = _probe(self, key)
-        repeats = visits + jnp.all(key == self.origin) >= repetitions - 1
+        repeats = visits + jnp.all(key == self.origin).astype(jnp.int32) >= repetitions - 1
         index = jnp.where(condition & ~repeats, index, len(table))
         entry = self.epoch | visits.astype(jnp.uint32) << _EPOCH_BITS
         table = table.at[index].set(jnp.concatenate([key, entry[None]]), mode="drop")

@@ -117,7 +117,7 @@ class BlockedEdges(EdgeStore):
             slot=put(self.slot, jnp.where(made, place.edge, self.slot.size), slot),
             next_block=put(self.next_block, jnp.where(opens, place.last, self.next_block.size), self.num_blocks),
             last_block=put(self.last_block, node, jnp.where(opens, self.num_blocks, place.last_block)),
-            num_blocks=self.num_blocks + opens,
+            num_blocks=self.num_blocks + opens.astype(jnp.int32),
             num_children=put(self.num_children, node, place.num_children + 1),
         )
 

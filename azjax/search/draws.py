@@ -53,7 +53,7 @@ def add_dirichlet_noise(
     valid = prior >= 0
     num_legal = jnp.sum(valid, axis=1, keepdims=True)
     fraction = _column(fraction)
-    concentration = 10.0 / jnp.maximum(num_legal, 1) if alpha is None else _column(alpha)
+    concentration = 10.0 / jnp.maximum(num_legal, 1).astype(jnp.float32) if alpha is None else _column(alpha)
     # In logarithms: draws of a small alpha underflow.
     draws = log_gamma_draws(keys, jnp.broadcast_to(concentration, prior.shape))
     noise = jax.nn.softmax(jnp.where(valid, draws, -jnp.inf), axis=1)

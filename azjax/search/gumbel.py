@@ -262,7 +262,7 @@ class SequentialHalving:
         summary = self.rule.q_transform.summarize(statistics, tree.edges.fold(self.rule, roots))
         scaled_q = self.rule.q_transform.scaled(_of_each_slot(summary), edges)
         scores = jnp.maximum(self.noisy_logits + scaled_q, _LOWEST_SCORE)
-        considered = legal & (visits - self.before == self.schedule[simulation][None])
+        considered = legal & (visits - traced(self.before) == traced(self.schedule[simulation][None]))
         # A full tree adds no visits to a slot that has no child.
         considered = jnp.where(jnp.any(considered, axis=0)[None], considered, legal)
         best = argmax_over_slots(jnp.where(considered, scores, -jnp.inf))

@@ -23,7 +23,7 @@ def occurrences(tree: Tree, path: Path, keys: UInt32[Array, "R 2"]) -> Int32[Arr
         node = read_row(path.nodes, depth, len(keys))
         index = tree.index(jnp.minimum(node, num_nodes - 1))
         same = jnp.all(read(tree_keys, index, 2) == keys, axis=1)
-        return times + (same & (node < num_nodes))
+        return times + (same & (node < num_nodes)).astype(jnp.int32)
 
     of_games = jax.vmap(jax.vmap(History.times), in_axes=(None, 0))
     up_to_root = of_games(histories, keys.reshape(-1, tree.batch, 2)).reshape(-1)

@@ -118,7 +118,7 @@ def _numbers_below(tree: Tree, root: Int32[Array, "B"]) -> _Numbers:
         stays = is_root | (made[node] & (number[parents[node], batch] >= 0))
         new = jnp.where(stays, count, -1)
         source = source.at[jnp.where(stays, count, tree.num_nodes), batch].set(node, mode="drop")
-        return source, number.at[node].set(new), count + stays
+        return source, number.at[node].set(new), count + stays.astype(jnp.int32)
 
     dropped = jnp.full((tree.num_nodes, tree.batch), -1, jnp.int32)
     begin = jnp.zeros_like(dropped), dropped, jnp.zeros(tree.batch, jnp.int32)

@@ -79,6 +79,6 @@ def random_start_plies(config: Config, hyper: Hyper, iteration: Int32[Array, "*G
 
 def _between(first: Number, final: Number, hyper: Hyper, iteration: Int32[Array, "..."]) -> Float32[Array, "..."]:
     length = traced(hyper.schedule_iterations)
-    share = jnp.minimum(iteration, length) / jnp.where(length > 0, length, 1.0)
+    share = jnp.minimum(traced(iteration), length) / jnp.where(length > 0, length, 1.0)
     # In this form both ends are exact.
     return (1 - share) * first + share * final

@@ -341,7 +341,8 @@ def _play(
         search_keys, start_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)), out_axes=1)(
             keys
         )
-        temperature = jnp.where(games.plies < hyper.temperature_plies, early_temperature, hyper.late_temperature)
+        is_early = games.plies.astype(jnp.float32) < hyper.temperature_plies
+        temperature = jnp.where(is_early, early_temperature, hyper.late_temperature)
         # The tree of a game that ended has another root than the next game, and so the search starts a new one there.
         result = search(variables, hyper, iteration, full, search_keys, games.states, temperature, tree)
         following = jax.vmap(game.step)(games.states, result.action)

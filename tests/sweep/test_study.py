@@ -127,7 +127,11 @@ KIND = 'kind = "mistakes"'
         ("seeds = 2", 'pruner = "best"', "unknown pruner 'best'; available: none, median, successive_halving"),
         ("seeds = 2", 'sampler = "grid"', "the sampler grid needs choices, and learning_rate is a range"),
         ("[base]", "[options]\nwings = 2\n[base]", "connect2 has no option 'wings'; its options: none"),
-        ("width = 16", "wide = 16", "[base]: unknown setting 'wide' (did you mean width?); available: network, width, depth, "),
+        (
+            "width = 16",
+            "wide = 16",
+            "[base]: unknown setting 'wide' (did you mean width?); available: network, ",
+        ),
         ("width = 16", 'width = "16"', "[base]: width must be a whole number, got '16'"),
         ("width = 16", "seed = 1", "[base]: seed is set by the sweep, see seeds"),
         ("width = 16", "iterations = 1", "[base]: iterations is set by the sweep, see [budget]"),

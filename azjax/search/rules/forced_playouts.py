@@ -66,14 +66,15 @@ class ForcedPuct(Selection):
         Every slot but the most visited loses up to sqrt(k P N) visits, as long as its score stays below that of the
         most visited one; a single visit that remains is dropped.
         """
-        total = jnp.sum(visits, axis=1, keepdims=True)
-        exploration = self.puct.c_puct.reshape(-1, 1) * jnp.sqrt(jnp.maximum(total, 1).astype(jnp.float32))
+        counts = visits.astype(jnp.float32)
+        total = jnp.sum(counts, axis=1, keepdims=True)
+        exploration = self.puct.c_puct.reshape(-1, 1) * jnp.sqrt(jnp.maximum(total, 1))
         weight = exploration * jnp.maximum(prior, 0)
         is_best = jnp.arange(visits.shape[1])[None] == jnp.argmax(visits, axis=1)[:, None]
-        best_score = jnp.sum(jnp.where(is_best, q + weight / (1 + visits), 0.0), axis=1, keepdims=True)
+        best_score = jnp.sum(jnp.where(is_best, q + weight / (1 + counts), 0.0), axis=1, keepdims=True)
         # The fewest visits with which the score stays below: weight / (1 + n) < best - Q.
         gap = best_score - q
         fewest = jnp.where(gap > 0, jnp.floor(weight / jnp.where(gap > 0, gap, 1.0)), jnp.inf)
         forced = jnp.floor(jnp.sqrt(self.forced_playouts * jnp.maximum(prior, 0) * total))
-        kept = jnp.minimum(jnp.maximum(visits - forced, fewest), visits)
-        return jnp.where(is_best, visits, jnp.where(kept <= 1, 0, kept)).astype(jnp.float32)
+        kept = jnp.minimum(jnp.maximum(counts - forced, fewest), counts)
+        return jnp.where(is_best, counts, jnp.where(kept <= 1, 0, kept))

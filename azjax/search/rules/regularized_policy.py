@@ -40,7 +40,7 @@ class RegularizedPolicy(Selection):
         def bound(totals: tuple[Array, Array], edges: VisitedTerms) -> tuple[Array, Array]:
             q = jnp.where(edges.visits > 0, edges.q, value[None])
             lowest = jnp.where(edges.q > -jnp.inf, q + weight[None] * edges.prior, -jnp.inf)
-            untried = jnp.sum(edges.prior * (edges.visits == 0), axis=0)
+            untried = jnp.sum(jnp.where(edges.visits == 0, edges.prior, 0.0), axis=0)
             return jnp.maximum(totals[0], jnp.max(lowest, axis=0)), totals[1] + untried
 
         def newton(_: Int32[Array, ""], alpha: Array) -> Array:
@@ -65,9 +65,10 @@ class RegularizedPolicy(Selection):
     def target(
         self, prior: Float32[Array, "B K"], visits: Int32[Array, "B K"], q: Float32[Array, "B K"]
     ) -> Float32[Array, "B K"]:
-        total, exists = jnp.sum(visits, axis=1).astype(jnp.float32), prior >= 0
-        value = jnp.sum(visits * q, axis=1) / jnp.maximum(total, 1)
-        edges = VisitedTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, visits.T.astype(jnp.float32))
+        counts, exists = visits.astype(jnp.float32), prior >= 0
+        total = jnp.sum(counts, axis=1)
+        value = jnp.sum(counts * q, axis=1) / jnp.maximum(total, 1)
+        edges = VisitedTerms(jnp.where(exists, q, -jnp.inf).T, jnp.maximum(prior, 0).T, counts.T)
         node = NodeStatistics(1 + total, value, value, jnp.int32(0), total, {})
         node_terms = self.node_terms(node, lambda function, start: function(start, edges))
         return self._policy(jax.tree.map(lambda term: term[None], node_terms), edges).T
