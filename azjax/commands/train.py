@@ -13,6 +13,7 @@ from azjax.commands.console import console, say
 from azjax.commands.evaluate import EvaluateOptions, print_strength
 from azjax.core.errors import FileError, InputError
 from azjax.games.game import AnyGame
+from azjax.networks import settings_of
 from azjax.parallel.peers import check_meeting, joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
 from azjax.report import draw_learning_curve, population_table
@@ -111,6 +112,7 @@ def train_command(arguments: list[str]) -> None:
     """Trains one agent or a population."""
     name, arguments = first_word("train", "GAME", TrainOptions(), arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
+    _check_sizes(options.config, preset(game))
     folder = Path("runs") / name if options.folder is None else options.folder
     if isinstance(options.devices, int):
         offer_cpu_devices(options.devices)
@@ -118,6 +120,13 @@ def train_command(arguments: list[str]) -> None:
         _train_one(game, options, folder)
     else:
         _train_population(game, options, options.members, folder)
+
+
+def _check_sizes(config: Config, defaults: Config) -> None:
+    """Refuses a width or depth for a network that has none; that of the preset is for its own network."""
+    for size in ("width", "depth"):
+        if getattr(config, size) != getattr(defaults, size) and size not in settings_of(config.network):
+            raise InputError(f"{size}: the network {config.network} has none")
 
 
 def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
@@ -137,11 +146,12 @@ def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
     if result.stopped_by is not None:
         _draw(folder)
         _exit_stopped(result.iteration, result.stopped_by)
-    say(f"{folder} is trained to iteration {result.iteration:,}")
+    trained = f"{folder} is trained to iteration {result.iteration:,}"
     if options.meeting is None:
+        say(f"{trained}, and is measured now")
         print_strength(str(folder), game, EvaluateOptions(games=options.games))
     else:
-        say(f"azjax evaluate {folder} measures it")
+        say(f"{trained}; azjax evaluate {folder} measures it")
     _draw(folder)
 
 

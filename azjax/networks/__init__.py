@@ -41,6 +41,7 @@ __all__ = [
     "make_network",
     "network_source",
     "register",
+    "settings_of",
     "summarize",
 ]
 
@@ -90,9 +91,8 @@ def make_network(
     """
     check_settings(name, width=width, depth=depth, precision=precision)
     if isinstance(name, str):
-        factory, settings = _factory(name), {"width": width, "depth": depth, "precision": precision}
-        known = inspect.signature(factory).parameters
-        network = factory(**{setting: value for setting, value in settings.items() if setting in known})
+        settings = {"width": width, "depth": depth, "precision": precision}
+        network = _factory(name)(**{setting: settings[setting] for setting in settings_of(name)})
     else:
         network = name
     if isinstance(network, NnxNetwork):
@@ -121,6 +121,16 @@ def check_settings(network: str | Network, *, width: int, depth: int, precision:
         if size < 1:
             raise InputError(f"network {field} must be at least 1, got {size}")
     compute_dtype(precision)
+
+
+def settings_of(network: str | Network) -> list[str]:
+    """Those of `width`, `depth` and `precision` that a registered network is made with; none for the object itself.
+
+    Raises:
+      InputError: an unknown name (the message lists the known ones).
+    """
+    known = inspect.signature(_factory(network)).parameters if isinstance(network, str) else {}
+    return [setting for setting in ("width", "depth", "precision") if setting in known]
 
 
 def network_source(network: str | Network) -> Callable[..., Network] | Network:

@@ -13,6 +13,7 @@ from refusals import refused, refused_without_a_file
 
 from azjax.cli import main
 from azjax.games.registry import available
+from azjax.networks import NETWORKS, Mlp, register
 
 SMALL = [
     "--iterations=3",
@@ -118,6 +119,13 @@ def test_no_option_of_a_game_has_the_name_of_a_training_option(name, capsys):
         main(["train", name, "--help"])
     assert stopped.value.code == 0
     assert "--truncate-at-ply" in capsys.readouterr().out
+
+
+def test_a_size_that_the_network_does_not_have_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(NETWORKS, "_entries", dict(NETWORKS._entries))
+    register("shallow")(lambda width: Mlp(width=width, depth=1))
+    command = ["train", "connect2", "--network", "shallow", "--depth", "3"]
+    assert refused_without_a_file(capsys, tmp_path, monkeypatch, command) == "depth: the network shallow has none"
 
 
 def test_the_options_of_a_game_choose_the_preset(capsys):
