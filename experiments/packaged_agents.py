@@ -78,6 +78,7 @@ def main(
             run_other(*study.split())
         run = trained(game, RUNS / f"{name}-0", console, config=config_of(name, game))
         network = {"name": run.config.network, "width": run.config.width, "depth": run.config.depth}
+        network["activation"] = run.config.activation
         step, variables = load_variables(run.folder)
         path = save_agent(name, game, network, variables, run.config.hyper.c_puct)
         card = path.with_suffix(".md")

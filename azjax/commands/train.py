@@ -112,7 +112,7 @@ def train_command(arguments: list[str]) -> None:
     """Trains one agent or a population."""
     name, arguments = first_word("train", "GAME", TrainOptions(), arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
-    _check_sizes(options.config, preset(game))
+    _check_network_settings(options.config, preset(game))
     folder = Path("runs") / name if options.folder is None else options.folder
     if isinstance(options.devices, int):
         offer_cpu_devices(options.devices)
@@ -122,11 +122,11 @@ def train_command(arguments: list[str]) -> None:
         _train_population(game, options, options.members, folder)
 
 
-def _check_sizes(config: Config, defaults: Config) -> None:
-    """Refuses a width or depth for a network that has none; that of the preset is for its own network."""
-    for size in ("width", "depth"):
-        if getattr(config, size) != getattr(defaults, size) and size not in settings_of(config.network):
-            raise InputError(f"{size}: the network {config.network} has none")
+def _check_network_settings(config: Config, defaults: Config) -> None:
+    """Refuses a setting that the network does not have, such as its width; that of the preset is for its own."""
+    for name in ("width", "depth", "activation"):
+        if getattr(config, name) != getattr(defaults, name) and name not in settings_of(config.network):
+            raise InputError(f"{name}: the network {config.network} has none")
 
 
 def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:

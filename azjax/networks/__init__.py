@@ -10,7 +10,7 @@ from azjax.networks.axial import AxialNet
 from azjax.networks.board import BoardNet
 from azjax.networks.check import check_network
 from azjax.networks.equivariant_mlp import EquivariantMlp
-from azjax.networks.layers import compute_dtype
+from azjax.networks.layers import activation_function, compute_dtype
 from azjax.networks.mlp import Mlp
 from azjax.networks.network import (
     GameShape,
@@ -53,7 +53,8 @@ _Factory = TypeVar("_Factory", bound=Callable[..., Network])
 def register(name: str) -> Callable[[_Factory], _Factory]:
     """Decorator: gives a network a name, which configurations and `azjax train --network NAME` then take.
 
-    The decorated class or function is called with those of `width`, `depth` and `precision` that it has as parameters.
+    The decorated class or function is called with those of `width`, `depth`, `precision` and `activation` that it has
+    as parameters.
 
     Raises:
       InputError: the name is taken.
@@ -74,7 +75,13 @@ for _name, _network in _OURS.items():
 
 
 def make_network(
-    name: str | Network, game: GameShape, *, width: int, depth: int, precision: str = "float32"
+    name: str | Network,
+    game: GameShape,
+    *,
+    width: int,
+    depth: int,
+    precision: str = "float32",
+    activation: str = "relu",
 ) -> Network:
     """The network for `game`.
 
@@ -85,13 +92,14 @@ def make_network(
       width: units of a layer, or channels.
       depth: layers, or residual blocks.
       precision: what the hidden layers compute in, `float32` or `bfloat16`. Variables and results are float32.
+      activation: of the blocks of `equivariant_mlp`, `relu` or `squared_relu`.
 
     Raises:
       InputError: see `check_settings` and `check_network`; a width below 2 for `se_resnet` or `board`.
     """
-    check_settings(name, width=width, depth=depth, precision=precision)
+    check_settings(name, width=width, depth=depth, precision=precision, activation=activation)
     if isinstance(name, str):
-        settings = {"width": width, "depth": depth, "precision": precision}
+        settings = {"width": width, "depth": depth, "precision": precision, "activation": activation}
         network = _factory(name)(**{setting: settings[setting] for setting in settings_of(name)})
     else:
         network = name
@@ -101,12 +109,12 @@ def make_network(
     return network
 
 
-def check_settings(network: str | Network, *, width: int, depth: int, precision: str) -> None:
+def check_settings(network: str | Network, *, width: int, depth: int, precision: str, activation: str = "relu") -> None:
     """Checks what can be checked without a game.
 
     Raises:
-      InputError: an unknown name or precision (the message lists the known ones), a size below 1, or an object that is
-        no network.
+      InputError: an unknown name, precision or activation (the message lists the known ones), a size below 1, or an
+        object that is no network.
     """
     if not isinstance(network, str):
         if not isinstance(network, Network):
@@ -121,16 +129,17 @@ def check_settings(network: str | Network, *, width: int, depth: int, precision:
         if size < 1:
             raise InputError(f"network {field} must be at least 1, got {size}")
     compute_dtype(precision)
+    activation_function(activation)
 
 
 def settings_of(network: str | Network) -> list[str]:
-    """Those of `width`, `depth` and `precision` that a registered network is made with; none for the object itself.
+    """Those of the settings of `make_network` that a registered network is made with; none for the object itself.
 
     Raises:
       InputError: an unknown name (the message lists the known ones).
     """
     known = inspect.signature(_factory(network)).parameters if isinstance(network, str) else {}
-    return [setting for setting in ("width", "depth", "precision") if setting in known]
+    return [setting for setting in ("width", "depth", "precision", "activation") if setting in known]
 
 
 def network_source(network: str | Network) -> Callable[..., Network] | Network:

@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Float32, Int
 from azjax.core.errors import InputError
 from azjax.games.board_symmetries import BoardSymmetries, board_symmetries, from_cells_to_actions
 from azjax.games.game import Game
-from azjax.networks.layers import compute_dtype, linear
+from azjax.networks.layers import activation_function, compute_dtype, linear
 from azjax.networks.network import OF_GAME, GameShape, NetworkOutput, NnxNetwork
 from azjax.networks.products import mixed_product
 
@@ -48,12 +48,13 @@ _Dot: TypeAlias = Callable[[Array, Array], Array]
 class EquivariantMlp(NnxNetwork):
     """A layer and `depth` residual blocks of two layers, each of `width` units: `width / S` for each of S symmetries.
 
-    `symmetries` are those of the game; `for_game` sets them.
+    `activation` is that of the blocks. `symmetries` are those of the game; `for_game` sets them.
     """
 
     width: int = 512
     depth: int = 2
     precision: str = "float32"
+    activation: str = "relu"
     symmetries: BoardSymmetries = dataclasses.field(
         default=BoardSymmetries((), (), (), ()), repr=False, kw_only=True, metadata=OF_GAME
     )
@@ -208,16 +209,16 @@ class _Layer(nnx.Module):
 
 
 class _Block(nnx.Module):
-    """`x + second(relu(first(normalized(x))))`; the second layer begins small, so that a block hardly changes x."""
+    """`x + second(activation(first(normalized(x))))`; the second layer begins small: a block hardly changes x."""
 
-    def __init__(self, group: _Group, features: int, dot: _Dot, rngs: nnx.Rngs):
-        self.group = group
+    def __init__(self, group: _Group, features: int, activation: str, dot: _Dot, rngs: nnx.Rngs):
+        self.group, self.activation = group, activation_function(activation)
         self.first = _Layer(group, features, features, dot, rngs)
         self.second = _Layer(group, features, features, dot, rngs, scale=_LAST_SCALE)
 
     def __call__(self, coefficients: _Coefficients) -> _Coefficients:
         views = self.group.inverse(self.first(self.group.normalized(coefficients)))
-        added = self.second(self.group.transform([jax.nn.relu(view) for view in views]))
+        added = self.second(self.group.transform([self.activation(view) for view in views]))
         return [each + more for each, more in zip(coefficients, added, strict=True)]
 
 
@@ -233,7 +234,7 @@ class _EquivariantModule(nnx.Module):
         planes = self.squares.views.shape[1] * config.observation_shape[-1]
         self.stem = _Layer(group, planes, features, dot, rngs)
         for block in range(config.depth):
-            setattr(self, f"block_{block}", _Block(group, features, dot, rngs))
+            setattr(self, f"block_{block}", _Block(group, features, config.activation, dot, rngs))
         self.policy = _Layer(
             group, features, self.cells.views.shape[1], dot, rngs, scale=_LAST_SCALE, orbits=self.cells
         )

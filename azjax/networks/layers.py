@@ -3,6 +3,7 @@
 Axis letters: `B` batch, `R` rows, `C` columns, `F` features or channels, `A` actions.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -29,6 +30,26 @@ def compute_dtype(precision: str) -> Dtype:
     if precision not in _COMPUTE_DTYPES:
         raise InputError(f"unknown precision {precision!r}; available: {', '.join(_COMPUTE_DTYPES)}")
     return _COMPUTE_DTYPES[precision]
+
+
+def squared_relu(features: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """The square of the ReLU (So et al. 2021, "Primer: Searching for Efficient Transformers", section 3)."""
+    positive = jax.nn.relu(features)
+    return positive * positive
+
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "squared_relu": squared_relu}
+
+
+def activation_function(activation: str) -> Callable[[Array], Array]:
+    """The function of that name.
+
+    Raises:
+      InputError: an unknown name (the message lists the allowed ones).
+    """
+    if activation not in _ACTIVATIONS:
+        raise InputError(f"unknown activation {activation!r}; available: {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[activation]
 
 
 def check_board(network: object, observation_shape: tuple[int, ...]) -> None:

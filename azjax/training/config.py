@@ -81,12 +81,13 @@ class Config:
       seed: of all random numbers, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
       network: `mlp`, `equivariant_mlp`, `resnet`, `se_resnet`, `board` or `axial`, or a registered one; in Python also
-        an object (see `azjax.networks.Network`), for which the next three settings have no meaning.
+        an object (see `azjax.networks.Network`), for which the next four settings have no meaning.
       width: units (the perceptrons) or channels (the others).
       depth: hidden layers (the perceptrons) or residual blocks (the others).
       precision: what the network and Muon compute in, `float32` or `bfloat16`; weights are float32. `auto` is the
         faster one on the machine where the run begins, measured then and saved with the run; without a run it is
         `float32`.
+      activation: of the blocks of `equivariant_mlp`, `relu` or `squared_relu`.
       policy: the search of self-play, `alphazero` (PUCT) or `gumbel`.
       selection: the rule of selection of `alphazero`: `puct`, `variance_scaled`, `regularized_policy`,
         `relative_entropy`, or a registered one.
@@ -161,6 +162,7 @@ class Config:
     width: int = 64
     depth: int = 4
     precision: str = AUTO
+    activation: str = "relu"
     policy: str = "alphazero"
     selection: str = "puct"
     num_simulations: int = 32
@@ -265,7 +267,7 @@ class Config:
         check_kind(self.policy, self.selection)
         if self.precision not in (AUTO, *PRECISIONS):
             raise InputError(f"unknown precision {self.precision!r}; available: {', '.join((AUTO, *PRECISIONS))}")
-        check_settings(self.network, width=self.width, depth=self.depth, precision=self.settled_precision)
+        check_settings(self.network, **self._network_settings)
         self._check_hyper()
 
     def _check_hyper(self) -> None:
@@ -329,7 +331,12 @@ class Config:
 
     def make_network(self, game: AnyGame) -> Network:
         """The network that is trained on `game`."""
-        return make_network(self.network, game, width=self.width, depth=self.depth, precision=self.settled_precision)
+        return make_network(self.network, game, **self._network_settings)
+
+    @property
+    def _network_settings(self) -> dict[str, Any]:
+        settings = {"width": self.width, "depth": self.depth, "activation": self.activation}
+        return settings | {"precision": self.settled_precision}
 
     @property
     def settled_precision(self) -> str:

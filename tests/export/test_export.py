@@ -130,7 +130,7 @@ def exported_networks():
         "board with pieces": lambda: agent_of(make_network("board", santorini, width=8, depth=1), santorini),
         "equivariant_mlp": lambda: agent_of(make_network("equivariant_mlp", brandub, width=16, depth=1), brandub),
         "equivariant_mlp with pieces": lambda: agent_of(
-            make_network("equivariant_mlp", santorini, width=16, depth=1), santorini
+            make_network("equivariant_mlp", santorini, width=16, depth=1, activation="squared_relu"), santorini
         ),
         "aside": lambda: agent_of(Aside(), four),
         "draw_mlp": lambda: agent_of(DrawMlp().for_game(tictactoe), tictactoe),

@@ -55,7 +55,7 @@ def _without_zeros(variables):
 )
 def test_the_policy_turns_with_the_position_and_the_value_stays(name):
     game = GAMES[name]
-    network = EquivariantMlp(32, 3).for_game(game)
+    network = EquivariantMlp(32, 3, activation="squared_relu").for_game(game)
     variables = _without_zeros(network.init(jax.random.key(0), game))
     states = _positions(game)
     images, permutation = jax.jit(jax.vmap(game.symmetries))(states)
@@ -84,6 +84,25 @@ def test_a_layer_has_as_many_weights_less_as_there_are_symmetries():
     # Of 64 pairs of directions, 8 stay under the reflection that keeps both.
     assert params["policy"]["kernel_0"].shape == (8, 10)
     assert params["value"]["kernel"].shape == (8, 1)
+
+
+@pytest.mark.parametrize(("activation", "degree"), [("relu", 1), ("squared_relu", 2)])
+def test_what_a_block_adds_grows_with_the_power_of_its_activation(activation, degree):
+    game = GAMES["connect2"]
+    network = EquivariantMlp(8, 1, activation=activation).for_game(game)
+    variables = network.init(jax.random.key(0), game)
+    states = _positions(game, plies=1)
+
+    def added(factor):
+        """The value's logit, with the first layer of the block `factor` times as large, less that without the block."""
+        block = variables["params"]["block_0"]
+        first = jax.tree.map(lambda leaf: factor * leaf, block["first"])
+        params = variables["params"] | {"block_0": block | {"first": first}}
+        output, _ = network.apply({**variables, "params": params}, jax.vmap(game.observe)(states), False)
+        return np.arctanh(output.value)
+
+    small, large = (added(factor) - added(0.0) for factor in (1e-2, 2e-2))
+    np.testing.assert_allclose(large / small, 2.0**degree, rtol=0.02)
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -72,6 +72,7 @@ from azjax.training import Config, Hyper, preset
             "final_random_start_plies must be below random_start_plies = 4, got 4",
         ),
         ({"precision": "float16"}, "float16"),
+        ({"activation": "tanh"}, "unknown activation 'tanh'; available: relu, squared_relu"),
         ({"ladder_games": 0}, "ladder_games must be at least 1, got 0"),
         ({"ladder_games": 3}, "ladder_games must be even, so that both move first equally; got 3"),
         ({"gate_games": 1}, "gate_games must be even, so that both move first equally; got 1"),
