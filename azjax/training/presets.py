@@ -71,7 +71,7 @@ _EQUIVARIANT: dict[str, Any] = {
 # Boards of some million positions, which can be numbered: games of a few plies from positions drawn evenly.
 _SMALL_BOARD = _large(
     400,
-    **{**_EQUIVARIANT, "width": 512},
+    **{**_EQUIVARIANT, "width": 512, "activation": "squared_relu"},
     max_num_considered_actions=8,
     random_start_plies=12,
     exploring_starts=0.8,
