@@ -7,8 +7,8 @@ never saw. No agent comes from this study.
 
     python experiments/networks.py
 
-It takes about a quarter of an hour on 2 CPU cores. Run it on an idle machine. Writes experiments/results/networks.json and
-docs/networks.png.
+It takes about a quarter of an hour on 2 CPU cores. Run it on an idle machine. Writes experiments/results/networks.json
+and docs/networks.png.
 """
 
 import itertools
