@@ -21,7 +21,8 @@ def presets() -> str:
     for arguments, game in games_with_presets().items():
         config = azjax.preset(game)
         first = f"{config.first_simulations} to " if config.first_simulations else ""
-        network = f"`{config.network}`, {config.depth} x {config.width}"
+        squared = ", squared ReLU" if config.activation == "squared_relu" else ""
+        network = f"`{config.network}`, {config.depth} x {config.width}{squared}"
         steps = f"{config.updates_per_iteration} of {config.batch_size:,}"
         lines.append(
             [

@@ -1,6 +1,6 @@
 """What do the first minutes of training teach in each game?
 
-Each game of the package that has no study of its own is trained with the first tenth of its preset, from self-play
+Each game of the package that has no study of its own is trained with the first fifth of its preset, from self-play
 alone. Then the network plays random moves, alone and with a search, each side moving first in half of the games. Random
 moves against themselves say how the sides start out.
 
@@ -22,7 +22,7 @@ from azjax.evaluation import Player, network_player, play_match, random_player
 from azjax.games.game import AnyGame
 from azjax.runs import load_variables
 
-SHARE = 0.1  # of the iterations of the preset
+SHARE = 0.2  # of the iterations of the preset
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("chomp", "othello", "ard_ri")},
     **{name: (name, {}) for name in ("hex", "breakthrough", "tablut", "tawlbwrdd", "hnefatafl")},
