@@ -46,7 +46,7 @@ def test_a_run_in_two_halves_equals_a_straight_one_to_the_bit(straight, tmp_path
 # One entry for each option.
 OPTIONS = [
     {"network": "resnet", "optimizer": "muon"},
-    {"precision": "bfloat16"},
+    {"precision": "bfloat16", "network": "equivariant_mlp", "activation": "squared_relu"},
     {"policy": "gumbel", "max_num_considered_actions": 2, "value_scale": 0.5, "rescale_values": False},
     {"fast_simulations": 2, "full_search_fraction": 0.5},
     {"reuse_tree": True, "forced_playouts": 2.0},
