@@ -79,6 +79,7 @@ def test_missing_rivals_are_left_out_and_named(monkeypatch):
     assert "left out, not installed: pgx, OpenSpiel (pip install 'azjax[interop]')" in screen.getvalue()
 
 
+@pytest.mark.slow
 def test_without_a_clone_of_the_repository_plain_python_is_left_out_and_named(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setitem(sys.modules, "benchmarks.rules", None)

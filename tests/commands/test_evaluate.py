@@ -61,6 +61,7 @@ def test_a_search_is_measured_with_a_solver_and_a_reused_tree(capsys):
     assert "2 games against optimal: won" in text
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_reported_in_one_line_and_the_one_before_is_used(capsys, tmp_path):
     folder = tmp_path / "run"
     train(make("connect2"), small_run.SMALL, folder)

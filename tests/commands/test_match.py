@@ -32,6 +32,7 @@ def test_the_games_of_a_match_are_saved(capsys, tmp_path):
     assert {game.rewards for game in games} == {(1.0, -1.0)}
 
 
+@pytest.mark.slow
 def test_games_are_saved_before_the_table_is_printed(tmp_path, monkeypatch):
     """The reader of the output may have ended, as in `azjax match ... | head -1`."""
 
@@ -179,7 +180,7 @@ def test_many_forfeits_are_warned_of(capsys):
     ("options", "told"),
     [
         ([], ["OpenTafl draws at the third occurrence of a position, as --repetitions 3 does"]),
-        (["--repetitions", "3"], []),
+        pytest.param(["--repetitions", "3"], [], marks=pytest.mark.slow),
         pytest.param(
             ["--repetition", "never", "--max-plies", "100"],
             ["OpenTafl draws at the third occurrence of a position, and here no occurrence is a draw"],

@@ -16,7 +16,7 @@ from azjax.games.tafl import Tafl, TaflRules
 from benchmarks.rules.table_game import TableGame
 
 
-@pytest.mark.slow_except("chomp", "santorini")
+@pytest.mark.slow_except("santorini")
 @each_game()
 def test_a_registered_game_keeps_every_law(name):
     check_game(azjax.games.make(name))
@@ -228,10 +228,14 @@ class PictureIsNotClosed(Mnk):
         return "<svg>"
 
 
+def slow_case(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("broken", "law"),
     [
-        (OccupiedCellIsLegal, "a legal action changes the position"),
+        slow_case(OccupiedCellIsLegal, "a legal action changes the position"),
         (LegalAfterTheEnd, "no action is legal after the end"),
         (BothWin, "rewards are finite and zero-sum"),
         (WinsCountFive, r"rewards are in -1\.\.1"),
@@ -240,9 +244,9 @@ class PictureIsNotClosed(Mnk):
         (RewardsAreRepeatedAfterTheEnd, "any action after the end changes nothing"),
         (PermutationIsItsInverse, "the mask goes with the symmetry"),
         (SwappedColoursAreASymmetry, "permute, then step = step, then permute"),
-        (TextIsReadBackwards, r"to_text\(from_text\(text\)\) == text"),
+        slow_case(TextIsReadBackwards, r"to_text\(from_text\(text\)\) == text"),
         (TextForgetsTheResult, "from_text finds the end"),
-        (MovesAreWrittenByColumnAlone, "a move's text is read back"),
+        slow_case(MovesAreWrittenByColumnAlone, "a move's text is read back"),
         (TooFewSlots, "no position has more than max_legal_actions"),
         (TooFewPlies, "a game ends within max_plies = 8"),
         (ObservationIsNan, "observations are finite"),
@@ -252,16 +256,16 @@ class PictureIsNotClosed(Mnk):
         (DrawsTheCentreAfterTheEnd, "sample_legal_action draws a legal action"),
         (SecondPlayerStarts, "player 0 moves first"),
         (StartIsWeaklyTyped, "step is traced once when its own result is fed back"),
-        (TextForgetsTheWinner, "from_text finds the result"),
+        slow_case(TextForgetsTheWinner, "from_text finds the result"),
         (RewardsChangeTheirType, "step keeps every shape and dtype"),
-        (SquaresAreOffTheBoard, "action_squares are on the board"),
-        (EveryMoveIsTheSameClick, "no two legal actions have the same squares"),
+        slow_case(SquaresAreOffTheBoard, "action_squares are on the board"),
+        slow_case(EveryMoveIsTheSameClick, "no two legal actions have the same squares"),
         (PiecesAreToggled, "placing a piece twice is the same as once"),
-        (ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
-        (ExamplesAreNoPositions, "9 X and 0 O"),
-        (AStoneComesWithTheMover, "with_mover changes no cells"),
-        (TextSwapsTheSidesWithTheMover, "the text of with_mover has the same cells"),
-        (CellsLackARow, "cells are those of the board"),
+        slow_case(ActionsHaveOtherSquares, "squares_of_actions has the action_squares of every legal action"),
+        slow_case(ExamplesAreNoPositions, "9 X and 0 O"),
+        slow_case(AStoneComesWithTheMover, "with_mover changes no cells"),
+        slow_case(TextSwapsTheSidesWithTheMover, "the text of with_mover has the same cells"),
+        slow_case(CellsLackARow, "cells are those of the board"),
         (PictureIsNotClosed, "svg is well-formed XML"),
     ],
 )

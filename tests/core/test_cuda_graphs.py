@@ -42,6 +42,7 @@ def test_without_the_plugin_for_cuda_nothing_changes(monkeypatch):
     assert "XLA_FLAGS" not in os.environ
 
 
+@pytest.mark.slow
 def test_xla_knows_the_flag():
     """XLA ends the process at a flag or a value that it does not know."""
     variables = {**os.environ, "XLA_FLAGS": "--xla_gpu_enable_command_buffer=+WHILE"}

@@ -49,6 +49,7 @@ def test_points_agree_with_the_exact_expectation(solution_of):
     assert abs(float(other(None, optimal.params, jax.random.key(1)).score) - (1 - expected)) < 0.02
 
 
+@pytest.mark.slow
 def test_every_second_game_has_the_other_seat(solution_of):
     """Connect-2 is a win for the first mover."""
     game = make("connect2")

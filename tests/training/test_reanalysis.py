@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from small_run import SMALL
 
 from azjax.games.registry import make
@@ -65,6 +66,7 @@ def test_a_proof_stays_that_the_new_search_does_not_find():
     assert after.surprise[0, 1] > 0
 
 
+@pytest.mark.slow
 def test_where_values_count_a_new_proof_cuts_what_comes_after_it():
     replay = replay_of([WON], [[True, True]])
     replay = dataclasses.replace(replay, steps=dataclasses.replace(replay.steps, trace=jnp.full((1, 2), 0.9)))

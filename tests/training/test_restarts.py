@@ -65,6 +65,7 @@ def test_of_several_candidates_the_one_is_taken_whose_value_was_most_wrong():
     np.testing.assert_allclose(counts, [1 / 27, 19 / 27, 7 / 27], atol=0.06)
 
 
+@pytest.mark.slow_except("0.25")
 @pytest.mark.parametrize("fraction", [0.0, 0.25, 1.0])
 def test_the_fraction_of_the_games_is_chosen(fraction):
     config = dataclasses.replace(CONFIG, num_games=512)

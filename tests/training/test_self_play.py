@@ -114,6 +114,7 @@ def test_truncated_games_end_with_the_value_of_the_search_for_the_first_player(p
     assert (steps.reward[~steps.truncated] == 0).all()
 
 
+@pytest.mark.slow
 def test_moves_far_less_likely_than_the_best_one_cut_the_result():
     game, share = make("tictactoe"), 0.6
     steps = _play(game, SMALL.replace(num_simulations=6, steps_per_iteration=12, replay_size=128, trace_cut=share))
