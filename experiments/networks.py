@@ -7,8 +7,8 @@ never saw. No agent comes from this study.
 
     python experiments/networks.py
 
-It takes about a quarter of an hour on 2 CPU cores. Run it on an idle machine. Writes experiments/results/networks.json
-and docs/networks.png.
+It takes about ten minutes on 2 CPU cores. Run it on an idle machine. Writes experiments/results/networks.json and
+docs/networks.png.
 """
 
 import itertools
@@ -52,8 +52,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "mlp": {"network": "mlp", "width": 512, "depth": 4},
     "equivariant_mlp 512": {"network": "equivariant_mlp", "width": 512, "depth": 2},
     "equivariant_mlp 1024": {"network": "equivariant_mlp", "width": 1024, "depth": 2},
-    "1024, squared ReLU": {"network": "equivariant_mlp", "width": 1024, "depth": 2, "activation": "squared_relu"},
-    "1536, squared ReLU": {"network": "equivariant_mlp", "width": 1536, "depth": 2, "activation": "squared_relu"},
 }
 OPTIMIZERS = {"adam": 1e-3, "muon": 4e-3}
 """The learning rate of each."""
