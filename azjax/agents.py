@@ -310,10 +310,15 @@ def load_opponent(
     name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
+    check_for_a_time(spec, policy, reuse_tree)
+    player = load_player(spec, game, **search)
+    return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
+
+
+def check_for_a_time(spec: str, policy: str | None, reuse_tree: bool) -> None:
+    """Refuses the options of a search that it cannot have for a time."""
     if reuse_tree or policy == "gumbel":
         raise InputError(f"{spec}: a search for a time goes without a reused tree and Gumbel's policy")
-    player = load_player(spec, game, **{**search, "policy": policy or "alphazero"})
-    return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
 
 def _is_run(spec: str) -> bool:

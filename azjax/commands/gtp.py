@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from azjax.agents import LEVELS, is_trained, load_search_spec, split_level
+from azjax.agents import LEVELS, check_for_a_time, is_trained, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
 from azjax.core.errors import InputError
 from azjax.evaluation.searching_players import several_leaves
+from azjax.evaluation.standard_players import num_simulations_of
 from azjax.games.game import AnyGame
 from azjax.play.analysis import MAX_QUERY, AnalysisEngine
 from azjax.play.gtp import GtpEngine
@@ -35,9 +36,10 @@ class GtpOptions(AgentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.protocol == "json" and (self.policy or self.reuse_tree):
+        if self.protocol == "json" and (self.policy or self.reuse_tree or self.seed):
             raise InputError(
-                "json goes without --policy and --reuse-tree: its searches are AlphaZero's, from empty trees"
+                "json goes without --policy, --reuse-tree and --seed: its searches are AlphaZero's, from empty trees "
+                "and without draws"
             )
 
 
@@ -49,11 +51,10 @@ def gtp_command(arguments: list[str]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     if options.protocol == "json":
-        spec, options = with_simulations(spec, options)
-        if split_level(spec)[1]:
-            raise InputError(f"{spec}: json goes without a level that does not search")
         _analyze(spec, game, options)
         return
+    if options.seconds is not None:
+        check_for_a_time(spec, options.policy, options.reuse_tree)
     (player,) = options.players(spec, game, LEVELS[-1:]).values()
     player = dataclasses.replace(player, name=spec)
     ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
@@ -62,12 +63,22 @@ def gtp_command(arguments: list[str]) -> None:
 
 
 def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
+    spec, options = with_simulations(spec, options)
+    agent, level = split_level(spec)
+    if level:
+        raise InputError(f"{spec}: json goes without a level that does not search")
+    if not is_trained(agent):
+        if options.num_simulations != GtpOptions.num_simulations:
+            raise InputError(f"num_simulations is for trained agents; {spec} is not one")
+        if not spec.startswith("uct:"):
+            raise InputError(f"json is for trained agents and uct:SIMULATIONS; {spec} is neither")
+        options = dataclasses.replace(options, num_simulations=num_simulations_of(spec))
     search = load_search_spec(spec, game, options.tables)
     policy = several_leaves(search.policy, options.num_simulations)
     limit = max(MAX_SIMULATIONS, options.num_simulations)
     pool = SearchPool(policy, search.params, search.hyper, max_simulations=limit)
     seconds = math.inf if options.seconds is None else options.seconds
-    name = spec if is_trained(split_level(spec)[0]) else "random rollouts"
+    name = agent if is_trained(agent) else "random rollouts"
     engine = AnalysisEngine(name, pool, num_simulations=options.num_simulations, seconds=seconds)
     pool.start()
     try:

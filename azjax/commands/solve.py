@@ -35,12 +35,12 @@ class SolveOptions:
 
     Attributes:
       perft: count the sequences of 1 to this many legal moves instead.
-      endings: solve only the positions of so few pieces, also those that moves bring back. In tafl: so many beside the
-        king, of which one at most is a defender.
+      endings: solve only the positions of few pieces, also those that moves bring back. In tafl: with up to this many
+        beside the king, at most one of them a defender.
       prove: find the value of one position alone, given in the game's notation or as `start`, by proof-number search.
       tables: exact values that the proof may use: a file of `azjax solve GAME --output FILE`.
-      max_states: give up at so many positions. Default: 10 million; without `--prove` no limit for a game that
-        numbers its positions.
+      max_states: stop with an error after this many positions. Default: 10 million; without `--prove` no limit for a
+        game that numbers its positions.
       output: save the solution to this file (.npz), for `optimal:FILE`, `--tables FILE` and
         `azjax evaluate --solution FILE`.
     """

@@ -24,7 +24,7 @@ class SweepOptions:
         postgresql+psycopg://USER@HOST/NAME. Default: FOLDER/journal.log.
       workers: processes on this machine, or jobs of the SLURM array.
       slurm: submit the workers to SLURM instead.
-      lease: a worker without a sign of life for so many seconds counts as dead; the same for all workers.
+      lease: a worker without a sign of life for this many seconds counts as dead; the same for all workers.
     """
 
     folder: Path | None = None

@@ -13,7 +13,6 @@ from azjax.commands.console import console, say
 from azjax.commands.evaluate import EvaluateOptions, print_strength
 from azjax.core.errors import FileError, InputError
 from azjax.games.game import AnyGame
-from azjax.networks import settings_of
 from azjax.parallel.peers import check_meeting, joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
 from azjax.report import draw_learning_curve, population_table
@@ -49,7 +48,7 @@ class TrainOptions:
         and `processes`.
       process: the number of this process, from 0.
       processes: the number of processes.
-      population: train so many agents at once, which differ in their seeds or in `vary`.
+      population: train this many agents at once, which differ in their seeds or in `vary`.
       vary: values that differ between them, such as learning_rate=1e-3,3e-3 seed=0,1,2. Every combination is trained.
       config: settings of the run. The defaults are the game's preset.
     """
@@ -112,7 +111,7 @@ def train_command(arguments: list[str]) -> None:
     """Trains one agent or a population."""
     name, arguments = first_word("train", "GAME", TrainOptions(), arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
-    _check_network_settings(options.config, preset(game))
+    _refuse_unread(options.config, preset(game))
     folder = Path("runs") / name if options.folder is None else options.folder
     if isinstance(options.devices, int):
         offer_cpu_devices(options.devices)
@@ -122,11 +121,15 @@ def train_command(arguments: list[str]) -> None:
         _train_population(game, options, options.members, folder)
 
 
-def _check_network_settings(config: Config, defaults: Config) -> None:
-    """Refuses a setting that the network does not have, such as its width; that of the preset is for its own."""
-    for name in ("width", "depth", "activation"):
-        if getattr(config, name) != getattr(defaults, name) and name not in settings_of(config.network):
-            raise InputError(f"{name}: the network {config.network} has none")
+def _refuse_unread(config: Config, defaults: Config) -> None:
+    """Refuses a setting that has no effect on the run, such as the width of a network that has none.
+
+    That of the preset may have lost its effect by another setting.
+    """
+    given, usual = ({**vars(each), **vars(each.hyper)} for each in (config, defaults))
+    for name, why in config.unread.items():
+        if given[name] != usual[name]:
+            raise InputError(f"{name} has no effect with {why}")
 
 
 def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:

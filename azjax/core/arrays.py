@@ -10,7 +10,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float32, Int32, Shaped
+
+TINY = float(np.finfo(np.float32).tiny)
+"""The smallest normal number of float32."""
 
 _LARGEST_UNROLLED_SUM = 128  # rows: without a loop a sum is one operation, but many rows take long to compile
 

@@ -32,9 +32,12 @@ class Registry(Generic[_T]):
         """Decorator: gives an entry its name.
 
         Raises:
-          InputError: the name has other characters than letters, digits, `_`, `-` and `.`, begins with one of the last
-            two, or is taken by an entry from elsewhere. To define the same entry again, as in a notebook, is allowed.
+          InputError: the name is no text, has other characters than letters, digits, `_`, `-` and `.`, begins with one
+            of the last two, or is taken by an entry from elsewhere. To define the same entry again, as in a notebook,
+            is allowed.
         """
+        if not isinstance(name, str):
+            raise InputError(f'a {self._kind} is registered under a name, as in @register("mine"); got {name!r}')
         # Folders and players are named after it: `runs/NAME`, `NAME:400`. A colon at the end is that of a family.
         if not re.fullmatch(r"\w[\w.-]*:?", name):
             raise InputError(f"a {self._kind} cannot be named {name!r}; allowed: letters, digits, '_', '-' and '.'")

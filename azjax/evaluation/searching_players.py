@@ -16,6 +16,7 @@ from azjax.games.game import AnyGame, State
 from azjax.search import (
     AlphaZero,
     Evaluator,
+    GumbelAlphaZero,
     SearchHyper,
     SearchPolicy,
     SearchResult,
@@ -173,13 +174,17 @@ def for_one_position(player: Player) -> Player:
 def for_seconds(player: Player, seconds: float) -> Player:
     """The same player to search one position at a time, for up to so many seconds.
 
-    Its trees have room for as many positions as 64 MB a second hold, at least 4,096, and at most for 1 GB; a full tree
-    goes on without new ones. Unless it has a number of leaves per step of its own, a search with a network evaluates
+    In place of Gumbel's search, whose halving needs its number of simulations beforehand, it is AlphaZero's. Its trees
+    have room for as many positions as 64 MB a second hold, at least 4,096, and at most for 1 GB; a full tree goes on
+    without new ones. Unless it has a number of leaves per step of its own, a search with a network evaluates
     100 times as many as it has seconds, a power of two of at most 64. Other players are returned as they are.
     """
     if not isinstance(player.policy, _Search):
         return player
     policy = player.policy.policy
+    if isinstance(policy, GumbelAlphaZero):
+        fields = {field.name: getattr(policy, field.name) for field in dataclasses.fields(SearchPolicy)}
+        policy = AlphaZero(**fields)
     if policy.leaves_per_step == 1:
         policy = dataclasses.replace(policy, num_simulations=_STEPS * _MOST_TIMED_LEAVES)
         policy = several_leaves(policy, int(_LEAST_RATE * seconds), _MOST_TIMED_LEAVES)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import export as jax_export
 
 from azjax.core.errors import AzjaxError, FileError, InputError
-from azjax.core.files import write_atomically
+from azjax.core.files import check_can_write, write_atomically
 from azjax.core.json_text import parse_json
 from azjax.export.description import FILES, INPUT, describe, describe_file
 from azjax.export.onnx_graph import to_onnx
@@ -49,6 +49,7 @@ def export_agent(agent: Agent, format: str, path: str | Path, *, name: str = "")
         raise InputError(f"{path}: the description is the JSON file; give the file of the network another ending")
     if path.exists():
         raise InputError(f"{path} exists already; name another file with --output")
+    check_can_write(path)
     beside = path.with_suffix(".json")
     try:
         description = describe(agent, name)

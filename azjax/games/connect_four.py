@@ -188,6 +188,6 @@ def connect_four(columns: int = 7, rows: int = 6, in_a_row: int = 4) -> ConnectF
     Args:
       columns: of the board, 1 to 26.
       rows: of the board, 1 to 26.
-      in_a_row: so many stones win.
+      in_a_row: stones in a row that win.
     """
     return ConnectFour(columns, rows, in_a_row, name="connect_four", first_cell=1)

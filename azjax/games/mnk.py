@@ -127,7 +127,7 @@ def mnk(columns: int = 3, rows: int = 3, in_a_row: int = 3) -> Mnk:
     Args:
       columns: of the board, 1 to 26.
       rows: of the board, 1 to 26.
-      in_a_row: so many stones win.
+      in_a_row: stones in a row that win.
     """
     return Mnk(columns, rows, in_a_row)
 

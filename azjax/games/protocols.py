@@ -117,8 +117,10 @@ class BoardGame(Protocol[S_contra]):
 
     @abc.abstractmethod
     def action_squares(self, state: S_contra, action: int) -> tuple[int, ...]:
-        """The squares (row-major) that a person clicks to play `action`, in order. None for a pass or the like, for
-        which the page has a button."""
+        """The squares (row-major) that a person clicks to play `action`, in order.
+
+        An empty tuple for a pass or the like, for which the page has a button.
+        """
 
 
 @runtime_checkable

@@ -24,14 +24,12 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
     Raises:
       InputError: the name is taken, or no text.
     """
-
-    if not isinstance(name, str):
-        raise InputError(f'register needs a name, as in @azjax.register("nim"); got {name!r}')
+    register_game = GAMES.register(name)
 
     def add(factory: _Factory) -> _Factory:
         if not factory.__module__.startswith("azjax."):
             _import_games()  # so that the names of the package are taken
-        return GAMES.register(name)(factory)
+        return register_game(factory)
 
     return add
 

@@ -52,7 +52,7 @@ class TaflRules:
       repetition: "draw": when a position (board and side to move) comes again in a game; or "never".
       repetitions: the occurrence that draws, 2 to 4.
       no_moves: a side to move that has none: "draw", or "loss" for it.
-      max_plies: the game is drawn after so many plies, 1 to 65535.
+      max_plies: the game is a draw after this many plies, 1 to 65535.
     """
 
     capture: Literal["active", "trapped"] = "active"

@@ -31,7 +31,7 @@ class DivergenceWarning(Callback):
         if not math.isfinite(loss):
             return
         first = self._first.setdefault(update.folder, loss)
-        if loss > _GROWTH * abs(first) and update.folder not in self._warned:
+        if loss > _GROWTH * abs(first) > 0 and update.folder not in self._warned:
             self._warned.add(update.folder)
             warnings.warn(
                 f"{update.folder}: the loss is {loss:,.4g} at iteration {update.iteration}, more than {_GROWTH} times "

@@ -1,4 +1,4 @@
-"""Holds that the lock and the configuration of a run folder stay there while the run goes on."""
+"""Checks before each checkpoint that the lock and the configuration of a run folder are still there."""
 
 import os
 import warnings

@@ -77,8 +77,8 @@ def train(
 ) -> TrainResult:
     """Trains an agent and keeps everything in a run folder.
 
-    Ctrl-C, SIGTERM or SIGHUP finishes the current iteration, saves, and returns. A second signal acts as usual. So does
-    an output that nobody reads any more, as SIGPIPE.
+    Ctrl-C, SIGTERM or SIGHUP finishes the current iteration, saves, and returns. So does an output whose reader is
+    gone, as SIGPIPE. A second signal acts as usual.
 
     The parallel games, their replay and the batch of an optimizer step are split over the devices. With several
     processes (`azjax.parallel.peers.joined`) every process makes the same call with the same shared folder. A signal

@@ -60,7 +60,8 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
     ]
     for name in scalars:
         if len(scalars[name]) > 1 and all(name in point.unread for point in points):
-            raise InputError(f"vary: {name} has no effect with these settings: its values would all give the same run")
+            why = points[0].unread[name]
+            raise InputError(f"vary: {name} has no effect with {why}: its values would all give the same run")
     seeds = list(values.get("seed", []))
     combinations = len(points) * max(1, len(seeds))
     size = combinations if size is None else size

@@ -50,7 +50,7 @@ def search_within(
 
     Raises:
       InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's or
-        above 2^24, at which a search for some seconds ends too; `max_nodes` as in `SearchPolicy`.
+        above 2^24; `max_nodes` as in `SearchPolicy`. A search with seconds alone ends at 2^24 simulations too.
     """
     chunk = policy.num_simulations
     if seconds is None and num_simulations is None:

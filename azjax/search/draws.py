@@ -8,16 +8,15 @@ from typing import TypeAlias
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float32, Int32, Key, Real, UInt32
+
+from azjax.core.arrays import TINY
 
 Keys: TypeAlias = Key[Array, ""] | Key[Array, "B"] | UInt32[Array, "2"]
 """One key, of `jax.random.key` or `jax.random.PRNGKey`, or one for each state."""
 
 Number: TypeAlias = Real[ArrayLike, ""] | Real[ArrayLike, "B"]
 """An option of a search: one number, or one for each state."""
-
-_TINY = float(np.finfo(np.float32).tiny)
 
 
 def keys_of_states(key: Keys, batch: int, num: int) -> Key[Array, "{num} B"]:
@@ -78,7 +77,7 @@ def log_gamma_draws(keys: Key[Array, "B"], alpha: Float32[Array, "B K"]) -> Floa
         normal_key, uniform_key = jax.random.split(key)
         # One axis: XLA compiles a draw of two for a second.
         normal = jax.random.normal(normal_key, (proposals * size,), jnp.float32)
-        return normal, jax.random.uniform(uniform_key, ((proposals + 1) * size,), jnp.float32, minval=_TINY)
+        return normal, jax.random.uniform(uniform_key, ((proposals + 1) * size,), jnp.float32, minval=TINY)
 
     normal, uniform = (draws.reshape(batch, -1, size) for draws in jax.vmap(draw)(keys))
     log_uniform = jnp.log(uniform)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray, PyTree, 
 from azjax.core.errors import InputError
 from azjax.core.pytree import select_rows
 from azjax.core.xla import one_kernel
-from azjax.games.game import AnyGame, State
+from azjax.games.game import AnyGame, State, reward_of_mover
 from azjax.games.protocols import RepetitionGame, earlier_positions, without_history
 from azjax.games.repetition import History
 from azjax.search.priors import legal_logits, legal_softmax
@@ -122,7 +122,7 @@ class GameDynamics:
             keys = jax.vmap(self.game.position_key)(following)
             repeated = occurred(keys) >= self.game.repetitions - 1
             following = select_rows(repeated, jax.vmap(self.game.repeated)(following), following)
-        reward = jnp.where(states.current_player == 0, following.rewards[:, 0], following.rewards[:, 1])
+        reward = reward_of_mover(states, following)
         same_player = following.current_player == states.current_player
         discount = jnp.where(following.terminated, jnp.float32(0), jnp.where(same_player, 1.0, -1.0))
         return Step(following, reward, discount, keys=keys)

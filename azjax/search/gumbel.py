@@ -130,7 +130,8 @@ def gumbel_policy(
       max_nodes: see `SearchPolicy` (static).
 
     Raises:
-      InputError: num_simulations or max_num_considered_actions below 1, or options that disagree with `tree`.
+      InputError: num_simulations or max_num_considered_actions below 1, num_simulations not a multiple of
+        leaves_per_step, or options that disagree with `tree`.
     """
     counts = num_simulations, leaves_per_step, solver, max_nodes, max_num_considered_actions
     hyper = SearchHyper(

@@ -77,6 +77,7 @@ class Cutoff(NamedTuple):
 class FirstStep(NamedTuple):
     """A step from the roots, where the rule of selection does not choose it.
 
+    slot: of the action that is taken.
     edge: of the slot; any edge where it has none yet.
     child: where the edge leads, `NO_CHILD` where it has none.
     """

@@ -88,7 +88,7 @@ def uct_policy(
 
     Args:
       params: what the evaluator reads; None for rollouts.
-      key: consumed by the rollouts.
+      key: consumed by the rollouts; of one key for each state, the first alone.
       states: a batch of states; every leaf [B, ...].
       game: see `SearchPolicy` (static).
       evaluator: `evaluators.rollout(game)` by default. Its priors are ignored (static).

@@ -38,6 +38,8 @@ VIRTUAL_LOSS = 1.0
 class PendingLeaf(NamedTuple):
     """A leaf that waits for its evaluation, of each tree.
 
+    path: from the root to the leaf.
+    leaf: where the path ends.
     made: the node that is made below the leaf, N where none is.
     slot, edge, prior: of the edge to that node.
     """

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import jax
@@ -11,7 +12,7 @@ import tyro
 from azjax.core.errors import InputError
 from azjax.core.field_types import check_field_types
 from azjax.games.game import AnyGame
-from azjax.networks import Network, check_settings, make_network
+from azjax.networks import Network, check_settings, make_network, settings_of
 from azjax.search import Evaluator, SearchHyper, SearchPolicy, evaluators, make_policy
 from azjax.search.draws import Number
 from azjax.search.kinds import check_kind
@@ -58,6 +59,7 @@ _NAME = tyro.constructors.PrimitiveConstructorSpec[Any](
     str_from_instance=lambda network: [str(network)],
 )
 _POLICIES = ("alphazero", "gumbel")
+_OF_GUMBEL = ("max_num_considered_actions", "value_scale", "rescale_values")
 _OPTIMIZERS = ("adam", "muon")
 
 AUXILIARY_LOSSES = ("outcome", "plies_left", "short_term", "value_error", "soft_policy", "opponent_policy")
@@ -81,7 +83,8 @@ class Config:
       seed: of all random numbers, 0..2^32 - 1.
       iterations: how many to train. The one field that a resumed run may change.
       network: `mlp`, `equivariant_mlp`, `resnet`, `se_resnet`, `board` or `axial`, or a registered one; in Python also
-        an object (see `azjax.networks.Network`), for which the next four settings have no meaning.
+        an object (see `azjax.networks.Network`), which has its own `width`, `depth` and `activation`, and for which
+        `precision` is that of Muon alone.
       width: units (the perceptrons) or channels (the others).
       depth: hidden layers (the perceptrons) or residual blocks (the others).
       precision: what the network and Muon compute in, `float32` or `bfloat16`; weights are float32. `auto` is the
@@ -97,8 +100,8 @@ class Config:
         cap randomization, Wu 2019, section 3.1).
       first_simulations: simulations of each search of self-play in the first iterations; 0 for `num_simulations` from
         the start. See `azjax.training.schedules`.
-      doubling_iterations: every so many iterations the simulations double, from `first_simulations` up to
-        `num_simulations`.
+      doubling_iterations: iterations after which the simulations double, again and again, from `first_simulations` up
+        to `num_simulations`.
       max_num_considered_actions: see `gumbel_policy`.
       value_scale: of the Gumbel search, c_scale in its paper: how much the values weigh beside the prior logits.
       rescale_values: the Gumbel search stretches the values of a position to 0..1, however close they are.
@@ -116,11 +119,11 @@ class Config:
         (`azjax.games.protocols.NumberedGame`), as in Monte Carlo with exploring starts (Sutton and Barto 2018,
         "Reinforcement Learning", section 5.3). With `restart_candidates` it is the share of those games that do not
         begin at a position of the replay.
-      exploring_plies: these games of self-play are truncated after so many plies, so that most of their positions are
+      exploring_plies: these games of self-play are truncated after this many plies, so that most of their positions are
         near the starts; 0: they are as long as other games.
-      restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of so many that
-        are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0 for no
-        such games. See `azjax.training.restarts`.
+      restart_candidates: a share of the games (`restart_fraction`) begins at a position of the replay: of this many
+        that are drawn evenly, the one whose result differs most from the value that the search gave it; 1 for any, 0
+        for no such games. See `azjax.training.restarts`.
       replay_size: positions kept; the oldest are replaced first.
       reanalyzed_steps: how many positions of the replay an iteration searches again with the newest network, for each
         of the games; 0 for none. See `azjax.training.reanalysis`.
@@ -303,23 +306,31 @@ class Config:
         return dataclasses.replace(self, hyper=hyper, **changes)
 
     @property
-    def unread(self) -> frozenset[str]:
-        """The fields of `hyper` that have no effect on this run."""
+    def unread(self) -> dict[str, str]:
+        """The fields, its own and those of `hyper`, that have no effect on this run, and the setting that is why."""
         hyper = self.hyper
-        finals = hyper.final_temperature, hyper.final_random_start_plies
-        without = {
-            "c_puct": self.policy == "gumbel",
-            "dirichlet_fraction": self.policy == "gumbel",
-            "dirichlet_alpha": self.policy == "gumbel",
-            "final_learning_rate": not self.decay_updates,
-            "late_temperature": math.isinf(hyper.temperature_plies),
-            "schedule_iterations": finals == (None, None),
-            "full_search_fraction": not self.fast_simulations,
-            "restart_fraction": not self.restart_candidates,
-            "gate_threshold": not self.gate_games,
-            "gate_tolerance": not self.gate_games,
-        }
-        return frozenset(name for name, is_unread in without.items() if is_unread)
+        no_schedule = hyper.final_temperature is None and hyper.final_random_start_plies is None
+        not_of_network = {"width", "depth", "activation"}.difference(settings_of(self.network))
+        table: list[tuple[bool, str, Iterable[str]]] = [
+            (self.policy == "gumbel", "policy = gumbel", ("c_puct", "dirichlet_fraction", "dirichlet_alpha")),
+            (self.policy != "gumbel", f"policy = {self.policy}", _OF_GUMBEL),
+            (self.selection == "relative_entropy", f"selection = {self.selection}", ("c_puct",)),
+            (not self.decay_updates, "decay_updates = 0", ("final_learning_rate",)),
+            (math.isinf(hyper.temperature_plies), "temperature_plies = inf", ("late_temperature",)),
+            (no_schedule, "final_temperature and final_random_start_plies = None", ("schedule_iterations",)),
+            (not self.first_simulations, "first_simulations = 0", ("doubling_iterations",)),
+            (not self.fast_simulations, "fast_simulations = 0", ("full_search_fraction",)),
+            (not self.restart_candidates, "restart_candidates = 0", ("restart_fraction",)),
+            (not self.gate_games, "gate_games = 0", ("gate_rounds", "gate_threshold", "gate_tolerance")),
+            (not self.ladder_every, "ladder_every = 0", ("ladder_games", "ladder_opponents")),
+            (
+                not (self.evaluate_every or self.ladder_every),
+                "evaluate_every and ladder_every = 0",
+                ("evaluation_share",),
+            ),
+            (True, f"network = {self.network}", not_of_network),
+        ]
+        return {name: why for holds, why, names in table if holds for name in names}
 
     @property
     def static(self) -> "Config":

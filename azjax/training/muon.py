@@ -17,7 +17,7 @@ from azjax.networks.layers import Dtype, compute_dtype
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315  # of Jordan et al.
 _ITERATIONS = 5
-_EPSILON = 1e-8  # far above the norms whose squares underflow: matrices of such a norm stay as they are
+_EPSILON = 1e-8  # far above the norms whose squares underflow, so that nearly no gradient remains nearly none
 
 
 def muon(learning_rate: optax.ScalarOrSchedule, precision: str) -> optax.GradientTransformation:
@@ -56,7 +56,7 @@ def _matrices(params: PyTree) -> PyTree:
 
 
 def _orthogonalized(updates: PyTree, dtype: Dtype) -> PyTree:
-    """The updates, those of matrices nearly orthogonal and of the norm that they had as vectors."""
+    """The updates, those of matrices nearly orthogonal, times the Frobenius norm that they had."""
 
     def orthogonalized(update: Array, is_matrix: optax.contrib.MuonDimensionNumbers | None) -> Array:
         if is_matrix is None:

@@ -39,7 +39,7 @@ _SMALLEST_PRIOR = 1e-9
 # These set keys apart from those of other starts.
 _EXPLORING = 0x5A3E0E17
 _CHOICE = 0x0C401CE5
-_SHARE_OF_STARTS = 16  # of the games begin at once at most
+_SHARE_OF_STARTS = 16  # at most 1/16 of the games begin at once
 
 
 def make_start(game: Game[_S], config: Config) -> Callable[..., _S]:
@@ -394,7 +394,7 @@ def _with_starts(
 ) -> State:
     """`states` [G] with a new start where a game `begins`.
 
-    Few games end at once, and random plies take their time: starts are made for a few games after another.
+    Few games end at once, and random plies take their time: starts are made for a few games at a time.
     """
     count = len(begins)
     width = -(-count // _SHARE_OF_STARTS)

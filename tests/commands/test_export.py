@@ -19,3 +19,5 @@ def test_what_is_no_agent_and_an_unknown_format_are_refused():
         export_command(["random", "--format", "onnx"])
     with pytest.raises(InputError, match="unknown format 'pb'; available: safetensors, onnx, stablehlo"):
         export_command(["tictactoe", "--format", "pb"])
+    with pytest.raises(InputError, match="/nowhere/x cannot be written: there is no folder /nowhere"):
+        export_command(["tictactoe", "--format", "onnx", "--output", "/nowhere/x"])

@@ -15,6 +15,30 @@ from refusals import refused_without_a_file
             ["gtp", "random", "--game", "tictactoe", "--seconds", "1"],
             "seconds is for searches; random does not search",
         ),
+        (
+            ["gtp", "connect2", "--seconds", "1", "--reuse-tree"],
+            "connect2: a search for a time goes without a reused tree and Gumbel's policy",
+        ),
+        (
+            ["gtp", "connect2", "--seconds", "1", "--policy", "gumbel"],
+            "connect2: a search for a time goes without a reused tree and Gumbel's policy",
+        ),
+        (
+            ["gtp", "random", "--game", "tictactoe", "--protocol", "json"],
+            "json is for trained agents and uct:SIMULATIONS; random is neither",
+        ),
+        (
+            ["gtp", "uct:100", "--game", "tictactoe", "--protocol", "json", "--num-simulations", "8"],
+            "num_simulations is for trained agents; uct:100 is not one",
+        ),
+        (
+            ["gtp", "connect2:easy", "--protocol", "json"],
+            "json goes without a level that does not search",
+        ),
+        (
+            ["gtp", "connect2", "--protocol", "json", "--seed", "7"],
+            "json goes without --policy, --reuse-tree and --seed",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):

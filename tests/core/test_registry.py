@@ -58,6 +58,12 @@ def test_a_name_that_no_folder_and_no_player_could_have_is_refused(name):
     assert registry.names() == []
 
 
+def test_a_decorator_without_a_name_is_refused():
+    message = r'a network is registered under a name, as in @register\("mine"\); got <function first'
+    with pytest.raises(InputError, match=message):
+        Registry("network", "azjax.tests").register(first)
+
+
 def test_an_unknown_name_gets_the_close_one_and_all_others():
     registry = Registry("rule of selection", "azjax.tests")
     registry.register("puct")(first)

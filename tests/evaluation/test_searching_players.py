@@ -6,6 +6,7 @@ import pytest
 from azjax.evaluation import (
     for_one_position,
     for_seconds,
+    policy_player,
     random_player,
     search_player,
     uct_player,
@@ -14,7 +15,7 @@ from azjax.evaluation import (
 from azjax.evaluation.searching_players import several_leaves
 from azjax.games.registry import make
 from azjax.networks import make_network
-from azjax.search import evaluators
+from azjax.search import AlphaZero, GumbelAlphaZero, evaluators
 
 GAME = make("connect2")
 NETWORK = make_network("mlp", GAME, width=8, depth=1)
@@ -71,6 +72,15 @@ def test_a_number_of_leaves_that_was_chosen_stays():
     assert timed.policy.policy.leaves_per_step == 3
     result = timed.policy.search_within(timed.params, jax.random.key(0), STARTS, 1e-9)
     assert result.visits.sum() == 16 * 3
+
+
+def test_gumbels_search_for_a_time_is_alphazeros():
+    evaluator = evaluators.network(NETWORK, GAME)
+    gumbel, alphazero = (
+        for_seconds(policy_player(kind(GAME, evaluator, 64, solver=True), VARIABLES), 1.0).policy.policy
+        for kind in (GumbelAlphaZero, AlphaZero)
+    )
+    assert gumbel == alphazero
 
 
 def test_other_players_have_no_time():

@@ -308,4 +308,4 @@ def test_options_that_its_searches_do_not_have_are_refused():
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert done.stdout == ""
-    assert "json goes without --policy and --reuse-tree" in done.stderr
+    assert "json goes without --policy, --reuse-tree and --seed" in done.stderr

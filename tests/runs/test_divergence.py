@@ -26,7 +26,7 @@ def test_a_loss_a_hundred_times_its_first_is_told_once(tmp_path):
     assert message == f"{tmp_path}: {told}"
 
 
-@pytest.mark.parametrize("losses", [[2.5, 249.0, 1.0], [math.nan] * 3, [2.5, math.inf]])
+@pytest.mark.parametrize("losses", [[2.5, 249.0, 1.0], [math.nan] * 3, [2.5, math.inf], [0.0, 1e-6]])
 def test_other_losses_are_not_told(tmp_path, losses):
     assert _told(tmp_path, losses) == []
 

@@ -62,7 +62,7 @@ def test_members_are_all_combinations_with_the_seeds_after_the_first():
         ({}, 0, "population must be at least 1, got 0"),
         ({"seed": [1, 2]}, 4, "population must be 2, the combinations of values; got 4"),
         ({"learning_rate": [0.0]}, None, "learning_rate must be above 0 in float32, got 0.0"),
-        ({"restart_fraction": [0.1, 0.9]}, None, "vary: restart_fraction has no effect with these settings"),
+        ({"restart_fraction": [0.1, 0.9]}, None, "vary: restart_fraction has no effect with restart_candidates = 0"),
     ],
 )
 def test_wrong_values_or_sizes_of_a_population_are_refused(values, size, reason):

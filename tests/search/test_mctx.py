@@ -233,6 +233,24 @@ def test_no_gradient_flows_through_a_search(policy):
     assert jax.grad(loss)(jnp.float32(0.5)) == 3
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"prior_logits": jnp.zeros((2, 3))},
+            r"prior_logits of recurrent_fn must have the shape \(2, 4\), got \(2, 3\)",
+        ),
+        ({"value": jnp.zeros((2, 1))}, r"value of recurrent_fn must have the shape \(2,\), got \(2, 1\)"),
+        ({"discount": jnp.float32(1)}, r"discount of recurrent_fn must have the shape \(2,\), got \(\)"),
+    ],
+)
+def test_wrong_shapes_of_a_step_are_named(changes, message):
+    numbers = jnp.ones(2)
+    output = ours.RecurrentFnOutput(numbers, numbers, jnp.zeros((2, 4)), numbers).replace(**changes)
+    with pytest.raises(ValueError, match=message):
+        ours.muzero_policy(None, jax.random.key(0), START, lambda *_: (output, START.embedding), num_simulations=4)
+
+
 def test_random_keys_in_an_embedding_are_refused():
     root = ours.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), jax.random.split(jax.random.key(0), 2))
     with pytest.raises(ValueError, match=r"root.embedding holds key<fry>: store jax.random.key_data of it"):

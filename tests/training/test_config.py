@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from azjax.games.registry import make
+from azjax.networks import Mlp
 from azjax.training import Config, Hyper, preset
 
 
@@ -119,11 +120,16 @@ def test_numbers_of_numpy_are_those_of_python():
 
 
 def test_numbers_without_an_effect_are_told():
-    gumbel = preset("connect_four")
-    assert {"c_puct", "dirichlet_fraction", "restart_fraction"} <= gumbel.unread
-    assert not {"learning_rate", "final_learning_rate", "temperature"} & gumbel.unread
-    used = Config(restart_candidates=2, gate_games=2, fast_simulations=2, decay_updates=9)
-    assert used.replace(temperature_plies=9.0, schedule_iterations=9.0, final_temperature=0.5).unread == frozenset()
+    gumbel = preset("connect_four").unread
+    assert {"c_puct", "dirichlet_fraction", "restart_fraction", "ladder_games"} <= gumbel.keys()
+    assert not {"learning_rate", "final_learning_rate", "temperature", "value_scale", "width"} & gumbel.keys()
+    assert gumbel["c_puct"] == "policy = gumbel"
+    used = Config(restart_candidates=2, gate_games=2, fast_simulations=2, decay_updates=9, ladder_every=9)
+    used = used.replace(temperature_plies=9.0, schedule_iterations=9.0, final_temperature=0.5)
+    of_gumbel = {"max_num_considered_actions", "value_scale", "rescale_values"}
+    assert used.unread.keys() == {*of_gumbel, "doubling_iterations", "activation"}
+    assert used.replace(selection="relative_entropy").unread["c_puct"] == "selection = relative_entropy"
+    assert Config(network=Mlp(4, 1)).unread.keys() >= {"width", "depth", "activation"}
 
 
 def test_fields_of_its_own_and_of_hyper_are_replaced_together():

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import chex
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int32, PRNGKeyArray, PyTree, Shaped
@@ -125,8 +124,9 @@ class RecurrentDynamics:
             jnp.asarray(number, jnp.float32) for number in (output.reward, output.discount, output.value)
         )
         prior_logits = jnp.asarray(output.prior_logits, jnp.float32)
-        chex.assert_shape([reward, discount, value], action.shape)
-        chex.assert_shape(prior_logits, (*action.shape, self.num_actions))
+        for name, array in {"reward": reward, "discount": discount, "value": value}.items():
+            _check_shape(name, array, action.shape)
+        _check_shape("prior_logits", prior_logits, (*action.shape, self.num_actions))
         logits = legal_logits(prior_logits.T, jnp.bool_(True))
         return Step(following, reward, discount, Evaluation(None, logits, value))
 
@@ -134,6 +134,11 @@ class RecurrentDynamics:
         """The evaluation that came with the step."""
         del params, key, states
         return output
+
+
+def _check_shape(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise InputError(f"{name} of recurrent_fn must have the shape {shape}, got {array.shape}")
 
 
 def _like(new: Any, old: Array) -> Array:

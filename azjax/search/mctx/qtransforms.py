@@ -1,7 +1,7 @@
 """mctx's transforms of Q, as values of the argument `qtransform`.
 
 A program names one of them, or `functools.partial` of one with keyword arguments. The policy calls it with the number
-of actions and gets the transform; a function of a tree and a node, as mctx has it, it is not.
+of actions and gets the transform. It is not a function of a tree and a node, as in mctx.
 """
 
 from collections.abc import Callable

@@ -4,15 +4,13 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped
 
+from azjax.core.arrays import TINY
 from azjax.core.pytree import pytree_dataclass
 from azjax.search import tree as trees
 from azjax.search.mctx.replaceable import Replaceable
 from azjax.search.result import root_statistics
-
-_TINY = float(np.finfo(np.float32).tiny)
 
 
 @pytree_dataclass
@@ -114,7 +112,7 @@ class Tree:
         """Logarithms of the priors; mctx keeps the logits of the model, which have the same softmax."""
         untried = jnp.swapaxes(self.arrays.grids().prior, 0, 1)[:, : self.num_simulations + 1]
         prior = self._by_action(self._nodes.prior, 0.0) + jnp.maximum(untried, 0)
-        return jnp.where(self._made[..., None], jnp.log(jnp.maximum(prior, _TINY)), 0.0)
+        return jnp.where(self._made[..., None], jnp.log(jnp.maximum(prior, TINY)), 0.0)
 
     @property
     def children_visits(self) -> Int32[Array, "B N A"]:

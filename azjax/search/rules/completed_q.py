@@ -3,15 +3,13 @@
 from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float32
 
-from azjax.core.arrays import max_over_slots, sum_over_slots
+from azjax.core.arrays import TINY, max_over_slots, sum_over_slots
 from azjax.core.pytree import pytree_dataclass, static_field
 from azjax.search.rules.q_transform import HIGHEST_EXPONENT, SMALLEST_SPREAD, QTransform, VisitedEdges
 from azjax.search.selection import Fold, NodeStatistics
 
-TINY = float(np.finfo(np.float32).tiny)
 _Totals: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
 
 

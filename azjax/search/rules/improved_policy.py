@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key
 
-from azjax.core.arrays import sum_over_slots
+from azjax.core.arrays import TINY, sum_over_slots
 from azjax.core.pytree import pytree_dataclass
-from azjax.search.rules.completed_q import TINY
 from azjax.search.rules.q_transform import QTransform
 from azjax.search.selection import LOST, EdgeStatistics, Fold, NodeStatistics, Numbers, Selection, VisitedTerms
 

@@ -38,7 +38,7 @@ class VarianceScaledPuct(Puct):
         if WEIGHT in node.sums:
             raise InputError("variance_scaled goes without the expected errors of an evaluator")
         mean_square = node.value**2
-        squares = jnp.maximum(node.sums[SQUARES], mean_square * node.visits)  # more than rounding allows
+        squares = jnp.maximum(node.sums[SQUARES], mean_square * node.visits)  # which rounding may put above them
         prior = (mean_square + self.prior_deviation**2) * self.prior_weight
         variance = (prior + squares) / jnp.maximum(self.prior_weight + node.visits - 1, 1e-6) - mean_square
         deviation = jnp.where(node.visits > 1, jnp.sqrt(jnp.maximum(variance, 0)), self.prior_deviation)
