@@ -42,7 +42,7 @@ usage: azjax COMMAND ...
 
 `azjax COMMAND --help` lists the options of a command, `azjax --version` tells the version. Every command takes
   --import FILE_OR_MODULE      import your own games, networks and rules of selection first; may be repeated
-  --no-compilation-cache       compile everything anew (see docs/getting_started.md)
+  --no-compilation-cache       compile everything again (see docs/getting_started.md)
 
 GAME is a game such as tictactoe, connect_four, brandub or santorini, or one of pgx, such as pgx:hex; `azjax train`
 alone lists all. PLAYER is a run folder, a packaged agent (`azjax agents` lists them), optimal:FILE with a file

@@ -77,12 +77,12 @@ def main(
 
 
 def who(num_simulations: int) -> str:
-    """What the results call the agent with so many simulations."""
+    """What the results call the agent with this many simulations."""
     return f"{num_simulations} simulations" if num_simulations else "network"
 
 
 def player_with(num_simulations: int) -> Player:
-    """The agent with so many simulations; with none it plays the best move of its network."""
+    """The agent with this many simulations; with none it plays the best move of its network."""
     if not num_simulations:
         return load_player(AGENT, level="medium")
     return load_player(AGENT, num_simulations=num_simulations)
@@ -127,7 +127,7 @@ def reached(solution: EndingSolution, games: int, progress: Progress) -> np.ndar
 
 
 def drawn(solution: EndingSolution, count: int, progress: Progress) -> np.ndarray:
-    """The numbers of so many positions with right and wrong moves, half of them for each side to move."""
+    """The numbers of this many positions with right and wrong moves, half of them for each side to move."""
     table, generator = solution.best_moves(), np.random.default_rng(SEED)
     found: tuple[dict[int, None], dict[int, None]] = ({}, {})
     task, each = progress.add_task("drawing positions", total=count), count // 2

@@ -78,7 +78,7 @@ def main(
 
 
 def make_player(game: Game, run: Path | None, num_simulations: int) -> Player:
-    """The agent with so many simulations."""
+    """The agent with this many simulations."""
     if run is not None:
         alone, searching = players(game, load_run(run)[1], load_variables(run)[1], max(num_simulations, 1)).values()
         return searching if num_simulations else alone

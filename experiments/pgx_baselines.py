@@ -186,7 +186,7 @@ def as_in_the_example(game: AnyGame, config: Config) -> Config:
 
 
 def train_rival(name: str, config: Config, iterations: int, path: Path, console: Console) -> tuple[PgxLearner, float]:
-    """The rival after so many iterations, and the seconds that they took. `path` keeps it from time to time."""
+    """The rival after this many iterations, and the seconds that they took. `path` keeps it from time to time."""
     learner, iterate = pgx_learner(name, config)
     leaves, structure = jax.tree.flatten(learner._replace(key=jax.random.key_data(learner.key)))
     names, done, seconds = [str(number) for number in range(len(leaves))], 0, 0.0

@@ -106,7 +106,7 @@ class SearchBenchmark:
       batch: positions searched side by side; 1024 if not given. For one game alone.
       num_simulations: of each search; 100 if not given. For one game alone.
       repeats: rounds at most, in which each side is timed in turn; their median counts. No round begins after 20 s.
-      devices: a batch is split over so many, if they divide it; on CPU as many as there are cores if not given.
+      devices: a batch is split over this many, if they divide it; on CPU as many as there are cores if not given.
       output: write the results there too, as JSON.
     """
 
@@ -153,7 +153,7 @@ class SearchBenchmark:
 
 
 def start_devices(devices: int | None) -> int:
-    """Starts JAX with so many CPU devices, or one for each core; returns how many devices of any kind there are.
+    """Starts JAX with this many CPU devices, or one for each core; returns how many devices of any kind there are.
 
     Raises:
       InputError: there is another number of devices than asked for.
@@ -197,7 +197,7 @@ def measure_cases(cases: Sequence[Case], repeats: int, devices: int, console: Co
 def time_in_turn(
     sides: dict[str, TimedSearch], rival: str, repeats: int, seconds: float = _ROUNDS_SECONDS
 ) -> dict[str, list[float]]:
-    """Simulations per second of each side, by round; no round begins later than after so many seconds."""
+    """Simulations per second of each side, by round; no round begins later than after this many seconds."""
     rates: dict[str, list[float]] = {side: [] for side in sides}
     began = time.perf_counter()
     for round_number in range(repeats + 1):

@@ -73,7 +73,7 @@ def azjax_search(
     devices: int = 1,
     leaves_per_step: int = 1,
 ) -> TimedSearch:
-    """One of our policies on states [B, ...], the batch split over so many devices. `params` go to the evaluator."""
+    """One of our policies on states [B, ...], the batch split over this many devices. `params` go to the evaluator."""
     options: dict[str, Any] = {"game": game, "evaluator": evaluator, "num_simulations": num_simulations}
     if leaves_per_step > 1:
         options["leaves_per_step"] = leaves_per_step

@@ -20,7 +20,7 @@ Condition: TypeAlias = Bool[Array | np.ndarray | np.bool_, "..."]
 
 
 def num_words(num_bits: int) -> int:
-    """The number of words that hold so many bits."""
+    """The number of words that hold this many bits."""
     return -(-num_bits // WORD)
 
 

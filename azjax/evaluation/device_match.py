@@ -67,7 +67,7 @@ def make_device_match(
       first: the policy whose rewards are summed.
       second: its opponent.
       num_games: G, at least 1.
-      max_plies: P; a game that goes on after so many plies is a draw.
+      max_plies: P; a game that goes on after this many plies is a draw.
       start: `start(key)`: the start of two games; the game's own start by default.
     """
 

@@ -83,7 +83,7 @@ class EngineProcess:
                 raise EngineError(self._how_it_ended()) from None
 
     def answer(self, seconds: float) -> "Answer":
-        """The lines that it writes within so many seconds from now."""
+        """The lines that it writes within this many seconds from now."""
         return Answer(self, time.monotonic() + seconds, seconds)
 
     def line(self, deadline: float) -> str | None:
@@ -170,7 +170,7 @@ class EngineProcess:
 
 
 def _is_ready(pipe: int, event: int, seconds: float) -> bool:
-    """Whether a pipe can be read or written within so many seconds."""
+    """Whether a pipe can be read or written within this many seconds."""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, event)
         return bool(selector.select(max(0.0, seconds)))

@@ -115,7 +115,7 @@ def random_openings(
       The states after the openings, and the actions.
 
     Raises:
-      InputError: all attempts to play so many plies from some state ended the game, or were not fair.
+      InputError: all attempts to play this many plies from some state ended the game, or were not fair.
     """
     missing = np.arange(len(states.terminated))
     result, actions = jax.tree.map(np.copy, states), np.zeros((len(missing), plies), np.int32)

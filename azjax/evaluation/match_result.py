@@ -119,13 +119,13 @@ class MatchResult:
 
     @property
     def played_out(self) -> Record:
-        """The games that nobody forfeited."""
+        """The games without a forfeit."""
         first, second = self.played_out_by_seat
         return first + second
 
     @property
     def played_out_by_seat(self) -> tuple[Record, Record]:
-        """The games that nobody forfeited, with the first player moving first, and moving second."""
+        """The games without a forfeit, with the first player moving first, and moving second."""
         games = list(zip(self.rewards, self.forfeits, strict=True))
         first, second = (Record.of(reward for reward, forfeit in games[seat::2] if forfeit is None) for seat in (0, 1))
         return first, second

@@ -1,7 +1,7 @@
 """Exact solving of games that number their positions: hundreds of millions of numbers, a byte or two each.
 
 Positions are found ply by ply in a table with a byte per number. Then only the unfinished ones are kept, by rank: row r
-is the r-th number of an unfinished position. Where actions lead is computed anew whenever it is needed, in batches, so
+is the r-th number of an unfinished position. Where actions lead is computed again whenever it is needed, in batches, so
 that no table by slot is stored. Axis letters: `B` batch, `R` rows, `K` slots of the compact table of legal actions, `W`
 words of 32 numbers.
 

@@ -73,7 +73,7 @@ def prove(
     Args:
       game: results are 1, 0 and -1, at the end of a game.
       state: an unfinished position. Earlier positions of its game play no part. It is far from the limit of plies.
-      max_positions: gives up after so many.
+      max_positions: gives up after this many.
       table: exact values of some positions.
       progress: called with the goal, the positions looked at, and their limit.
 
@@ -264,7 +264,7 @@ class _Graph:
         return sources
 
     def _update(self, nodes: list[int]) -> None:
-        """Computes the numbers of these positions anew, and of those before them, the deepest first."""
+        """Computes the numbers of these positions again, and of those before them, the deepest first."""
         queue = [(-int(self._depth[node]), node) for node in set(nodes)]
         heapq.heapify(queue)
         queued = set(nodes)
@@ -322,7 +322,7 @@ class _Graph:
             self.size, self._num_moves = added.stop, moves.stop
 
     def _make_room(self, count: int) -> None:
-        """For so many more positions and moves."""
+        """For this many more positions and moves."""
         for names, used in (
             ("proof disproof _words _keys _own _depth _first _into _count", self.size),
             ("_actions _targets _sources _next_into", self._num_moves),

@@ -62,7 +62,7 @@ def rate(
     Args:
       pairings: the player who moved first, the one who moved second, and the results for the former; pairs may repeat.
       anchor: the player whose rating is 0; the mean of all ratings by default.
-      virtual_games: a prior, more than 0: so many additional games of each player, half of them won, against a player
+      virtual_games: a prior, more than 0: this many additional games of each player, half of them won, against a player
         of mean strength. They keep the rating of a player finite who won or lost all games.
 
     Raises:
@@ -111,7 +111,7 @@ def rate(
 
 
 def pairings_of(matches: Sequence[MatchResult]) -> list[tuple[str, str, Record]]:
-    """The results of the games that nobody forfeited, in the form that `rate` takes: a forfeit is not a win."""
+    """The results of the games without a forfeit, in the form that `rate` takes: a forfeit is not a win."""
     pairings = []
     for match in matches:
         first, second = match.played_out_by_seat

@@ -140,7 +140,7 @@ class EndingSolution:
         return [_summary(part, np.asarray(self.table.scores)) for part in self.endings.parts]
 
     def is_consistent(self, sample: int | None = _SAMPLE) -> bool:
-        """Whether scores follow from those one ply ahead: so many of the last group, or all for None."""
+        """Whether scores follow from those one ply ahead: this many of the last group, or all for None."""
         scores = np.asarray(self.table.scores)
         for part in self.endings.parts if sample is None else self.endings.parts[-2:]:
             step = 1 if sample is None else max(1, 2 * (part.stop - part.first) // sample)
@@ -171,7 +171,7 @@ def _summary(part: EndingsPart, scores: Int8[np.ndarray, "N"]) -> PartSummary:
 
 
 def solve_endings(game: AnyGame, pieces: int, progress: Progress = no_progress) -> EndingSolution:
-    """Finds the values of all endings with so many pieces, with at most four bytes for each number.
+    """Finds the values of all endings with this many pieces, with at most four bytes for each number.
 
     Args:
       game: an `EndingsGame`.
@@ -192,7 +192,7 @@ def endings_of(game: AnyGame, pieces: int) -> Endings[Any]:
     """The endings of a game.
 
     Raises:
-      InputError: it has none, or not with so many pieces.
+      InputError: it has none, or not with this many pieces.
     """
     if not isinstance(game, EndingsGame):
         raise InputError(f"{game.name} has no endings that retrograde analysis could solve")

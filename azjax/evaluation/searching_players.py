@@ -172,7 +172,7 @@ def for_one_position(player: Player) -> Player:
 
 
 def for_seconds(player: Player, seconds: float) -> Player:
-    """The same player to search one position at a time, for up to so many seconds.
+    """The same player to search one position at a time, for up to this many seconds.
 
     In place of Gumbel's search, whose halving needs its number of simulations beforehand, it is AlphaZero's. Its trees
     have room for as many positions as 64 MB a second hold, at least 4,096, and at most for 1 GB; a full tree goes on

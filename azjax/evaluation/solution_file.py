@@ -25,7 +25,7 @@ def check_can_save(game: AnyGame, path: str | Path) -> None:
     """
     if not is_numbered(game):
         raise InputError(
-            f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it anew"
+            f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it again"
         )
     check_can_write(path)
 

@@ -229,7 +229,7 @@ class Breakthrough(
         return np.cumsum([0, *self._sizes[:-1]]).astype(np.uint32)
 
     def _sets(self, squares: Int32[Array, ""], pawns: Int32[Array, ""]) -> UInt32[Array, ""]:
-        """How many sets of so many squares there are."""
+        """How many sets of this many squares there are."""
         return jnp.asarray(binomials(self.num_squares + 1, self._most_pawns))[squares, pawns]
 
     # Text.

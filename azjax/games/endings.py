@@ -20,7 +20,7 @@ class EndingsPart(NamedTuple):
       group: the number of these pieces. Captures lead to lower groups, other moves to the other part of the group.
       first, stop: the numbers are first..stop-1.
       pieces: of the side to move.
-      images: the numbers fall into so many equal intervals; how many positions, symmetric to each other, each number
+      images: the numbers fall into this many equal intervals; how many positions, symmetric to each other, each number
         of an interval stands for.
     """
 
@@ -97,7 +97,7 @@ class EndingsGame(Protocol[S]):
 
     @abc.abstractmethod
     def endings(self, pieces: int) -> Endings[S]:
-        """Its endings with so many pieces.
+        """Its endings with this many pieces.
 
         Raises:
           InputError: they are not possible by these rules.

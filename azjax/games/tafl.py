@@ -10,8 +10,8 @@ capturing him. `tafl_board.py` has the moves and the numbers of actions, `tafl_o
 - `tawlbwrdd`, 11x11 without special squares: OpenTafl's Tawlbwrdd.
 - `hnefatafl`, 11x11: the Fetlar rules (Fetlar Hnefatafl Panel 2007) with draws by the third occurrence of a position.
 
-Text: the rows from the top with `/` between, `t` attacker, `T` defender, `K` king, a number for so many empty squares;
-a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
+Text: the rows from the top with `/` between, `t` attacker, `T` defender, `K` king, a number for
+that many empty squares; a blank; `a` or `d` for the side to move. Moves are `d1-d3`.
 """
 
 import dataclasses

@@ -79,7 +79,7 @@ class TaflRules:
         set_whole(self, "tafl rules", "max_plies", range(1, 1 << 16))
 
     def in_words(self, size: int) -> str:
-        """The rules for people, on a board of so many rows."""
+        """The rules for people, on a board of this many rows."""
         corners, crossed = self.escape == "corners", self.longest_move > 1 and self.castle != "anyone"
         goal = "a corner" if corners else "the edge"
         sentences = [

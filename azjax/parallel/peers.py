@@ -248,7 +248,7 @@ def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[i
 
 
 def _lines(connection: socket.socket, seconds: float) -> Iterator[str]:
-    """The lines received; each may take so many seconds."""
+    """The lines received; each may take this many seconds."""
     connection.settimeout(seconds)
     waiting = b""
     while received := connection.recv(4096):

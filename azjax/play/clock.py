@@ -33,7 +33,7 @@ class Clock:
         return max(_USED_SHARE * share, _MIN_SECONDS)
 
     def after(self, seconds: float) -> "Clock":
-        """The clock after a move that took so many seconds."""
+        """The clock after a move that took this many seconds."""
         left, moves = self.seconds - seconds, self.moves
         if not moves and left <= 0 and self.period:
             left, moves = left + self.period, self.period_moves

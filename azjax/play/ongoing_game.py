@@ -145,7 +145,7 @@ class OngoingGame:
         self._memories = [start_memory(self.player, batch_of_one(self.state))] * len(self.states)
 
     def compile_timed_search(self, seconds: float = 0.0) -> None:
-        """Compiles a search for so many seconds, and as many as the clocks allow, so that no clock runs meanwhile."""
+        """Compiles a search for this many seconds, and as many as the clocks allow, so that no clock runs meanwhile."""
         seconds = max([seconds, *(clock.budget() for clock in self.clocks if clock is not None)])
         if not isinstance(self.player.policy, TimedPolicy) or seconds <= self._most_seconds:
             return

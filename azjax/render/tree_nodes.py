@@ -60,7 +60,7 @@ def node_summaries(tree: Tree, row: int = 0, max_nodes: int | None = None) -> di
     Args:
       tree: a batch of trees.
       row: index in the batch.
-      max_nodes: keeps so many nodes only: the root's children, and then the most visited ones. The visits of omitted
+      max_nodes: keeps this many nodes only: the root's children, and then the most visited ones. The visits of omitted
         children still count. None keeps all.
 
     Raises:

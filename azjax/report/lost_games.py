@@ -128,7 +128,7 @@ def judge_lost_games(
       records: games of one game by the same rules.
       player: the name of a player of them.
       judge: searches every position of the lost games.
-      num_games: so many of the lost games are judged at most, evenly spread over all.
+      num_games: this many of the lost games are judged at most, evenly spread over all.
       seed: of the judge.
       progress: called with the positions done and in all.
 

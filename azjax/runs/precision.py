@@ -81,7 +81,7 @@ def _network_work(game: AnyGame, config: Config) -> list[tuple[float, Callable[[
 
 
 def seconds_of_network(game: AnyGame, network: Network, positions: int, *, learning: bool = False) -> float:
-    """Fewest seconds in which a network evaluates so many positions at once, or computes gradients from them."""
+    """Fewest seconds in which a network evaluates this many positions at once, or computes gradients from them."""
     measure = _measurement(game, network, positions, learning=learning)
     return min(measure() for _ in range(_ROUNDS))
 

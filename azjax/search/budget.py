@@ -34,12 +34,12 @@ def search_within(
 
     Args:
       policy: its `num_simulations` are those between two looks at the clock. It does not explore: noise would be drawn
-        anew at each look.
+        again at each look.
       params: what the evaluator reads.
       key: consumed by the evaluator and the rule of selection.
       states: the roots, every leaf [B, ...].
       hyper: the numbers of the search.
-      seconds: no chunk of simulations begins after so many. They count from the end of the first chunk. The second one,
+      seconds: no chunk of simulations begins after them. They count from the end of the first chunk. The second one,
         which continues a tree, is another program: a search that ran before with the same shapes has compiled both.
       num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
         search.

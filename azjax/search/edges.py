@@ -327,7 +327,7 @@ def tree_of(index: Index, batch: int) -> Index:
 
 
 def folds(selection: Selection, batch: int) -> bool:
-    """Whether the rule folds over edges, in a batch of so many trees."""
+    """Whether the rule folds over edges, in a batch of this many trees."""
     is_folded = False
 
     def fold(function: Callable[[_C, Any], _C], start: _C) -> _C:
@@ -360,7 +360,7 @@ def allocate(num_nodes: int, roots: Shaped[Array, "..."]) -> Shaped[Array, "size
       InputError: more numbers than an index of 32 bits reaches.
     """
     _check_size(num_nodes * roots.size)
-    # Apart from one another: together XLA would compute every element anew.
+    # Apart from one another: together XLA would compute every element again.
     rows, roots = materialize(jax.lax.empty((num_nodes * roots.size,), roots.dtype)), materialize(roots.reshape(-1))
     return write_rows(rows, roots, jnp.int32(0))
 

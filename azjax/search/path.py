@@ -33,7 +33,7 @@ class Path(NamedTuple):
         return cls(zeros, zeros, jnp.int32(0))
 
     def depth_of_leaves(self, num_nodes: int, lanes: int) -> Int32[Array, "R"]:
-        """The depth of the last node of each path, in trees of so many nodes."""
+        """The depth of the last node of each path, in trees of this many nodes."""
         nodes = self.nodes.reshape(-1, lanes)
         rows = jnp.arange(len(nodes), dtype=jnp.int32)[:, None]
         return jnp.sum((rows < self.longest) & (nodes < num_nodes), axis=0, dtype=jnp.int32)

@@ -33,7 +33,7 @@ _Descent: TypeAlias = tuple[Path, Array, Leaf]
 _Rule = TypeVar("_Rule", bound="RootRule")
 
 MAX_DENSE_SLOTS = 16
-"""Trees with at most so many slots keep `DenseEdges`, others `BlockedEdges`."""
+"""Trees with at most this many slots keep `DenseEdges`, others `BlockedEdges`."""
 
 
 @runtime_checkable

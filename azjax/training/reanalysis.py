@@ -2,7 +2,7 @@
 
 The idea is that of MuZero Reanalyze (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by Planning with
 a Learned Model", appendix H). Rewards stay as they were, and so does a proven position that the new search does not
-prove. Where results are mixed with values (`Steps.trace`), those of games that ended recently are mixed anew.
+prove. Where results are mixed with values (`Steps.trace`), those of games that ended recently are mixed again.
 
 Axis letters: `G` games side by side, `K` slots of legal actions, `R` rows of the replay.
 """
