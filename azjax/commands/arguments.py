@@ -210,7 +210,7 @@ def _refuse_rules(game: AnyGame, flags: list[str], defaults: object) -> None:
             raise InputError(f"{option} is an option of {game.name}: add --game {game.name}")
 
 
-def with_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOptions]:
+def split_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOptions]:
     """The agent of PLAYER:SIMULATIONS, and the options with these simulations; other players and their options.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from azjax.agents import LEVELS, check_for_a_time, is_trained, load_search_spec, split_level
-from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
+from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.core.errors import InputError
 from azjax.evaluation.searching_players import several_leaves
 from azjax.evaluation.standard_players import num_simulations_of
@@ -63,7 +63,7 @@ def gtp_command(arguments: list[str]) -> None:
 
 
 def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
-    spec, options = with_simulations(spec, options)
+    spec, options = split_simulations(spec, options)
     agent, level = split_level(spec)
     if level:
         raise InputError(f"{spec}: json goes without a level that does not search")

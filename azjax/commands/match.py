@@ -1,6 +1,7 @@
 """`azjax match A B ...`."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.evaluation.timed import TimedPlayer
+from azjax.games.game import AnyGame
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import check_picture, draw_ratings, match_table, ratings_table
 from azjax.search.budget import check_seconds
@@ -169,6 +171,22 @@ def match_command(arguments: list[str]) -> None:
         if num_kept and files:
             say(f"{num_kept:,} games that were finished are in {' and '.join(files)}")
         raise
+    _print_matches(options, game, matches)
+    if options.records is not None and matches:
+        say(f"games saved to {options.records}")
+    pairings = pool.pairings() if pool else pairings_of(matches)
+    if len({name for *pair, _ in pairings for name in pair}) > 2:
+        ratings = rate(pairings, anchor=anchor)
+        console.print(ratings_table(game, ratings))
+        if options.plot is not None:
+            draw_ratings(game, ratings, options.plot)
+            say(f"drawn to {options.plot}")
+    if pool:
+        say(f"{options.pool} has {len(pool.records):,} games")
+
+
+def _print_matches(options: MatchOptions, game: AnyGame, matches: Sequence[MatchResult]) -> None:
+    """The results, and warnings where they say less than they seem to."""
     if matches:
         console.print(match_table(game, matches))
     else:
@@ -189,17 +207,6 @@ def match_command(arguments: list[str]) -> None:
                 f"warning: {match.num_forfeits:,} of the {match.games:,} games of {match.first} against {match.second} "
                 "were forfeited, so that the score says little about strength"
             )
-    if options.records is not None and matches:
-        say(f"games saved to {options.records}")
-    pairings = pool.pairings() if pool else pairings_of(matches)
-    if len({name for *pair, _ in pairings for name in pair}) > 2:
-        ratings = rate(pairings, anchor=anchor)
-        console.print(ratings_table(game, ratings))
-        if options.plot is not None:
-            draw_ratings(game, ratings, options.plot)
-            say(f"drawn to {options.plot}")
-    if pool:
-        say(f"{options.pool} has {len(pool.records):,} games")
 
 
 def _check_files(options: MatchOptions) -> None:

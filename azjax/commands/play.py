@@ -9,7 +9,7 @@ from typing import Literal
 from rich.progress import track
 
 from azjax.agents import LEVELS, is_trained, load_player, load_search_spec, split_level
-from azjax.commands.arguments import AgentOptions, parse_with_players, with_simulations
+from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import iterate_games
@@ -74,7 +74,7 @@ def play_command(arguments: list[str]) -> None:
     """Plays games in the terminal, or serves the page."""
     options, game, (spec,) = parse_with_players("play", 1, PlayOptions(), arguments)
     on_page, typed = options.web or options.export is not None, spec
-    spec, options = with_simulations(spec, options)
+    spec, options = split_simulations(spec, options)
     if spec != typed and not on_page:
         options = dataclasses.replace(options, level=options.level or "hard")
     agent, level = split_level(spec)

@@ -44,6 +44,8 @@ class ReportOptions:
         if self.games is not None:
             check_games(self.games)
         check_seed(self.seed)
+        if self.sample_games < 1:
+            raise InputError(f"sample_games must be at least 1, got {self.sample_games}")
 
 
 @dataclasses.dataclass(frozen=True)

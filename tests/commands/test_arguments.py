@@ -10,7 +10,7 @@ from refusals import refused_without_a_file
 from azjax import preset
 from azjax.agents import LEVELS, load_trained
 from azjax.cli import main
-from azjax.commands.arguments import AgentOptions, _refuse_rules, parse_with_game, with_simulations
+from azjax.commands.arguments import AgentOptions, _refuse_rules, parse_with_game, split_simulations
 from azjax.commands.check import CheckOptions
 from azjax.commands.match import MatchOptions
 from azjax.commands.play import PlayOptions
@@ -29,11 +29,11 @@ def test_an_option_of_the_rules_needs_the_game_and_a_value_of_its_name_does_not(
 
 def test_the_simulations_of_a_player_become_those_of_the_options():
     options = PlayOptions()
-    assert with_simulations("tictactoe:200", options) == ("tictactoe", PlayOptions(num_simulations=200))
+    assert split_simulations("tictactoe:200", options) == ("tictactoe", PlayOptions(num_simulations=200))
     for spec in ("tictactoe", "tictactoe:easy", "uct:200"):
-        assert with_simulations(spec, options) == (spec, options)
+        assert split_simulations(spec, options) == (spec, options)
     with pytest.raises(InputError, match="num_simulations must be at least 1, got 0"):
-        with_simulations("tictactoe:0", options)
+        split_simulations("tictactoe:0", options)
 
 
 @pytest.mark.parametrize("name", available())
