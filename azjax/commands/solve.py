@@ -41,7 +41,7 @@ class SolveOptions:
       tables: exact values that the proof may use: a file of `azjax solve GAME --output FILE`.
       max_states: stop with an error after this many positions. Default: 10 million; without `--prove` no limit for a
         game that numbers its positions.
-      output: save the solution to this file (.npz), for `optimal:FILE`, `--tables FILE` and
+      output: save the solution to this file (.npz), for `optimal:FILE` and `--tables FILE`, and without `--endings` for
         `azjax evaluate --solution FILE`.
     """
 

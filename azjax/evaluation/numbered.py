@@ -291,8 +291,10 @@ def numbering(game: AnyGame) -> NumberedGame[Any]:
     Raises:
       InputError: it does not number them.
     """
-    if not (isinstance(game, NumberedGame) and game.num_position_numbers > 0):
+    if not isinstance(game, NumberedGame):
         raise InputError(f"{game.name} does not number its positions")
+    if not game.num_position_numbers:
+        raise InputError(f"{game.name} has too many positions on this board for numbers of 32 bits")
     return game
 
 

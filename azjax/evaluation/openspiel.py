@@ -71,7 +71,8 @@ class OpenSpielSeats(Seats):
         name = _name(game)
         if name is None:
             choices = ", ".join(sorted([*_PARAMETERS, *NAMES_IN_OPENSPIEL]))
-            raise InputError(f"{player.name} cannot play {game.name}; available: {choices}")
+            rules = f"{game.name} by these rules" if game.name in NAMES_IN_OPENSPIEL else game.name
+            raise InputError(f"{player.name} cannot play {rules}; available: {choices}")
         try:
             pyspiel = importlib.import_module("pyspiel")
             self._minimax = importlib.import_module("open_spiel.python.algorithms.minimax")

@@ -96,7 +96,7 @@ def prove(
 
             graph.search(report)
             positions += graph.size
-            if graph.is_decided or positions >= max_positions:
+            if graph.is_decided or graph.is_full:
                 break
         if graph.proof[0] == 0:
             low, action = goal, graph.proving_action()
@@ -194,13 +194,14 @@ class _Graph:
 
     Attributes:
       size: its positions; the root is number 0, and arrays have room for more.
+      is_full: the next leaf has more moves than the limit has room for positions.
       proof, disproof: numbers of each position.
     """
 
     def __init__(self, expander: _Expander, goal: float, decided: dict[int, bool], max_depth: int, limit: int) -> None:
         self._expander, self._goal, self._limit = expander, goal, limit
         self._decided, self._max_depth = decided, max_depth
-        self.size, self._num_moves = 1, 0
+        self.size, self._num_moves, self.is_full = 1, 0, False
         self._index: dict[int, int] = {}  # by key and depth in one integer, which takes less memory than a pair
         self.proof, self.disproof = (np.ones(_LEAST_CAPACITY, np.int64) for _ in range(2))
         self._words = np.zeros((_LEAST_CAPACITY, len(expander.start)), np.uint32)
@@ -219,13 +220,12 @@ class _Graph:
         return 0 in (self.proof[0], self.disproof[0])
 
     def search(self, report: Callable[[int], None]) -> None:
-        """Expands leaves until the goal is decided, there are too many positions, or no leaf is left that matters."""
-        while not self.is_decided and self.size < self._limit:
+        """Expands leaves until the goal is decided, there is no room, or no leaf is left that matters."""
+        while not (self.is_decided or self.is_full):
             leaves = self._select()
             if not leaves:
                 return
-            self._expand(leaves)
-            self._update(leaves)
+            self._update(self._expand(leaves))
             report(self.size)
 
     def proving_action(self) -> int:
@@ -287,12 +287,16 @@ class _Graph:
                     queued.add(source)
                     heapq.heappush(queue, (-int(self._depth[source]), source))
 
-    def _expand(self, leaves: list[int]) -> None:
+    def _expand(self, leaves: list[int]) -> list[int]:
+        """Adds the positions after these; returns the leaves for which there was room, the others wait for ever."""
         children = self._expander(self._words[leaves])
         all_keys = join(children.keys[..., 0], children.keys[..., 1])
         reached = children.values >= self._goal
         for row, leaf in enumerate(leaves):
             slots, depth = np.flatnonzero(children.valid[row]), int(self._depth[leaf]) + 1
+            if self.size + len(slots) > self._limit:
+                self.is_full = True
+                return leaves[:row]
             self._make_room(len(slots))
             moves = slice(self._num_moves, self._num_moves + len(slots))
             targets: list[int] = []
@@ -320,6 +324,7 @@ class _Graph:
                 self._next_into[move] = self._into[target]
                 self._into[target] = move
             self.size, self._num_moves = added.stop, moves.stop
+        return leaves
 
     def _make_room(self, count: int) -> None:
         """For this many more positions and moves."""

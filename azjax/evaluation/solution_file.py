@@ -23,10 +23,10 @@ def check_can_save(game: AnyGame, path: str | Path) -> None:
     Raises:
       InputError: the game does not number its positions, or no file can be written at the path.
     """
-    if not is_numbered(game):
-        raise InputError(
-            f"{game.name} does not number its positions, so its solution cannot be saved: `optimal` solves it again"
-        )
+    try:
+        numbering(game)
+    except InputError as error:
+        raise InputError(f"{error}; its solution cannot be saved, and `optimal` solves the game again") from None
     check_can_write(path)
 
 

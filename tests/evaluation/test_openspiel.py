@@ -46,7 +46,7 @@ def test_what_it_cannot_play_is_refused(positions_of):
     with pytest.raises(InputError, match="bot cannot begin at the position 'X________'"):
         play_match(TICTACTOE, bot, random_player(TICTACTOE), 2, jax.random.key(0), start_states=starts)
     small = make("othello", size=6)
-    with pytest.raises(InputError, match="bot cannot play othello"):
+    with pytest.raises(InputError, match="bot cannot play othello by these rules; available"):
         play_match(small, bot, random_player(small), 2, jax.random.key(0))
     for spec, message in [
         ("openspiel:chess:3", "unknown bot 'chess' of OpenSpiel; available: mcts, minimax"),

@@ -56,6 +56,40 @@ def test_endings_agree_with_plain_rules_one_ply_ahead():
         assert max(after) == scores[number], rules.text(plain)
 
 
+@pytest.mark.slow
+def test_wins_are_forced_by_plain_rules_whatever_the_other_side_answers():
+    """The table proposes the winner's moves alone; plain rules make all of the answers, and end the games in time."""
+    endings, rules, generator = solve_endings(BRANDUB, 3), BrandubRules(), np.random.default_rng(0)
+    scores = np.asarray(endings.table.scores)
+    longest = np.flatnonzero(scores == np.min(scores[scores > 0]))
+    numbers = [*generator.choice(np.flatnonzero(scores > 0), 20), *generator.choice(longest, 4)]
+    for number, text in zip(numbers, texts_of(endings, numbers), strict=True):
+        start = rules.position(text)
+        to_move = {text: start}
+        for _ in range(1, 128 - scores[number], 2):
+            children = [children_of(rules, plain) for plain in to_move.values()]
+            # The others are won at once.
+            children = [each for each in children if not any(child.rewards[start.player] == 1 for child in each)]
+            answers = [child for best in best_of(endings, rules, children) for child in children_of(rules, best)]
+            assert not any(child.terminal for child in answers), text
+            to_move = {rules.text(child): child for child in answers}
+        assert not to_move, text
+
+
+def children_of(rules, plain):
+    return [rules.step(plain, action) for action in rules.legal_actions(plain)]
+
+
+def best_of(endings, rules, children):
+    """Of the children of each position the one that the table has as the fastest win of the player who moved there."""
+    unfinished = sorted({rules.text(child) for each in children for child in each if not child.terminal})
+    score = dict(zip(unfinished, scores_of(endings, unfinished) if unfinished else [], strict=True))
+    return [
+        min((child for child in each if not child.terminal), key=lambda child: score[rules.text(child)])
+        for each in children
+    ]
+
+
 def texts_of(solution, numbers):
     states = solution.states(np.array(numbers))
     return [BRANDUB.to_text(jax.tree.map(lambda leaf, row=row: leaf[row], states)) for row in range(len(numbers))]

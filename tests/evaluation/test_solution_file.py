@@ -9,6 +9,7 @@ import pytest
 import azjax.games
 from azjax.evaluation import choose, game_of_table, load_solution, optimal_player, save_solution
 from azjax.evaluation.archive import digest
+from azjax.evaluation.solution_file import check_can_save
 
 SANTORINI = azjax.games.make("santorini", size=2)
 
@@ -127,8 +128,12 @@ def test_values_that_do_not_follow_from_the_rules_are_refused(saved, solution_of
 
 
 def test_only_numbered_games_are_saved_and_only_to_writable_paths(nim, solution_of, tmp_path):
-    with pytest.raises(ValueError, match="nim does not number its positions, so its solution cannot be saved"):
+    with pytest.raises(ValueError, match="nim does not number its positions; its solution cannot be saved"):
         save_solution(solution_of(nim((1, 2, 3))), tmp_path / "file.npz")
+    with pytest.raises(
+        ValueError, match="othello has too many positions on this board for numbers of 32 bits; its sol"
+    ):
+        check_can_save(azjax.games.make("othello", size=6), tmp_path / "file.npz")
     with pytest.raises(ValueError, match="cannot be written: it is a folder"):
         save_solution(solution_of(SANTORINI), tmp_path)
     with pytest.raises(ValueError, match=r"there is no folder .*nowhere"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from azjax.core.errors import InputError
-from azjax.evaluation import solve
+from azjax.evaluation import perft, solve
 from azjax.games import check_game
 from azjax.games.protocols import action_from_text, legal_texts
 from azjax.games.registry import make
@@ -78,6 +78,19 @@ def test_random_games_agree_with_plain_python_rules(columns, rows):
             for square in plain.other:
                 own[square] = -1
             np.testing.assert_array_equal(state.board, own)
+
+
+@pytest.mark.parametrize(("side", "known"), [(8, [22, 484, 11_132]), (6, [16, 256, 4_308])])
+def test_perft_is_that_of_plain_python_rules(side, known):
+    rules = BreakthroughRules(side, side)
+
+    def count(position, depth):
+        if depth == 0:
+            return 1
+        return sum(count(rules.step(position, action), depth - 1) for action in rules.legal_actions(position))
+
+    assert perft(make("breakthrough", columns=side, rows=side), 3) == known
+    assert [count(rules.start(), depth) for depth in (1, 2, 3)] == known
 
 
 def test_a_small_board_is_solved_as_by_plain_recursion():

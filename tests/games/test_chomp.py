@@ -1,4 +1,7 @@
 import functools
+import itertools
+import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +11,8 @@ import pytest
 from azjax.evaluation import solve
 from azjax.games.protocols import action_from_text
 from azjax.games.registry import make
+
+SOLVED = Path(__file__).parents[2] / "experiments" / "results" / "solved.json"
 
 
 def _eat(lengths, row, column):
@@ -56,6 +61,23 @@ def test_the_exact_values_are_those_of_plain_minimax(columns, rows):
         if not _wins(_eat((columns,) * rows, row, column))
     ]
     assert list(summary.best_first_actions) == sorted(best)
+
+
+@pytest.mark.parametrize("name", ["chomp_8x8", "chomp_10x8"])
+def test_the_largest_solved_bars_are_those_of_plain_recursion(name):
+    """Shorter bars first: a bar is lost where every bite leaves a won one."""
+    row = json.loads(SOLVED.read_text())["rows"][name]
+    columns, rows = map(int, name.removeprefix("chomp_").split("x"))
+    wins = {}
+    for lengths in sorted(itertools.combinations_with_replacement(range(columns, -1, -1), rows), key=sum):
+        bites = ((number, column) for number, length in enumerate(lengths) for column in range(length))
+        wins[lengths] = not any(lengths) or any(not wins[_eat(lengths, *bite)] for bite in bites)
+    # Either player may be to move.
+    assert 2 * (len(wins) - sum(wins.values())) == row["lost"]
+    square = {(column, number) for number in range(rows) for column in range(columns)}
+    full = (columns,) * rows
+    best = {f"{'abcdefghij'[column]}{number + 1}" for column, number in square if not wins[_eat(full, number, column)]}
+    assert best == set(row["best_first_moves"])
 
 
 @pytest.mark.parametrize("side", [3, 5])

@@ -63,6 +63,18 @@ def test_perft_is_the_known_one():
     assert perft(GAME, 5) == [4, 12, 56, 244, 1396]
 
 
+def test_perft_of_a_smaller_board_is_that_of_plain_python_rules():
+    rules = OthelloRules(6)
+
+    def count(position, depth):
+        if depth == 0:
+            return 1
+        return sum(count(rules.step(position, action), depth - 1) for action in rules.legal_actions(position))
+
+    assert perft(make("othello", size=6), 5) == [count(rules.start(), depth) for depth in range(1, 6)]
+    assert count(rules.start(), 5) == 1364
+
+
 @pytest.mark.slow
 def test_on_four_rows_the_second_player_wins():
     """As every solution of the small board has found; the first move makes no difference, by symmetry."""
