@@ -5,6 +5,7 @@ import re
 import statistics
 from pathlib import Path
 
+import jax
 from tables import board_title, result_of, rows_of, table
 
 import azjax
@@ -31,6 +32,20 @@ def presets() -> str:
             ]
         )
     return table(heads, lines)
+
+
+def notation() -> str:
+    """How moves and positions of the games are written."""
+    games = {
+        name: azjax.make(name) for name in ("tictactoe", "chomp", "othello", "breakthrough", "brandub", "santorini")
+    }
+    games |= {"connect_four --columns 5 --rows 4": azjax.make("connect_four", columns=5, rows=4)}
+    games |= {"hex --size 3": azjax.make("hex", size=3)}
+    starts = {arguments: game.to_text(game.init(jax.random.key(0))) for arguments, game in games.items()}
+    heads = ("GAME", "moves", "the start of the game")
+    return table(
+        heads, [[f"`{arguments}`", game.move_notation(), f"`{starts[arguments]}`"] for arguments, game in games.items()]
+    )
 
 
 def best_of_sweep() -> str:

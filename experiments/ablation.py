@@ -6,7 +6,7 @@ self-play with a few seeds, and all variants spend the same number of network ev
 
     python experiments/ablation.py
 
-It takes about 15 minutes on 2 CPU cores. Variants that are in the results are trained again only with --anew.
+It takes about 15 minutes on 2 CPU cores. Variants that are in the results are trained again only with --again.
 Writes experiments/results/ablation.json and docs/ablation.png.
 """
 
@@ -73,7 +73,7 @@ def main(
     evaluations: int = 3_000_000,
     seeds: int = 3,
     points: int = 10,
-    anew: bool = False,
+    again: bool = False,
     output: Path = RESULTS / "ablation.json",
     plot: Path = DOCS / "ablation.png",
 ) -> None:
@@ -83,13 +83,13 @@ def main(
       evaluations: network evaluations by the searches of a run.
       seeds: number of seeds of each variant, from 0.
       points: number of points of a curve.
-      anew: train all variants, including those in the results.
+      again: train all variants, including those in the results.
       output: file of the results.
       plot: picture of the curves.
     """
     console = Console()
     settings = {"game": "tictactoe", "evaluations": evaluations, "seeds": seeds, "points": points}
-    rows = [] if anew else results_so_far(output, settings, rows=[])["rows"]
+    rows = [] if again else results_so_far(output, settings, rows=[])["rows"]
     solution = solve(azjax.make("tictactoe"))
     wanted = [(group, name, config) for group, variants in GROUPS.items() for name, config in variants.items()]
     for group, name, config in track(wanted, "variants", console=console):

@@ -27,7 +27,20 @@ from against_uct import GAMES, SIDES, record_row
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, GRAY, RESULTS, RUNS, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    GRAY,
+    RESULTS,
+    RUNS,
+    check_outputs,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.core.errors import InputError
@@ -68,6 +81,7 @@ def main(
     """
     console = Console()
     output, plot = output or RESULTS / f"{name}_before.json", plot or DOCS / f"{name}_before.png"
+    check_outputs(output, plot)
     file = archive.FOLDER / f"{name}.npz"
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     refuse_another_rival(output, file, digest)

@@ -23,7 +23,20 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from study import COLORS, DOCS, RESULTS, RUNS, Run, run_study, save_figure, style, trained, wide_figure, write_results
+from study import (
+    COLORS,
+    DOCS,
+    RESULTS,
+    RUNS,
+    Run,
+    check_outputs,
+    run_study,
+    save_figure,
+    style,
+    trained,
+    wide_figure,
+    write_results,
+)
 
 import azjax
 from azjax.evaluation import MatchResult, Player, Record, play_match
@@ -90,6 +103,7 @@ def main(
     console.print(table(name, rows))
     console.print(f"{rival} against itself: {SIDES[name][0]} {itself['first_score']:.1%}")
     output, plot = output or RESULTS / f"{name}.json", plot or DOCS / f"{name}.png"
+    check_outputs(output, plot)
     settings = {"game": game_name, "options": options_of(game), "config": dataclasses.asdict(run.config)}
     write_results(output, f"against_uct.py {name}", settings, rows=rows, rival_against_itself=itself)
     draw(rows, f"network + {num_simulations} simulations", plot)

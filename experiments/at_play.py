@@ -19,11 +19,11 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.table import Table
-from study import RESULTS, agent_digest, refuse_another_agent, results_so_far, run_study, write_results
+from study import RESULTS, agent_digest, refuse_another_agent, refuse_unknown, results_so_far, run_study, write_results
 
 from azjax.evaluation import Player, play_match, search_player
 from azjax.evaluation.players import act, observe, start_memory
-from azjax.packaged import Agent, load_agent
+from azjax.packaged import Agent, load_agent, packaged
 
 VARIANTS = {
     "solver": {"solver": True},
@@ -55,6 +55,7 @@ def main(
       output: file of the results.
     """
     console = Console()
+    refuse_unknown("agent", agents, packaged())
     settings = {"num_simulations": num_simulations, "games": games, "seed": seed, "leaves_per_step": LEAVES}
     settings |= {"opening_plies": OPENING_PLIES, "balance": BALANCE}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]

@@ -25,6 +25,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from study import DOCS, RESULTS, RUNS, run_study, write_results
 
 from azjax.agents import load_player
+from azjax.core.errors import InputError
 from azjax.evaluation import Player, act
 from azjax.evaluation.retrograde import EndingSolution, EndingTable, PartSummary, load_endings
 from azjax.games.game import AnyGame, State, random_legal_action
@@ -54,6 +55,9 @@ def main(
       positions: drawn evenly, a multiple of 500.
       output: file of the results.
     """
+    for name, number, part in (("games", games, GAMES), ("positions", positions, BATCH)):
+        if number < 1 or number % part:
+            raise InputError(f"{name} must be a multiple of {part}, got {number}")
     solution = load_endings(table)
     game = solution.game
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()) as progress:

@@ -12,7 +12,7 @@ sets are in games/connect-four/benchmark of https://github.com/jonathan-laurent/
     pip install 'azjax[interop]'
     python experiments/connect_four.py [--sets FOLDER]
 
-A run that exists is resumed or reused. Results of MCTS with the same rollouts are measured again only with --anew.
+A run that exists is resumed or reused. Results of MCTS with the same rollouts are measured again only with --again.
 Writes experiments/results/connect_four.json and docs/connect_four.png.
 """
 
@@ -108,7 +108,7 @@ def main(
     num_simulations: int = 400,
     rollouts: tuple[int, ...] = (1_000, 10_000),
     games: int = 100,
-    anew: bool = False,
+    again: bool = False,
     sets: Path | None = None,
     folder: Path | None = None,
     output: Path = RESULTS / "connect_four.json",
@@ -122,7 +122,7 @@ def main(
       num_simulations: simulations of each search.
       rollouts: rollouts of OpenSpiel's MCTS, one row for each number.
       games: games of the match against MCTS with the first number of rollouts.
-      anew: measure MCTS again.
+      again: measure MCTS again.
       sets: folder of Pons' test sets.
       folder: run folder; by default runs/connect_four-SEED.
       output: file of the results.
@@ -135,7 +135,7 @@ def main(
         game, folder or RUNS / f"connect_four-{seed}", console, seed=seed, iterations=iterations, config=config
     )
     positions = load_positions(game, json.loads(POSITIONS.read_text()))
-    rivals = ([] if anew else rivals_so_far(output, rollouts)) or rival_rows(game, positions, rollouts)
+    rivals = ([] if again else rivals_so_far(output, rollouts)) or rival_rows(game, positions, rollouts)
     rows = []
     for step in track(run.steps, "checkpoints", console=console):
         _, variables = load_variables(run.folder, step)

@@ -8,7 +8,7 @@ Pons' test sets (see `connect_four.py`), and times the search of one position.
     python experiments/connect_four_seconds.py [--sets FOLDER]
 
 It takes about an hour on 2 CPU cores. Mistakes that the file of results has are not counted again; the times are
-always measured anew, one after the other. Writes experiments/results/connect_four_seconds.json and
+always measured again, one after the other. Writes experiments/results/connect_four_seconds.json and
 docs/connect_four_seconds.png.
 """
 
@@ -132,7 +132,7 @@ def moves(game: Game, num_simulations: int, positions: Positions) -> np.ndarray:
 
 
 def make_policy(game: Game, agent: Agent, num_simulations: int, chunk: int) -> AlphaZero:
-    """The search of the packaged agent, `chunk` of so many simulations at a time."""
+    """The search of the packaged agent, `chunk` of its simulations at a time."""
     return AlphaZero(game, agent.evaluator, chunk, leaves_per_step(num_simulations), solver=True)
 
 

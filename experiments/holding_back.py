@@ -1,16 +1,16 @@
 """What limits learning, at equal training time?
 
 Trains Connect Four from self-play for two minutes on 2 CPU cores with a base configuration: a perceptron of four layers
-of 512 units and a constant learning rate. Each variant changes one setting: the starts of
-the games, the value target, the simulations a move, the network's precision, size and kind, or how often a position is
-used for learning. Mistakes of every network are counted on the positions of `connect_four_positions.py`. For the base
-the study also measures the time of each part of an iteration. For the base and for the packaged agent it measures, by
-ply, the error of the value and the entropy of the policy.
+of 512 units and a constant learning rate. Each variant changes one setting: the starts of the games, the value target,
+the simulations a move, the network's precision, size and kind, or how often a position is used for learning. Mistakes
+of every network are counted on the positions of `connect_four_positions.py`. For the base the study also measures the
+time of each part of an iteration. For the base and for the packaged agent it measures, by ply, the error of the value
+and the entropy of the policy.
 
     python experiments/holding_back.py
 
-Variants that are in the results are trained again only with --anew. Run it on an idle machine,
-because all variants have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
+Variants that are in the results are trained again only with --again. Run it on an idle machine, because all variants
+have equal time. Writes experiments/results/holding_back.json and docs/holding_back.png.
 """
 
 import dataclasses
@@ -88,7 +88,7 @@ def main(
     seconds: float = 120.0,
     points: int = 5,
     num_simulations: int = 400,
-    anew: bool = False,
+    again: bool = False,
     output: Path = RESULTS / "holding_back.json",
     plot: Path = DOCS / "holding_back.png",
 ) -> None:
@@ -98,13 +98,13 @@ def main(
       seconds: training time of each variant, without compilation.
       points: number of points of a curve.
       num_simulations: simulations of the search with the last network.
-      anew: train all variants, including those in the results.
+      again: train all variants, including those in the results.
       output: file of the results.
       plot: picture of the curves.
     """
     console = Console()
     settings = {"seconds": seconds, "points": points, "num_simulations": num_simulations}
-    before = {} if anew else results_so_far(output, settings, base=None, rows=[])
+    before = {} if again else results_so_far(output, settings, base=None, rows=[])
     rows, base = before.get("rows", []), before.get("base")
     positions = load_positions(GAME, json.loads(POSITIONS.read_text()))
     wanted = [("", BASE_NAME, BASE), *((g, n, config) for g, of in GROUPS.items() for n, config in of.items())]

@@ -119,8 +119,9 @@ def draw(matches: list[dict[str, Any]], speeds: list[dict[str, Any]], path: Path
         rows = [row for row in matches if (row["agent"], row["num_simulations"]) == (agent, count)]
         scores = [row["score"] for row in rows]
         spread = [[row["score"] - row["interval"][0], row["interval"][1] - row["score"]] for row in rows]
-        places = [row["leaves_per_step"] * 1.06 ** (number - 1.5) for row in rows]
-        options: dict[str, Any] = {"color": COLORS[number], "capsize": 3, "label": f"{agent}, N = {count:,}"}
+        places = [row["leaves_per_step"] * 1.06 ** (number - (len(series) - 1) / 2) for row in rows]
+        color = COLORS[number % len(COLORS)]
+        options: dict[str, Any] = {"color": color, "capsize": 3, "label": f"{agent}, N = {count:,}"}
         left.errorbar(places, scores, yerr=list(zip(*spread, strict=True)), fmt="o", **options)
     left.axhline(0.5, color="#999999", linewidth=0.8)
     left.set_ylim(0.2, 0.8)

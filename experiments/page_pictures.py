@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pictures import PICTURES, POSITIONS, play
-from study import run_study
+from study import refuse_unknown, run_study
 
 import azjax
 
@@ -44,6 +44,7 @@ def main(games: tuple[str, ...] = tuple(PLAYERS)) -> None:
     Args:
       games: the games to take pictures of, by their files.
     """
+    refuse_unknown("game", games, PLAYERS)
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from self_play_speed import PgxLearner, pgx_learner
-from study import RESULTS, RUNS, results_so_far, run_study, seconds_per_iteration, trained, write_results
+from study import RESULTS, RUNS, check_outputs, results_so_far, run_study, seconds_per_iteration, trained, write_results
 
 import azjax
 from azjax.core.files import write_atomically
@@ -90,6 +90,7 @@ def main(
     console = Console()
     folder = folder or RUNS / ("pgx_baselines_quick" if quick else "pgx_baselines")
     output = output or (folder if quick else RESULTS) / "pgx_baselines.json"
+    check_outputs(output)
     if quick:
         minutes, num_simulations, match_games, yardstick, curve_games = 0.01, 4, 2, "uct:4", 2
     settings = {

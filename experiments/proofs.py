@@ -9,7 +9,7 @@ A start whose value is not found within the limit of positions keeps the bounds 
 
     python experiments/proofs.py
 
-Rows that the result file has are kept; remove the file to measure anew. Writes experiments/results/proofs.json.
+Rows that the result file has are kept; remove the file to measure again. Writes experiments/results/proofs.json.
 """
 
 import json

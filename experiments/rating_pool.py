@@ -75,7 +75,7 @@ def main(
     """Plays, rates, prints, writes and draws.
 
     Args:
-      agents: whose pools grow and are rated anew; the results of the others stay.
+      agents: whose pools grow and are rated again; the results of the others stay.
       levels: levels and simulations of the agent.
       games: games of each two players.
       opening_plies: random plies of an opening.

@@ -29,7 +29,7 @@ from typing import Any
 import jax
 from rich.console import Console
 from rich.progress import Progress
-from study import DOCS, RESULTS, RUNS, run_study, save_figure, style, wide_figure, write_results
+from study import DOCS, RESULTS, RUNS, check_outputs, run_study, save_figure, style, wide_figure, write_results
 
 import azjax
 from azjax.benchmark.search import STAND_INS, time_in_turn
@@ -95,6 +95,7 @@ def main(
     quick_folder = RUNS / "search_scaling_quick"
     output = output or (quick_folder if quick else RESULTS) / "search_scaling.json"
     plot = plot or (quick_folder if quick else DOCS) / "search_scaling.png"
+    check_outputs(output, plot)
     sizes = QUICK if quick else Sizes()
     console = Console()
     parts: dict[str, Callable[[Sizes, Console], Any]] = {

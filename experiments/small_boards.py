@@ -92,7 +92,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         for seed in sorted({row["seed"] for row in rows}):
             own = [row for row in rows if (row["board"], row["seed"]) == (name, seed)]
             shares = np.array([row["mistakes"] / row["positions"] for row in own])
-            panel.semilogy([row["seconds"] / 60 for row in own], shares, "o-", color=COLORS[seed], label=f"seed {seed}")
+            minutes = [row["seconds"] / 60 for row in own]
+            panel.semilogy(minutes, shares, "o-", color=COLORS[seed % len(COLORS)], label=f"seed {seed}")
         style(panel, board_title(name), "minutes", shares=True)
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.2%}")
     panels[0].set_ylabel("mistakes of the network, all positions")

@@ -183,6 +183,8 @@ def main(
     rows: list[Row] = results_so_far(output, {}, rows=[])["rows"]
     order = [fault.name for fault in FAULTS]
     rows = [row for row in rows if row["fault"] in order]
+    if not any(only in name for name in order):
+        raise InputError(f"only: no fault has {only!r} in its name; faults: {'; '.join(order)}")
     for fault in FAULTS:
         known = any(row["fault"] == fault.name and row["factor"] >= factor for row in rows)
         if only not in fault.name or known:

@@ -83,7 +83,7 @@ def mapped_bits(solution: NumberedSolution, num_numbers: int) -> int:
 
 
 def probe_microseconds(solution: NumberedSolution, size: int) -> float:
-    """Of each position, when so many are looked up at once: from the state to its score."""
+    """Of each position, when this many are looked up at once: from the state to its score."""
     rows = np.linspace(0, solution.num_rows - 1, size).astype(int)
     states = jax.tree.map(jnp.asarray, solution.block(rows).states)
     table = solution.best_moves()

@@ -16,7 +16,7 @@ run, and those of a variant in turn with the base, when other work may.
     python experiments/what_learns.py GAME [--seed 0]
 
 The same command continues a study that was stopped, and adds variants to one that has ended. If the preset has changed
-since, it needs another --output, or --anew, which drops the rows of the game that have other configurations. A game
+since, it needs another --output, or --again, which drops the rows of the game that have other configurations. A game
 takes some hours. Writes experiments/results/what_learns.json and docs/what_learns_GAME.png.
 """
 
@@ -38,7 +38,9 @@ from study import (
     DOCS,
     RESULTS,
     RUNS,
+    check_outputs,
     config_digest,
+    refuse_unknown,
     results_so_far,
     run_study,
     save_figure,
@@ -144,7 +146,7 @@ def main(
     minutes: tuple[float, ...] = RUNGS,
     variants: tuple[str, ...] = tuple(VARIANTS),
     match_games: int = 200,
-    anew: bool = False,
+    again: bool = False,
     quick: bool = False,
     folder: Path | None = None,
     output: Path | None = None,
@@ -158,12 +160,13 @@ def main(
       minutes: of training at each rung, ascending.
       variants: names of those that take part; the base always does.
       match_games: games of each match, an even number.
-      anew: drop the rows of the game that have other configurations, such as those of an earlier preset.
+      again: drop the rows of the game that have other configurations, such as those of an earlier preset.
       quick: tiny sizes, for a test.
       folder: of the runs; by default runs/what_learns.
       output: file of the results; by default experiments/results/what_learns.json, with `quick` in the folder.
       plot: picture; by default docs/what_learns_GAME.png, with `quick` in the folder.
     """
+    refuse_unknown("variant", variants, VARIANTS)
     if not 0 < max(minutes) <= LONGEST:
         raise InputError(f"minutes must be 0..{LONGEST:g}, got {max(minutes):g}")
     console = Console()
@@ -172,12 +175,13 @@ def main(
     folder = folder or RUNS / ("what_learns_quick" if quick else "what_learns")
     output = output or (folder if quick else RESULTS) / "what_learns.json"
     plot = plot or (folder if quick else DOCS) / f"what_learns_{game}.png"
+    check_outputs(output, plot)
     settings = {"match_games": match_games, "num_simulations": SIMULATIONS, "opening_plies": OPENING_PLIES}
     before: list[Row] = results_so_far(output, settings, rows=[])["rows"]
     rows = [row for row in before if row["game"] != game or row.get("config") == digest(rules, row["variant"], quick)]
-    if len(rows) < len(before) and not anew:
+    if len(rows) < len(before) and not again:
         found = f"{output} has {len(before) - len(rows)} rows of {game} with other configurations"
-        raise InputError(f"{found}: --anew drops them, or name another --output")
+        raise InputError(f"{found}: --again drops them, or name another --output")
     measure = measure_of(game, rules, match_games)
     runs = folder / f"{game}-{seed}"
     names = [BASE, *(name for name in variants if differs(rules, name))]

@@ -111,6 +111,9 @@ class GamesBenchmark:
         for field in ("plies", "repeats"):
             if getattr(self, field) < 1:
                 raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
+        for field in ("games", "batches"):
+            if not getattr(self, field):
+                raise InputError(f"{field} must name one or more, got none")
         for batch in self.batches:
             if batch < 1:
                 raise InputError(f"batches must be at least 1, got {batch}")

@@ -49,6 +49,8 @@ class PopulationBenchmark:
             if getattr(self, field) < 1:
                 raise InputError(f"{field} must be at least 1, got {getattr(self, field)}")
         check_seconds(self.seconds)
+        if not self.games:
+            raise InputError("games must name one or more, got none")
         for name in self.games:
             make(name)
 

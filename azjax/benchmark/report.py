@@ -64,7 +64,7 @@ def check_output(path: Path | None) -> None:
 
 def write_report(report: Report, path: Path, console: Console | None = None) -> None:
     """Writes a report as JSON, with its folder, and prints where it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
     write_text(path, json.dumps(report, indent=2) + "\n")
     if console is not None:
         console.print(f"written to {path}", soft_wrap=True)

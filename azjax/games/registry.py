@@ -93,7 +93,7 @@ def is_registered(name: str) -> bool:
     return True
 
 
-def make(name: str, **options: Any) -> AnyGame:
+def make(name: str, /, **options: Any) -> AnyGame:
     """Builds a game: `make("tictactoe")`, `make("mnk", columns=15, rows=15, in_a_row=5)`, `make("pgx:go_9x9")`.
 
     Raises:

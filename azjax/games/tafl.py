@@ -220,15 +220,19 @@ _RULES_DOC = (inspect.getdoc(TaflRules) or "").partition("Attributes:")[2]
 
 def _add(name: str, *rule_sets: str) -> None:
     """Registers a game with an option for each field of `TaflRules`; `rules` names a set of them, if there are some."""
+    size = STARTS[name].count("/") + 1
 
     def build(**options: Any) -> Tafl:
         rules, history = options.pop("rules", name), options.pop("history", 3)
         if rules not in (name, *rule_sets):
             raise InputError(f"{name}: rules must be one of {', '.join((name, *rule_sets))}, got {rules!r}")
         changes = {option: value for option, value in options.items() if value is not None}
-        return Tafl(dataclasses.replace(RULES[rules], **changes), history, STARTS[name], name)
+        changed = dataclasses.replace(RULES[rules], **changes)
+        if changed.longest_move >= size - 1:
+            # As far as the board goes: equal rules are equal.
+            changed = dataclasses.replace(changed, longest_move=TaflRules.longest_move)
+        return Tafl(changed, history, STARTS[name], name)
 
-    size = STARTS[name].count("/") + 1
     rules_doc = "  rules: the set of rules; options that are None keep its value.\n" * bool(rule_sets)
     build.__doc__ = (
         f"Tafl on {size}x{size}. Each option changes one of the rules.\n\nArgs:\n{rules_doc}"

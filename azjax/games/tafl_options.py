@@ -30,7 +30,8 @@ _OCCURRENCES = {2: "second", 3: "third", 4: "fourth"}
 class TaflRules:
     """What tafl players disagree on.
 
-    The first of these decides the result: king captured, king on a corner, then the last four fields.
+    The first of these decides the result: the king is captured, he escapes, the attackers are gone, encirclement, the
+    repetition of a position, a side without moves, the limit of plies.
 
     Attributes:
       capture: "active": the piece that moved captures the enemies beside it that stand between it and a friend or a
@@ -50,7 +51,7 @@ class TaflRules:
         edge. "ignored": it decides nothing.
       attackers_gone: "defenders_win", or "ignored".
       repetition: "draw": when a position (board and side to move) comes again in a game; or "never".
-      repetitions: the occurrence that draws, 2 to 4.
+      repetitions: the occurrence that draws, 2 to 4; of no effect without `repetition`.
       no_moves: a side to move that has none: "draw", or "loss" for it.
       max_plies: the game is a draw after this many plies, 1 to 65535.
     """
@@ -77,6 +78,8 @@ class TaflRules:
         set_whole(self, "tafl rules", "repetitions", range(2, 5))
         set_whole(self, "tafl rules", "longest_move", range(1, _LONGEST_MOVE + 1))
         set_whole(self, "tafl rules", "max_plies", range(1, 1 << 16))
+        if self.repetition == "never":
+            object.__setattr__(self, "repetitions", TaflRules.repetitions)  # of no effect: equal rules are equal
 
     def in_words(self, size: int) -> str:
         """The rules for people, on a board of this many rows."""

@@ -203,7 +203,7 @@ class PlainTafl(Game[TaflState], RepetitionGame[TaflState]):
         )
 
     def _hostile(self, board: Board) -> Bits:
-        """The empty corners to which the king escapes, and the castle if it is empty and hostile."""
+        """The corners to which the king escapes, empty or not, and the castle if it is empty and hostile."""
         hostile = bitboard.empty(self.grid.words)
         if self.rules.escape == "corners":
             hostile = self.grid.corners

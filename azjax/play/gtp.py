@@ -110,6 +110,8 @@ class GtpEngine:
 
     def _generate(self, words: list[str]) -> str:
         self._check_turn(words)
+        if words:
+            raise InputError("syntax error: genmove COLOR")
         return self._ongoing.choose()
 
     def _undo(self, _: list[str]) -> str:

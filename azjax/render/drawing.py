@@ -172,7 +172,8 @@ class Sheet:
       columns: of the board.
       colors: the colors of the look. They must include the pieces of the players, `first` and `second`, and their
         edges, `first-edge` and `second-edge`.
-      down: how far right and down each row lies from the one above.
+      down: how far right and down each row lies from the one above. `center` and `piece` follow it; the other methods
+        draw on boards of squares.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ _CARD_STYLE = (
 
 @functools.singledispatch
 def mimebundle(value: object) -> dict[str, str]:
-    """The representations of `value` by MIME type; empty if notebooks shall show its plain text.
+    """The representations of `value` by MIME type; empty if notebooks should show its plain text.
 
     A state is drawn if it knows its game (a field `game`) and the game has a picture. Values that are traced, abstract
     (shapes alone) or deleted have no picture.

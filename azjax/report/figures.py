@@ -116,7 +116,7 @@ def learning_figures(rows: list[Row], timing: list[Row]) -> dict[str, Figure]:
     """What was measured during a run, a figure of each, by name.
 
     These are the panels of `learning_figure`, then the agreement with the targets (which runs of the first version
-    have not), the plies of a game, and simulations per second.
+    lack), the plies of a game, and simulations per second.
 
     Raises:
       InputError: Matplotlib is not installed.

@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 State = Literal["waiting", "running", "complete", "pruned", "failed"]
 
-MAX_KILLS = 2  # a point whose workers were killed so often fails
+MAX_KILLS = 2  # a point whose workers were killed this many times fails
 
 
 class Attribute:

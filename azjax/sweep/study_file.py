@@ -109,7 +109,9 @@ def _check_values(study: Study) -> None:
     others = [{name: each[place] for name, each in ends.items()} for place in (0, -1)]
     for key, values in ends.items():
         alone = ({name: value} for name, each in ends.items() for value in each)
-        if all(key in study.config(params).unread for params in (*others, *alone) if _is_valid(study, params)):
+        valid = [params for params in (*others, *alone) if _is_valid(study, params)]
+        # Where none is valid, the reason follows below.
+        if valid and all(key in study.config(params).unread for params in valid):
             raise InputError(f"[search] {key} has no effect with the other settings: leave it out")
         for value in values:
             if not any(_is_valid(study, beside | {key: value}) for beside in others):

@@ -139,7 +139,7 @@ class Config:
       updates_per_iteration: optimizer steps in an iteration.
       warmup_updates: optimizer steps in which the learning rate rises from 0.
       decay_updates: optimizer steps after that in which it falls to `final_learning_rate`, along a cosine; 0 for none.
-        In presets these are the steps of all iterations: with other `iterations` give it too.
+        In most presets these are the steps of all iterations: with other `iterations` give it too.
       gate_games: games of a match that the new weights must win against those of the iteration before to replace
         them; 0 for none. See `azjax.training.gate`.
       gate_rounds: with a gate, an iteration has up to this many rounds of `updates_per_iteration` and a match.

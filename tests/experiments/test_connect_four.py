@@ -111,7 +111,7 @@ def test_mistakes_are_counted_on_each_test_set(study, monkeypatch, tmp_path):
     assert found["AlphaZero.jl"] == {"easy": 0.0, "hard": 0.5}
     assert found["random"] == pytest.approx({"easy": 6 / 7, "hard": 6 / 7}, abs=1e-4)
 
-    # Other sets are solved anew.
+    # Other sets are solved again.
     solver = SimpleNamespace(exact_solver=lambda: None, values=lambda solver, moves: "-++++++")
     monkeypatch.setitem(sys.modules, "connect_four_positions", solver)
     (tmp_path / "other").write_text("55 2\n")

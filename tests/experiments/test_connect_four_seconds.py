@@ -27,7 +27,7 @@ def test_leaves_rise_with_the_simulations_up_to_a_limit(study):
 
 
 @pytest.mark.slow
-def test_mistakes_are_counted_once_and_times_are_measured_anew(study, monkeypatch, tmp_path):
+def test_mistakes_are_counted_once_and_times_are_measured_again(study, monkeypatch, tmp_path):
     output, plot = tmp_path / "results.json", tmp_path / "plot.png"
     study.main((100,), output=output, plot=plot)
     (row,) = json.loads(output.read_text())["rows"]

@@ -9,7 +9,7 @@ from azjax import packaged
 
 
 @pytest.mark.slow
-def test_levels_are_told_in_the_card_and_measured_anew_for_the_agents_that_are_named(tmp_path):
+def test_levels_are_told_in_the_card_and_measured_again_for_the_agents_that_are_named(tmp_path):
     study, output = load_study("levels"), tmp_path / "levels.json"
     card = (packaged.archive.FOLDER / "connect2.md").read_text()
     (tmp_path / "connect2.md").write_text(card)

@@ -39,7 +39,7 @@ def test_rows_of_an_earlier_preset_are_dropped_only_if_that_is_asked_for(tmp_pat
     settings = {"match_games": 200, "num_simulations": study.SIMULATIONS, "opening_plies": study.OPENING_PLIES}
     written = json.dumps({"settings": settings, "rows": [{"game": "connect_four", "variant": "base", "config": "0"}]})
     output.write_text(written)
-    with pytest.raises(InputError, match=r"has 1 rows of connect_four with other configurations: --anew drops them"):
+    with pytest.raises(InputError, match=r"has 1 rows of connect_four with other configurations: --again drops them"):
         study.main("connect_four", output=output)
     assert output.read_text() == written
 
@@ -57,11 +57,11 @@ def test_what_learns_at_tiny_sizes_goes_on_where_it_stopped(tmp_path):
     assert rows[3]["iterations"] == pytest.approx(2 * rows[0]["iterations"], abs=1)
     assert all(0 <= row["score"] <= 1 for row in rows)
     assert (tmp_path / "plot.png").exists()
-    # Rows of another preset are measured anew if that is asked for.
+    # Rows of another preset are measured again if that is asked for.
     results = json.loads((tmp_path / "results.json").read_text())
     results["rows"] = [{**row, "config": "other"} for row in rows] + [{**rows[0], "game": "connect_four"}]
     (tmp_path / "results.json").write_text(json.dumps(results))
-    study.main(minutes=(0.01,), anew=True, **options | {"folder": tmp_path / "anew"})
+    study.main(minutes=(0.01,), again=True, **options | {"folder": tmp_path / "again"})
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert [row["game"] for row in rows] == ["connect_four"] + ["santorini_3x3"] * 3
     assert "other" not in {row["config"] for row in rows[1:]}

@@ -64,7 +64,7 @@ def test_bfloat16_starts_with_the_same_variables_and_gives_nearly_the_same_outpu
     variables, (output, new_variables) = trained(name, "float32")
     variables_16, (output_16, new_variables_16) = trained(name, "bfloat16")
     jax.tree.map(np.testing.assert_array_equal, variables_16, variables)
-    # A bfloat16 number is right to 1 part in 256, and every layer rounds anew. Logits are of size 1.
+    # A bfloat16 number is right to 1 part in 256, and every layer rounds again. Logits are of size 1.
     np.testing.assert_allclose(output_16.prior_logits, output.prior_logits, atol=0.05)
     np.testing.assert_allclose(output_16.value, output.value, atol=0.05)
     stats_16, stats = (new["batch_stats"] for new in (new_variables_16, new_variables))

@@ -106,7 +106,7 @@ def test_two_calls_equal_one_of_as_many_simulations(searched):
     np.testing.assert_array_equal(once.value, twice.value)
 
 
-def test_a_tree_of_another_position_begins_anew(searched):
+def test_a_tree_of_another_position_begins_again(searched):
     game, _, tree, states = searched
     others = (states.node + 1) % game.num_nodes
     again = search(game, others, 30, tree=tree)
@@ -169,7 +169,7 @@ def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):
 def test_compact_trees_are_the_same_trees_and_continue_equally(searched, solver):
     game = searched[0]
     begun = search(game, ROOTS, 60, max_nodes=200, solver=solver)
-    # Half of the trees begin anew, with numbers that follow those of the others.
+    # Half of the trees begin again, with numbers that follow those of the others.
     roots = np.where(ROOTS % 2 == 0, ROOTS, ROOTS[::-1])
     mixed = search(game, roots, 40, tree=begun.tree, solver=solver).tree
     made = np.sum(np.asarray(mixed.visits) > 0, axis=0)

@@ -1,4 +1,4 @@
-"""Simulations that count by the expected error of their evaluation, against a plain search written anew."""
+"""Simulations that count by the expected error of their evaluation, against a plain search written again."""
 
 import dataclasses
 

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from azjax.games.hex import Hex
 from azjax.games.pictures import draw_board
 from azjax.games.placement import StonesState
-from azjax.games.protocols import action_to_text, player_names
+from azjax.games.protocols import action_to_text
 from azjax.render.drawing import (
     Attributes,
     Colors,
@@ -24,6 +24,7 @@ from azjax.render.drawing import (
     squares,
     text,
 )
+from azjax.render.squares import describe
 
 _COLORS: Colors = {
     "cell": ("#f1ead9", "#34373f"),
@@ -76,12 +77,7 @@ def draw_hex(game: Hex, state: StonesState, policy: Policy | None, last_action: 
             circle(*sheet.center(*_square(owners, last_action)), 30, fill="none", stroke="last", stroke_width=6),
         )
     _coordinates(sheet)
-    details = [
-        f"{name} on {', '.join(action_to_text(game, state, row * size + column) for row, column in on)}"
-        for name, on in zip(player_names(game), (squares(owners == 1), squares(owners == 2)), strict=True)
-        if on
-    ]
-    return sheet.document(game, state, *details, likely=likely, last_move=last_move)
+    return sheet.document(game, state, *describe(game, owners), likely=likely, last_move=last_move)
 
 
 def _square(owners: Int[np.ndarray, "size size"], action: int) -> Square:

@@ -4,8 +4,9 @@ import numpy as np
 
 from azjax.games.othello import Othello, OthelloState
 from azjax.games.pictures import draw_board
-from azjax.games.protocols import action_to_text, player_names
+from azjax.games.protocols import action_to_text
 from azjax.render.drawing import Colors, Policy, Sheet, center, circle, likely_actions, percentage, squares, tile
+from azjax.render.squares import describe
 
 _COLORS: Colors = {
     "felt": ("#3f8f5b", "#2f6b45"),
@@ -46,9 +47,4 @@ def draw_othello(game: Othello, state: OthelloState, policy: Policy | None, last
             at = center(*divmod(last_action, size))
             sheet.add("signs", circle(*at, 10, fill="last"))
     sheet.coordinates(rows_from_top=True)
-    details = [
-        f"{name} on {', '.join(action_to_text(game, state, row * size + column) for row, column in on)}"
-        for name, on in zip(player_names(game), (squares(owners == 1), squares(owners == 2)), strict=True)
-        if on
-    ]
-    return sheet.document(game, state, *details, likely=likely, last_move=last_move)
+    return sheet.document(game, state, *describe(game, owners), likely=likely, last_move=last_move)

@@ -1,4 +1,4 @@
-"""The rules of selection against their formulas, written anew in NumPy and SciPy."""
+"""The rules of selection against their formulas, written again in NumPy and SciPy."""
 
 import jax
 import jax.numpy as jnp
