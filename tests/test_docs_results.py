@@ -81,7 +81,7 @@ def test_the_solved_endings_are_those_of_the_committed_file():
     longest = {(part["name"], part["player"]): part["longest_win"] for part in results["endings"]}
     plies = {longest["king and 5 attackers", player] for player in range(2)}
     assert len(plies) == 1
-    assert f"holds out for {plies.pop()} plies against five attackers" in text
+    assert f"can hold out for {plies.pop()} plies against five attackers" in text
     settings = results["settings"]
     own = results["agent"]["own_games"]["network"]["positions"]
     told = f"the {own} that {settings['games']:,} games of its network reached"
@@ -206,7 +206,10 @@ def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, 
         f"{each['score']:.1%} ({each['interval'][0]:.1%} to {each['interval'][1]:.1%}) against" for each in (row, late)
     ]
     told = f"With {results['settings']['num_simulations']} simulations on both sides, in {row['games']} games from"
-    assert f"{told} balanced openings, it scores {scores[0]} that agent{as_attackers}, and {scores[1]} itself" in text
+    assert (
+        f"{told} balanced openings, it scores {scores[0]} that agent{as_attackers}, and {scores[1]} its own checkpoint"
+        in text
+    )
     if as_attackers:
         assert as_attackers == f", {row['first_score']:.1%} as attackers"
     learning = prose("what_holds_learning_back")
@@ -229,7 +232,7 @@ def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_file
     }
     late = [row for row in of_search["brandub"] if row["seconds"] > 16 * 60]
     assert min(row["score"] for row in late) >= 0.98
-    assert "after 16 of which it loses almost no points" in text
+    assert "After the first 16 minutes it loses almost no points" in text
     early = of_search["santorini_5x5"][0]
     assert f"wins {early['won_drawn_lost'][0]} of 100 games with 100 simulations after the first" in text
     assert f"the first {early['seconds'] / 60:.0f} minutes" in text
@@ -256,8 +259,9 @@ def test_connect_four_is_learned_as_the_committed_file_says():
     for row in rows:
         assert f"| {row['player']} | {row['all']:.1%} | {row['narrow']:.1%} |" in page("agents")
     assert f"every move of {results['positions']['all']:,} of them" in text
-    drawn_out = f"drawn out to {rows[-1]['iteration']:,} iterations, {rows[-1]['seconds'] / 60:.0f} minutes"
-    assert f"The preset {drawn_out}" in text
+    steps, minutes = rows[-1]["iteration"], round(rows[-1]["seconds"] / 60)
+    longer = f"(`--iterations {steps} --decay-updates {32 * steps} --l2 1e-5`)"
+    assert f"The preset, extended to {steps:,} iterations {longer}, took {minutes} minutes" in text
     match = results["match"]
     assert (match["drawn"], match["lost"]) == (0, 0)
     wins = f"wins {match['won']} of {match['won']} games against it with {match['rollouts']:,} rollouts"
@@ -408,7 +412,7 @@ def test_what_holds_learning_back_is_what_the_committed_file_says():
 def test_seconds_of_connect_four_are_as_strong_as_the_page_says():
     *_, much, most = result_of("connect_four_seconds")["rows"]
     assert (most["num_simulations"], most["all"]) == (4 * much["num_simulations"], much["all"])
-    told = re.search(r"with ([\d.]+) seconds for each move, .* in one of (\d+) positions", prose("agents"))
+    told = re.search(r"at ([\d.]+) seconds a move \(6,400 simulations\), .* in one of (\d+) positions", prose("agents"))
     seconds, positions = map(float, told.groups())
     assert much["seconds_per_move"] == pytest.approx(seconds, abs=0.005)
     assert 1 / much["all"] == pytest.approx(positions, rel=0.02)

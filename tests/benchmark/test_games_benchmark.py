@@ -107,6 +107,8 @@ def test_an_unknown_game_and_a_batch_below_one_are_refused():
         GamesBenchmark(games=("chess",))
     with pytest.raises(ValueError, match="batches must be at least 1, got 0"):
         GamesBenchmark(batches=(0, 4))
+    with pytest.raises(ValueError, match="batches must name one or more, got none"):
+        GamesBenchmark(batches=())
 
 
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, monkeypatch):

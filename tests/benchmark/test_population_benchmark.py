@@ -32,6 +32,7 @@ def test_it_counts_the_iterations_of_all_members_and_writes_what_it_found(tmp_pa
         ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
         ({"seconds": float("inf")}, "seconds must be at most 1,000,000, got inf"),
         ({"games": ("chess",)}, "unknown game 'chess'"),
+        ({"games": ()}, "games must name one or more, got none"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options, reason):

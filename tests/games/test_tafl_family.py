@@ -248,6 +248,11 @@ def test_how_a_game_ended_is_told():
     assert game.ending(game.from_text("4K4/9/9/9/9/9/9/9/4t4 a")) == "the king escapes"
 
 
+def test_rules_that_differ_in_options_without_an_effect_are_equal():
+    assert make("brandub", longest_move=6) == make("brandub") != make("brandub", longest_move=5)
+    assert make("hnefatafl", repetition="never") == make("hnefatafl", repetition="never", repetitions=4)
+
+
 def test_an_option_out_of_its_range_is_refused():
     with pytest.raises(ValueError, match=r"longest_move must be 1\.\.25, got 0"):
         make("tablut", longest_move=0)

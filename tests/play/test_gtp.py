@@ -136,6 +136,9 @@ TRANSCRIPT = """\
 > time_left white 9 2
 =
 
+> genmove purple
+? syntax error: genmove COLOR
+
 > time_left green 9 2
 ? syntax error: time_left COLOR TIME STONES
 

@@ -150,6 +150,7 @@ KIND = 'kind = "mistakes"'
             "{low = -1, high = 1}",
             "[search] learning_rate = -1.0: learning_rate must be a finite number of at least 0",
         ),
+        (RANGE, "{choices = [-2, -1]}", "learning_rate = -2.0: learning_rate must be a finite number of at least 0"),
         (RANGE, "{choices = [1]}", "choices must be two or more different values, got [1.0]"),
         (RANGE, "{choices = [[1], 2]}", "[search] learning_rate: learning_rate must be a number, got [1]"),
         (RANGE, RANGE + "\nrestart_fraction = {choices = [0.1, 0.2]}", "restart_fraction has no effect with the other"),
