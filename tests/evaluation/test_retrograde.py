@@ -66,7 +66,7 @@ def test_wins_are_forced_by_plain_rules_whatever_the_other_side_answers():
     for number, text in zip(numbers, texts_of(endings, numbers), strict=True):
         start = rules.position(text)
         to_move = {text: start}
-        for _ in range(1, 128 - scores[number], 2):
+        for _ in range(1, 128 - int(scores[number]), 2):
             children = [children_of(rules, plain) for plain in to_move.values()]
             # The others are won at once.
             children = [each for each in children if not any(child.rewards[start.player] == 1 for child in each)]
