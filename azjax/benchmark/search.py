@@ -32,7 +32,7 @@ from azjax.benchmark.stand_ins import peaked, with_generic_compaction
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame
 from azjax.games.protocols import RepetitionGame
-from azjax.games.registry import make
+from azjax.games.registry import make, typed_options
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.search import Evaluator, alphazero_policy, evaluators, uct_policy
 
@@ -213,8 +213,11 @@ def time_in_turn(
 
 def _one_case(game: str, batch: int, num_simulations: int) -> Case:
     """One game beside mctx, which knows no repetition."""
-    forgetful = _FORGETFUL if isinstance(make(game), RepetitionGame) else None
-    return Case(game, game, batch, num_simulations, rival_options=forgetful)
+    if not isinstance(make(game), RepetitionGame):
+        return Case(game, game, batch, num_simulations)
+    if not _FORGETFUL.keys() <= {option.name for option in typed_options(game)}:
+        raise InputError(f"{game}: mctx knows no repetition, and the game has no option `repetition` to leave it out")
+    return Case(game, game, batch, num_simulations, rival_options=_FORGETFUL)
 
 
 def _measure(case: Case, game: AnyGame, evaluator: str, repeats: int, devices: int) -> Measured:

@@ -109,6 +109,14 @@ def test_a_rival_that_is_not_installed_is_named(monkeypatch):
         rival_module("OpenSpiel")
 
 
+def test_repetition_that_no_option_leaves_out_is_not_for_mctx(monkeypatch):
+    assert SearchBenchmark(game="brandub").cases()[0].rival_options == {"repetition": "never"}
+    monkeypatch.setattr("azjax.benchmark.search.typed_options", lambda name: [])
+    assert SearchBenchmark(game="tictactoe").cases()[0].rival_options is None
+    with pytest.raises(ValueError, match="brandub: mctx knows no repetition, and the game has no option `repetition`"):
+        SearchBenchmark(game="brandub").cases()
+
+
 def test_the_whole_table_is_measured_without_options():
     cases = SearchBenchmark().cases()
     assert cases == CASES
