@@ -6,7 +6,7 @@ Each board is learned with its preset, in games that are played to their end. On
 - the position after 0 to 12 random plies;
 - for half of the games a position of the replay (Go-Exploit, Trudeau and Bowling 2023), for the others the start;
 - for half of the games that one of eight positions of the replay whose result differed most from its value (ranked by
-  regret, as RGSC does (Tsai et al. 2026)), for the others the start;
+  regret, as in RGSC, Tsai et al. 2026), for the others the start;
 - the same, and for the others random plies;
 - for comparison, the starts of the preset: most games are short and begin at positions drawn evenly by their numbers,
   which other games do not have.

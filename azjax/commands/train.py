@@ -122,14 +122,14 @@ def train_command(arguments: list[str]) -> None:
 
 
 def _refuse_unread(config: Config, defaults: Config) -> None:
-    """Refuses a setting that has no effect on the run, such as the width of a network that has none.
+    """Refuses a setting that has no effect on training, such as the width of a network that has none.
 
     That of the preset may have lost its effect by another setting.
     """
     given, usual = ({**vars(each), **vars(each.hyper)} for each in (config, defaults))
     for name, why in config.unread.items():
         if given[name] != usual[name]:
-            raise InputError(f"{name} has no effect with {why}")
+            raise InputError(f"{name} has no effect on training with {why}")
 
 
 def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:

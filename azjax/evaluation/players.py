@@ -75,7 +75,7 @@ class TimedPolicy(Policy, Protocol):
     """A policy that can also search for a given time, in a host loop."""
 
     def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
-        """Searches the positions again, limited by time and not by simulations.
+        """Searches the positions from empty trees, limited by time and not by simulations.
 
         Args:
           params: the player's parameters.

@@ -87,6 +87,8 @@ def prove(
     expander = _Expander(game, state, table)
     low, high, action, positions = -1.0, 1.0, None, 0
     for goal, name in ((1.0, "a win"), (0.0, "a draw or more")):
+        if positions >= max_positions:
+            break
         decided: dict[int, bool] = {}
         for max_depth in _depths(game):
             graph = _Graph(expander, goal, decided, max_depth, max_positions - positions)
@@ -96,7 +98,7 @@ def prove(
 
             graph.search(report)
             positions += graph.size
-            if graph.is_decided or graph.is_full:
+            if graph.is_decided or graph.is_full or positions >= max_positions:
                 break
         if graph.proof[0] == 0:
             low, action = goal, graph.proving_action()
@@ -288,7 +290,7 @@ class _Graph:
                     heapq.heappush(queue, (-int(self._depth[source]), source))
 
     def _expand(self, leaves: list[int]) -> list[int]:
-        """Adds the positions after these; returns the leaves for which there was room, the others wait for ever."""
+        """Adds the positions after these; returns the leaves for which there was room. Others are never expanded."""
         children = self._expander(self._words[leaves])
         all_keys = join(children.keys[..., 0], children.keys[..., 1])
         reached = children.values >= self._goal

@@ -21,7 +21,7 @@ _WARM_UP_SECONDS = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class TimedPlayer:
-    """A player that searches each position again for this many seconds.
+    """A player that searches each position, from an empty tree, for this many seconds.
 
     Attributes:
       name: for display.

@@ -266,7 +266,7 @@ def _restore_or_begin(
                     "began with; train others in another folder"
                 )
         for step in run.checkpoints.unfinished_steps():
-            warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; beginning again", stacklevel=3)
+            warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; the run begins at its start", stacklevel=3)
     return 0, compiled_run.begin(seeds, hyper)
 
 

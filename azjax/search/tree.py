@@ -336,7 +336,7 @@ class Tree:
         return replace_fields(self, histories=None)
 
     def without_nodes(self, rows: Bool[Array, "B"]) -> "Tree":
-        """The trees, those in the given rows empty. A search starts an empty tree again."""
+        """The trees, those in the given rows empty. A search begins an empty tree with a new root."""
         grids = self.grids()
         sums = jnp.where(rows[:, None], 0.0, grids.sums)
         return replace_fields(grids, sums=sums, num_made=jnp.max(jnp.where(rows, 0, self.num_made))).flat()

@@ -328,7 +328,7 @@ class Config:
                 "evaluate_every and ladder_every = 0",
                 ("evaluation_share",),
             ),
-            (True, f"network = {self.network}", not_of_network),
+            (True, f"network = {self.network}", sorted(not_of_network)),
         ]
         return {name: why for holds, why, names in table if holds for name in names}
 

@@ -126,16 +126,17 @@ def test_a_size_that_the_network_does_not_have_is_refused(capsys, tmp_path, monk
     register("shallow")(lambda width: Mlp(width=width, depth=1))
     command = ["train", "connect2", "--network", "shallow", "--depth", "3"]
     assert (
-        refused_without_a_file(capsys, tmp_path, monkeypatch, command) == "depth has no effect with network = shallow"
+        refused_without_a_file(capsys, tmp_path, monkeypatch, command)
+        == "depth has no effect on training with network = shallow"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["connect_four", "--c-puct", "3"], "c_puct has no effect with policy = gumbel"),
-        (["tictactoe", "--value-scale", "1"], "value_scale has no effect with policy = alphazero"),
-        (["tictactoe", "--gate-rounds", "3"], "gate_rounds has no effect with gate_games = 0"),
+        (["connect_four", "--c-puct", "3"], "c_puct has no effect on training with policy = gumbel"),
+        (["tictactoe", "--value-scale", "1"], "value_scale has no effect on training with policy = alphazero"),
+        (["tictactoe", "--gate-rounds", "3"], "gate_rounds has no effect on training with gate_games = 0"),
     ],
 )
 def test_settings_without_an_effect_are_refused(capsys, tmp_path, monkeypatch, arguments, message):

@@ -99,6 +99,13 @@ def test_a_search_that_ends_early_says_what_it_knows():
     assert 1000 - 7 < proof.positions <= 1000
 
 
+@pytest.mark.parametrize("most", [1, 2, 9, 40, 200, 1000])
+def test_a_proof_looks_at_no_more_positions_than_it_may(most):
+    for game in (azjax.make("tictactoe"), azjax.make("hex", size=3)):
+        proof = prove(game, game.init(jax.random.key(0)), max_positions=most)
+        assert 1 <= proof.positions <= most
+
+
 def test_a_finished_position_is_refused():
     game = azjax.make("tictactoe")
     with pytest.raises(ValueError, match="the game is over in this position, so that there is nothing to prove"):

@@ -102,6 +102,8 @@ def test_an_unknown_game_is_refused_with_the_choices():
 def test_an_unknown_option_is_refused_with_the_choices():
     with pytest.raises(ValueError, match=r"mnk has no option 'size'; its options: columns, rows, in_a_row"):
         azjax.games.make("mnk", size=3)
+    with pytest.raises(ValueError, match=r"tictactoe has no option 'name'; its options: none"):
+        azjax.games.make("tictactoe", name="x")
     with pytest.raises(ValueError, match=r"tictactoe has no option 'rows'; its options: none"):
         azjax.games.make("tictactoe", rows=3)
 
