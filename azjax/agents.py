@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 from jaxtyping import PyTree
 
@@ -15,7 +15,14 @@ from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
 from azjax.evaluation.openspiel import OPENSPIEL, OpenSpielPlayer
-from azjax.evaluation.standard_players import PLAYER_NAMES, is_player_name, name_with_options, named_player
+from azjax.evaluation.standard_players import (
+    PLAYER_NAMES,
+    SEARCH_DEFAULTS,
+    SearchOptions,
+    is_player_name,
+    name_with_options,
+    named_player,
+)
 from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
@@ -132,16 +139,18 @@ def load_player(
     """
     if policy is not None:
         check_kind(policy)
-    given = {"policy": policy is not None, "leaves_per_step": leaves_per_step != 1, "tables": tables is not None}
-    for option, is_given in given.items():
-        if is_given and not is_trained(split_level(spec)[0]):
-            raise InputError(f"{option} is for trained agents; {spec} is not one")
+    search = SearchOptions(
+        policy=policy, solver=solver, reuse_tree=reuse_tree, leaves_per_step=leaves_per_step, tables=tables
+    )
+    given = [option for option, value in search.items() if value != SEARCH_DEFAULTS[option]]  # type: ignore[literal-required]
     spec, suffix = split_level(spec)
+    for option in given:
+        if option not in ("solver", "reuse_tree") and not is_trained(spec):
+            raise InputError(f"{option} is for trained agents; {spec} is not one")
     if suffix in LEVELS:
-        level, given = suffix, given | {"solver": solver, "reuse_tree": reuse_tree}
-        for option, is_given in given.items():
-            if is_given and level != LEVELS[-1]:
-                raise InputError(f"{option} is for players that search; {spec}:{level} does not")
+        level = suffix
+        if given and level != LEVELS[-1]:
+            raise InputError(f"{given[0]} is for players that search; {spec}:{level} does not")
     elif suffix:
         number = whole_number(suffix)
         if number is None:
@@ -153,7 +162,7 @@ def load_player(
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):
         agent = _for_game(spec, game, agent)
-        player = _trained(agent, num_simulations, level, solver, reuse_tree, leaves_per_step, policy, tables)
+        player = _trained(agent, num_simulations, level, search)
         strength = {} if _is_run(spec) else {"strength": strength_of(spec)}
         return dataclasses.replace(player, about={"agent": spec, **strength})
     if spec.startswith(_SOLVED):
@@ -260,11 +269,7 @@ def load_opponent(
     seconds: float | None = None,
     processes: int = 1,
     seed: int = 0,
-    policy: str | None = None,
-    solver: bool = False,
-    reuse_tree: bool = False,
-    leaves_per_step: int = 1,
-    tables: str | Path | None = None,
+    **search: Unpack[SearchOptions],
 ) -> Contestant:
     """Makes a player for matches. Its name is its spec, with those options of its search that are not the default.
 
@@ -276,11 +281,8 @@ def load_opponent(
         simulations, which then searches for so long.
       processes: of a program, for games side by side.
       seed: of a bot of OpenSpiel.
-      policy: of a trained agent, as for `load_player`; players without a search ignore this and what follows.
-      solver: likewise.
-      reuse_tree: likewise.
-      leaves_per_step: likewise.
-      tables: likewise.
+      **search: `policy`, `solver`, `reuse_tree`, `leaves_per_step` and `tables` of a trained agent, as for
+        `load_player`; other players ignore them.
 
     Raises:
       InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
@@ -300,17 +302,10 @@ def load_opponent(
     agent, level = split_level(spec)
     if not is_trained(agent) or level in LEVELS[:-1]:
         return dataclasses.replace(load_player(spec, game), name=spec)
-    search: dict[str, Any] = {
-        "policy": policy,
-        "solver": solver,
-        "reuse_tree": reuse_tree,
-        "leaves_per_step": leaves_per_step,
-        "tables": tables,
-    }
     name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
-    check_for_a_time(spec, policy, reuse_tree)
+    check_for_a_time(spec, search.get("policy"), search.get("reuse_tree", False))
     player = load_player(spec, game, **search)
     return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
@@ -328,41 +323,25 @@ def _is_run(spec: str) -> bool:
     return os.path.isdir(spec) or (bool(folder) and ":" not in checkpoint and os.path.isdir(folder))
 
 
-def _trained(
-    agent: Agent,
-    num_simulations: int,
-    level: str,
-    solver: bool,
-    reuse_tree: bool,
-    leaves_per_step: int,
-    policy: str | None,
-    tables: str | Path | None,
-) -> Player:
-    if level == "hard":
-        kind, name = policy or agent.policy, f"network + {num_simulations} simulations"
-        selection = agent.selection if kind == "alphazero" else "puct"
-        options: dict[str, Any] = {"selection": selection, "solver": solver, "leaves_per_step": leaves_per_step}
-        if kind == "gumbel":
-            options["max_num_considered_actions"] = agent.max_num_considered_actions
-        search = SearchSpec(
-            make_policy(kind, agent.game, agent.evaluator, num_simulations, **options), agent.variables, agent.hyper
-        )
-        search = search if tables is None else _with_tables(search, tables)
-        return policy_player(
-            search.policy,
-            search.params,
-            hyper=search.hyper,
-            reuse_tree=reuse_tree,
-            name=name_with_options(
-                name,
-                policy=policy,
-                solver=solver,
-                reuse_tree=reuse_tree,
-                leaves_per_step=leaves_per_step,
-                tables=tables,
-            ),
-        )
-    return network_player(agent.game, agent.network, agent.variables, temperature=TEMPERATURES[level])
+def _trained(agent: Agent, num_simulations: int, level: str, search: SearchOptions) -> Player:
+    if level != "hard":
+        return network_player(agent.game, agent.network, agent.variables, temperature=TEMPERATURES[level])
+    kind = search["policy"] or agent.policy
+    selection = agent.selection if kind == "alphazero" else "puct"
+    options: dict[str, Any] = {"selection": selection}
+    options |= {"solver": search["solver"], "leaves_per_step": search["leaves_per_step"]}
+    if kind == "gumbel":
+        options["max_num_considered_actions"] = agent.max_num_considered_actions
+    policy = make_policy(kind, agent.game, agent.evaluator, num_simulations, **options)
+    made = SearchSpec(policy, agent.variables, agent.hyper)
+    made = made if search["tables"] is None else _with_tables(made, search["tables"])
+    return policy_player(
+        made.policy,
+        made.params,
+        hyper=made.hyper,
+        reuse_tree=search["reuse_tree"],
+        name=name_with_options(f"network + {num_simulations} simulations", **search),
+    )
 
 
 def _for_game(spec: str, game: AnyGame | None, agent: Agent | None = None) -> Agent:

@@ -40,7 +40,7 @@ class AgentOptions:
     """Options of the commands that load one player.
 
     Attributes:
-      num_simulations: simulations of a trained agent's search.
+      num_simulations: simulations of a trained agent's search. Default: those of PLAYER:SIMULATIONS, else 64.
       policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of the training of a run, and
         `alphazero` for an agent that comes with azjax.
       solver: the search proves wins, losses and draws.
@@ -49,7 +49,7 @@ class AgentOptions:
       seed: seed of all random numbers.
     """
 
-    num_simulations: int = NUM_SIMULATIONS
+    num_simulations: int | None = None
     policy: str | None = None
     solver: bool = False
     reuse_tree: bool = False
@@ -58,14 +58,19 @@ class AgentOptions:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        if self.num_simulations < 1:
+        if self.num_simulations is not None and self.num_simulations < 1:
             raise InputError(f"num_simulations must be at least 1, got {self.num_simulations}")
+
+    @property
+    def simulations(self) -> int:
+        """`num_simulations`, or the default."""
+        return NUM_SIMULATIONS if self.num_simulations is None else self.num_simulations
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
-        options: Any = {name: getattr(self, name) for name in _OF_SEARCHES}
+        options: Any = {name: getattr(self, name) for name in _OF_SEARCHES} | {"num_simulations": self.simulations}
         _check_number(spec, self.num_simulations)
-        if self.num_simulations != NUM_SIMULATIONS and not is_trained(split_level(spec)[0]):
+        if self.num_simulations is not None and not is_trained(split_level(spec)[0]):
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")
         self.check_level(spec)
         if is_trained(agent := split_level(spec)[0]):
@@ -222,10 +227,10 @@ def split_simulations(spec: str, options: _AgentOptions) -> tuple[str, _AgentOpt
     return (spec, options) if number is None else (agent, dataclasses.replace(options, num_simulations=number))
 
 
-def _check_number(spec: str, num_simulations: int) -> None:
+def _check_number(spec: str, num_simulations: int | None) -> None:
     """Refuses two numbers of simulations."""
     number = whole_number(split_level(spec)[1])
-    if number not in (None, num_simulations) and num_simulations != NUM_SIMULATIONS:
+    if None not in (number, num_simulations) and number != num_simulations:
         raise InputError(f"{spec} names {number} simulations, and num_simulations is {num_simulations}: leave out one")
 
 

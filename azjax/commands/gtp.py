@@ -68,18 +68,18 @@ def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
     if level:
         raise InputError(f"{spec}: json goes without a level that does not search")
     if not is_trained(agent):
-        if options.num_simulations != GtpOptions.num_simulations:
+        if options.num_simulations is not None:
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")
         if not spec.startswith("uct:"):
             raise InputError(f"json is for trained agents and uct:SIMULATIONS; {spec} is neither")
         options = dataclasses.replace(options, num_simulations=num_simulations_of(spec))
     search = load_search_spec(spec, game, options.tables)
-    policy = several_leaves(search.policy, options.num_simulations)
-    limit = max(MAX_SIMULATIONS, options.num_simulations)
+    policy = several_leaves(search.policy, options.simulations)
+    limit = max(MAX_SIMULATIONS, options.simulations)
     pool = SearchPool(policy, search.params, search.hyper, max_simulations=limit)
     seconds = math.inf if options.seconds is None else options.seconds
     name = agent if is_trained(agent) else "random rollouts"
-    engine = AnalysisEngine(name, pool, num_simulations=options.num_simulations, seconds=seconds)
+    engine = AnalysisEngine(name, pool, num_simulations=options.simulations, seconds=seconds)
     pool.start()
     try:
         engine.serve(read_lines(sys.stdin, MAX_QUERY), sys.stdout)

@@ -112,16 +112,16 @@ def _serve_page(spec: str, game: AnyGame, options: PlayOptions) -> None:
     exact = players[LEVELS[-1]] if split_level(spec)[0].partition(":")[0] == "optimal" else search.exact
     if is_trained(spec):
         del players[LEVELS[-1]]  # the page runs its own searches
-        facts["search"] = search_in_words(search.policy, options.num_simulations)
+        facts["search"] = search_in_words(search.policy, options.simulations)
     serve(
         game,
         spec,
-        search._replace(policy=several_leaves(search.policy, options.num_simulations)),
+        search._replace(policy=several_leaves(search.policy, options.simulations)),
         players,
         facts=_shown(spec, facts),
         book=None if options.book is None else _read_book(options.book, game),
         exact=exact,
-        num_simulations=options.num_simulations,
+        num_simulations=options.simulations,
         host=options.host,
         port=options.port,
         console=console,
@@ -133,9 +133,9 @@ def _export_page(spec: str, game: AnyGame, folder: Path, options: PlayOptions) -
         raise InputError(f"--export is for trained agents; {spec} is not one")
     search = load_search_spec(spec, game, options.tables)
     facts = player_facts(load_player(spec, game))
-    facts["search"] = search_in_words(search.policy, options.num_simulations)
+    facts["search"] = search_in_words(search.policy, options.simulations)
     pool = SearchPool(search.policy, search.params, search.hyper)
-    session = PlaySession(game, spec, pool, {}, None, options.num_simulations, _shown(spec, facts))
+    session = PlaySession(game, spec, pool, {}, None, options.simulations, _shown(spec, facts))
     with console.status("writing the page") as status:
         for part in export_page(session, search, folder):
             status.update(f"writing {part}")

@@ -6,7 +6,7 @@ Axis letters: `B` batch, `A` actions.
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -179,19 +179,25 @@ def named_player(name: str, game: AnyGame, *, solver: bool = False, reuse_tree: 
     return search_player(game, _EVALUATORS[kind](game), **options)
 
 
-def name_with_options(
-    name: str,
-    *,
-    policy: str | None = None,
-    solver: bool = False,
-    reuse_tree: bool = False,
-    leaves_per_step: int = 1,
-    tables: str | Path | None = None,
-) -> str:
+class SearchOptions(TypedDict, total=False):
+    """Options of a player's search, see `azjax.load_player`."""
+
+    policy: str | None
+    solver: bool
+    reuse_tree: bool
+    leaves_per_step: int
+    tables: str | Path | None
+
+
+SEARCH_DEFAULTS = SearchOptions(policy=None, solver=False, reuse_tree=False, leaves_per_step=1, tables=None)
+
+
+def name_with_options(name: str, **search: Unpack[SearchOptions]) -> str:
     """The name of a player, with those options of its search that are not the default."""
-    leaves = f"{leaves_per_step} leaves a step"
-    options = [policy, "solver" * solver, "reused tree" * reuse_tree, leaves * (leaves_per_step > 1)]
-    options.append(None if tables is None else f"tables {Path(tables).name}")
+    search = SEARCH_DEFAULTS | search
+    options = [search["policy"], "solver" * search["solver"], "reused tree" * search["reuse_tree"]]
+    options.append(f"{search['leaves_per_step']} leaves a step" * (search["leaves_per_step"] > 1))
+    options.append(None if search["tables"] is None else f"tables {Path(search['tables']).name}")
     return " + ".join([name, *filter(None, options)])
 
 

@@ -23,11 +23,11 @@ from azjax.runs import train
         ),
         (["evaluate", "optimal:nowhere.npz"], "nowhere.npz"),
         (
-            ["evaluate", "tictactoe:16", "--num-simulations", "50"],
-            "tictactoe:16 names 16 simulations, and num_simulations is 50: leave out one",
+            ["evaluate", "tictactoe:16", "--num-simulations", "64"],
+            "tictactoe:16 names 16 simulations, and num_simulations is 64: leave out one",
         ),
         (
-            ["evaluate", "uct:5", "--game", "connect2", "--num-simulations", "50"],
+            ["evaluate", "uct:5", "--game", "connect2", "--num-simulations", "64"],
             "num_simulations is for trained agents; uct:5 is not one",
         ),
         (["evaluate", "random", "--game=connect2", "--seed", "-1"], "seed must be 0..2^32 - 1, got -1"),
