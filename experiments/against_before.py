@@ -16,7 +16,6 @@ the packaged one. Writes experiments/results/NAME_before.json and docs/NAME_befo
 """
 
 import dataclasses
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +32,7 @@ from study import (
     GRAY,
     RESULTS,
     RUNS,
+    agent_digest,
     check_outputs,
     run_study,
     save_figure,
@@ -82,9 +82,7 @@ def main(
     console = Console()
     output, plot = output or RESULTS / f"{name}_before.json", plot or DOCS / f"{name}_before.png"
     check_outputs(output, plot)
-    file = archive.FOLDER / f"{name}.npz"
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    refuse_another_rival(output, file, digest)
+    refuse_another_rival(output, name)
     game_name, options = GAMES[name]
     game = azjax.make(game_name, **options)
     run = trained(game, folder or RUNS / f"{name}-{seed}", console, seed=seed, iterations=iterations)
@@ -129,7 +127,7 @@ def main(
         "num_simulations": num_simulations,
         "opening_plies": opening_plies,
         "balance": balance,
-        "before": digest,
+        "before": agent_digest(name),
         "config": dataclasses.asdict(run.config),
     }
     write_results(output, f"against_before.py {name}", settings, rows=rows)
@@ -137,11 +135,14 @@ def main(
     console.print(f"written to {output}, drawn to {plot}", soft_wrap=True)
 
 
-def refuse_another_rival(output: Path, file: Path, digest: str) -> None:
-    """Raises an `InputError` if `output` has matches against another agent than that of `file`."""
-    if output.exists() and (other := json.loads(output.read_text())["settings"]["before"]) != digest:
-        got = f"the agent with SHA-256 {other[:16]}, not with {digest[:16]}"
-        raise InputError(f"{output} has matches against {got}: put the agent before into {file}, or remove the results")
+def refuse_another_rival(output: Path, name: str) -> None:
+    """Raises an `InputError` if `output` has matches against another agent than the packaged `name` of now."""
+    now = agent_digest(name)
+    if output.exists() and (other := json.loads(output.read_text())["settings"]["before"]) != now:
+        got = f"the agent with digest {other}, not {now}"
+        raise InputError(
+            f"{output} has matches against {got}: put the agent before into {archive.FOLDER}, or remove the results"
+        )
 
 
 def table(name: str, rows: list[Row]) -> Table:
