@@ -253,6 +253,17 @@ def test_formulas_become_mathml():
     assert "arithmatex" not in shown
 
 
+def test_the_messages_that_the_page_on_troubles_explains_are_those_of_the_source():
+    source = "".join(path.read_text() for kind in ("*.py", "*.js") for path in (ROOT / "azjax").rglob(kind))
+    source = re.sub(r'"\s*f?"', "", source)  # of texts that go on in the next line
+    rows = re.findall(r"^\| `([^`]+)`[^|]*\|", page("troubleshooting"), re.M)
+    messages = [row for row in rows if row != "azjax: command not found"]  # a shell's
+    assert len(messages) > 12
+    for message in messages:
+        for part in filter(None, map(str.strip, message.split("..."))):
+            assert part in source, message
+
+
 def test_links_between_pages_and_to_pictures_lead_somewhere():
     for path in DOCS.rglob("*.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
