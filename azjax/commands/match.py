@@ -24,6 +24,7 @@ from azjax.evaluation import (
 )
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
+from azjax.evaluation.matches import Contestant
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
 from azjax.evaluation.timed import TimedPlayer
@@ -108,26 +109,7 @@ def match_command(arguments: list[str]) -> None:
     offer_cpu_devices(num_cores())  # for searches without a network, which run on one core of each
     options, game, specs = parse_with_players("match", None, MatchOptions(), arguments)
     _check_files(options)
-    search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
-    given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
-    if given and not any(is_trained(agent) and level not in LEVELS[:-1] for agent, level in map(split_level, specs)):
-        raise InputError(f"{', '.join(given)}: for searches of trained agents, and none of the players has one")
-    if options.judge is None and options.balance != MatchOptions().balance:
-        raise InputError("balance: for openings that a --judge judges, and there is none")
-    players = [
-        load_opponent(spec, game, seconds=options.seconds, processes=options.processes, seed=options.seed, **search)
-        for spec in specs
-    ]
-    programs = [player for player in players if isinstance(player, ExternalPlayer)]
-    if options.processes > 1 and not programs:
-        raise InputError("processes: for programs such as gtp:COMMAND, and none of the players is one")
-    if options.seconds is not None and not programs and not any(isinstance(each, TimedPlayer) for each in players):
-        raise InputError(
-            "seconds: for programs, and for trained agents without a number of simulations; none of the players is one"
-        )
-    for player in programs:
-        if rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game):
-            say(f"other rules: {rules}")
+    players = _load_players(options, game, specs)
     pool = None if options.pool is None else Pool(options.pool, game)
     names = {spec: player.name for spec, player in zip(specs, players, strict=True)}
     rated = [*names.values(), *(pool.players if pool else ())]
@@ -183,6 +165,31 @@ def match_command(arguments: list[str]) -> None:
             say(f"drawn to {options.plot}")
     if pool:
         say(f"{options.pool} has {len(pool.records):,} games")
+
+
+def _load_players(options: MatchOptions, game: AnyGame, specs: Sequence[str]) -> list[Contestant]:
+    """The players; refuses options that none of them has."""
+    search: dict[str, Any] = {name: getattr(options, name) for name in _SEARCH}
+    given = [name for name in _SEARCH if search[name] != getattr(MatchOptions(), name)]
+    if given and not any(is_trained(agent) and level not in LEVELS[:-1] for agent, level in map(split_level, specs)):
+        raise InputError(f"{', '.join(given)}: for searches of trained agents, and none of the players has one")
+    if options.judge is None and options.balance != MatchOptions().balance:
+        raise InputError("balance: for openings that a --judge judges, and there is none")
+    players = [
+        load_opponent(spec, game, seconds=options.seconds, processes=options.processes, seed=options.seed, **search)
+        for spec in specs
+    ]
+    programs = [player for player in players if isinstance(player, ExternalPlayer)]
+    if options.processes > 1 and not programs:
+        raise InputError("processes: for programs such as gtp:COMMAND, and none of the players is one")
+    if options.seconds is not None and not programs and not any(isinstance(each, TimedPlayer) for each in players):
+        raise InputError(
+            "seconds: for programs, and for trained agents without a number of simulations; none of the players is one"
+        )
+    for player in programs:
+        if rules := ENGINE_PROTOCOLS[player.protocol].other_rules(game):
+            say(f"other rules: {rules}")
+    return players
 
 
 def _print_matches(options: MatchOptions, game: AnyGame, matches: Sequence[MatchResult]) -> None:
