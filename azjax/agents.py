@@ -64,8 +64,8 @@ def is_trained(spec: str) -> bool:
 
 def split_level(spec: str) -> tuple[str, str]:
     """The spec of a trained agent, and the level or simulations after its colon; other specs unchanged, and nothing."""
-    agent, colon, level = spec.rpartition(":")
-    return (agent, level) if colon and not is_trained(spec) and is_trained(agent) else (spec, "")
+    agent, _, level = spec.rpartition(":")
+    return (agent, level) if level and not is_trained(spec) and is_trained(agent) else (spec, "")
 
 
 def every_checkpoint(spec: str) -> list[str]:
@@ -171,6 +171,9 @@ def load_player(
         return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
     if not is_player_name(spec):
         name = spec.partition(":")[0]
+        if is_trained(name):
+            after = spec.partition(":")[2]
+            raise InputError(f"{name}: after the colon comes a number or {', '.join(LEVELS)}, got {after!r}")
         if "/" in name:
             raise InputError(f"there is no run folder {name}")
         raise InputError(f"unknown player {spec!r}{did_you_mean(name, stored_agents())}; players: {_FORMS}")

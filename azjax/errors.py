@@ -90,4 +90,6 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _print_line(message: str) -> None:
-    print(f"azjax: {' '.join(message.split())}", file=sys.stderr)
+    """Without control characters, which the text of another program may have for a terminal."""
+    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(message.split()))
+    print(f"azjax: {shown}", file=sys.stderr)

@@ -124,9 +124,6 @@ def trained(
     """Trains with `config`, by default the game's preset. Resumes an unfinished run and reuses a finished one.
 
     A signal that stops the training also ends the study, with the exit code of that signal.
-
-    Raises:
-      InputError: the run in `folder` is longer than the requested one.
     """
     config = (azjax.preset(game) if config is None else config).replace(seed=seed)
     if iterations is not None:
@@ -134,11 +131,7 @@ def trained(
     result = azjax.train(game, config, folder, resume=True, console=console)
     if result.stopped_by is not None:
         sys.exit(128 + result.stopped_by)
-    steps = Checkpoints(folder / CHECKPOINTS).steps()
-    if steps[-1] > config.iterations:
-        got = f"{steps[-1]} iterations, not of {config.iterations}"
-        raise InputError(f"{folder} has a run of {got}: name another folder")
-    return Run(folder, config, steps)
+    return Run(folder, config, Checkpoints(folder / CHECKPOINTS).steps())
 
 
 def config_of(name: str, game: Game) -> Config:

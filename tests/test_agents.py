@@ -232,5 +232,11 @@ def test_a_spec_may_end_with_a_level_or_simulations(run):
         ValueError, match="connect2:0x: after the colon comes a number of simulations or beginner, easy, medium"
     ):
         load_player("connect2:0x")
+    for spec in ("connect2:64:64", "connect2:"):
+        after = spec.partition(":")[2]
+        with pytest.raises(
+            ValueError, match=f"^connect2: after the colon comes a number or beginner, .*got '{after}'$"
+        ):
+            load_player(spec)
     with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
         load_player("connect2:0")

@@ -47,6 +47,7 @@ def test_help_lists_every_command_and_some_games(capsys):
     [
         (InputError("two\nlines"), 2, "azjax: two lines"),
         (FileError("no file"), 1, "azjax: no file"),
+        (InputError("a program said \x1b[31mred\x07"), 2, r"azjax: a program said \x1b[31mred\x07"),
         (RunError("no run"), 1, "azjax: no run"),
         (OSError(28, "No space left on device", "games.jsonl"), 1, "azjax: games.jsonl: No space left on device"),
         (KeyboardInterrupt(), 130, "azjax: interrupted"),

@@ -184,6 +184,22 @@ azjax.register("row")(lambda n: None)
 """
 
 
+@pytest.mark.parametrize("command", ["train", "solve", "evaluate random --game"])
+@pytest.mark.parametrize(
+    ("right", "wrong", "code", "line"),
+    [
+        ("taken = action + 1", "taken = action + 1 if action else 1", 1, "nim: step: raised TracerBoolConversionError"),
+        ("return (self.heap + 1,)", "return (self.heap,)", 1, "nim: observe: it returned float32 [13] instead of "),
+        ("return Nim(heap)", "return Nim(1 // 0)", 2, "nim: its function raised ZeroDivisionError: "),
+    ],
+)
+def test_commands_tell_what_is_wrong_with_a_game_in_one_line(elsewhere, capsys, command, right, wrong, code, line):
+    text = Path("nim.py").read_text()
+    assert text.count(right) == 1
+    Path("nim.py").write_text(text.replace(right, wrong))
+    assert refused(capsys, [*command.split(), "nim", "--import", "nim.py"], code).startswith(line)
+
+
 @pytest.mark.parametrize(
     ("game", "line"),
     [

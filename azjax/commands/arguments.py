@@ -23,8 +23,9 @@ from azjax.commands.parsing import parse_with_tyro
 from azjax.core.errors import InputError
 from azjax.core.text import whole_number
 from azjax.evaluation import Player
+from azjax.games.check import make_checked
 from azjax.games.game import AnyGame
-from azjax.games.registry import all_names, factory, make, typed_options
+from azjax.games.registry import all_names, factory, typed_options
 
 Options = TypeVar("Options")
 _AgentOptions = TypeVar("_AgentOptions", bound="AgentOptions")
@@ -105,7 +106,11 @@ def parse(prog: str, defaults: Options, arguments: list[str]) -> Options:
 
 
 def parse_with_game(
-    prog: str, name: str, defaults: Callable[[AnyGame], Options], arguments: list[str]
+    prog: str,
+    name: str,
+    defaults: Callable[[AnyGame], Options],
+    arguments: list[str],
+    make_game: Callable[..., AnyGame] = make_checked,
 ) -> tuple[Options, AnyGame]:
     """Parses the flags of a command and of the game `name`, side by side.
 
@@ -114,6 +119,7 @@ def parse_with_game(
       name: see `azjax.make`.
       defaults: the default options of the command, which may depend on the game.
       arguments: the flags.
+      make_game: makes the game of a name and options.
     """
     parameters = typed_options(name)
     for parameter in parameters:
@@ -130,7 +136,7 @@ def parse_with_game(
     # The game comes first: the defaults of all other options depend on it.
     of_game = f"azjax {prog} {name}"
     first, _ = parse_with_tyro(game_options, arguments, of_game, return_unknown_args=True, add_help=False)
-    default = defaults(make(name, **vars(first)))
+    default = defaults(make_game(name, **vars(first)))
     command = prog.split()[0]
     for parameter in parameters:
         if parameter.name in _option_names(default):
@@ -142,7 +148,7 @@ def parse_with_game(
     )
     both.__doc__ = (inspect.getdoc(type(default)) or "").partition("\n")[0]
     parsed: Any = parse(f"{prog} {name}", both(), arguments)
-    return cast(Options, getattr(parsed, command)), make(name, **vars(parsed.game))
+    return cast(Options, getattr(parsed, command)), make_game(name, **vars(parsed.game))
 
 
 def _option_names(options: Any) -> set[str]:

@@ -4,7 +4,7 @@ import dataclasses
 
 from azjax.commands.arguments import check_seed, first_word, parse_with_game
 from azjax.commands.console import console, say
-from azjax.games import check_game
+from azjax.games import check_game, make
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,5 +26,5 @@ class CheckOptions:
 def check_command(arguments: list[str]) -> None:
     """Tests a game."""
     name, arguments = first_word("check", "GAME", CheckOptions(), arguments)
-    options, game = parse_with_game("check", name, lambda _: CheckOptions(), arguments)
+    options, game = parse_with_game("check", name, lambda _: CheckOptions(), arguments, make)
     say(str(check_game(game, num_games=options.games, seed=options.seed, console=console)))

@@ -10,6 +10,7 @@ from typing import Literal
 from azjax.agents import LEVELS, check_for_a_time, is_trained, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.core.errors import InputError
+from azjax.core.text import whole_number
 from azjax.evaluation.searching_players import several_leaves
 from azjax.evaluation.standard_players import num_simulations_of
 from azjax.games.game import AnyGame
@@ -36,6 +37,8 @@ class GtpOptions(AgentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.protocol != "json" and self.seconds is not None and self.num_simulations is not None:
+            raise InputError("num_simulations and seconds are two limits of a search: leave out one")
         if self.protocol == "json" and (self.policy or self.reuse_tree or self.seed):
             raise InputError(
                 "json goes without --policy, --reuse-tree and --seed: its searches are AlphaZero's, from empty trees "
@@ -55,6 +58,8 @@ def gtp_command(arguments: list[str]) -> None:
         return
     if options.seconds is not None:
         check_for_a_time(spec, options.policy, options.reuse_tree)
+        if whole_number(split_level(spec)[1]) is not None:
+            raise InputError(f"{spec} names its simulations, and seconds is another limit of a search: leave out one")
     (player,) = options.players(spec, game, LEVELS[-1:]).values()
     player = dataclasses.replace(player, name=spec)
     ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)

@@ -30,8 +30,10 @@ def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) 
       **options: of `tyro.cli`.
 
     Raises:
-      InputError: an unknown option, a value of another type, or one that `kind` refuses.
+      InputError: an unknown option, one that is given twice, a value that is empty or of another type, or one that
+        `kind` refuses.
     """
+    _check_words(arguments)
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
@@ -47,6 +49,22 @@ def parse_with_tyro(kind: Any, arguments: list[str], prog: str, **options: Any) 
         raise InputError(f"{_in_one_line(box.getvalue())}; `{prog} --help` tells more") from None
     print(box.getvalue(), end="", file=sys.stderr)  # warnings
     return parsed
+
+
+def _check_words(arguments: list[str]) -> None:
+    """Refuses an option that is given twice, of which tyro would take the last, and empty values."""
+    given: set[str] = set()
+    option = ""
+    for word in arguments:
+        name, _, value = word.partition("=")
+        if word.startswith("--"):
+            option = name
+            switch = "--" + name.removeprefix("--no-").removeprefix("--").replace("_", "-")
+            if switch in given:
+                raise InputError(f"{switch} is given twice")
+            given.add(switch)
+        if not word or (word.startswith("--") and word.endswith("=") and not value):
+            raise InputError(f"{option or 'an argument'} must not be empty")
 
 
 def _in_one_line(box: str) -> str:

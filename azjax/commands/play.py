@@ -53,8 +53,7 @@ class PlayOptions(AgentOptions):
         super().__post_init__()
         if not 0 <= self.port < 2**16:
             raise InputError(f"port must be 0..65535, got {self.port}")
-        if not self.host:  # a socket would take it for all addresses
-            raise InputError("host must be an address, such as 127.0.0.1, got none")
+
         usual = (PlayOptions.host, PlayOptions.port)
         if (self.host, self.port) != usual and not self.web:
             raise InputError("--host and --port are for the page: add --web")

@@ -11,7 +11,7 @@ import tyro
 from azjax.commands.arguments import check_games, first_word, parse_with_game
 from azjax.commands.console import console, say
 from azjax.commands.evaluate import EvaluateOptions, print_strength
-from azjax.core.errors import FileError, InputError
+from azjax.core.errors import FileError, InputError, RunError
 from azjax.games.game import AnyGame
 from azjax.parallel.peers import check_meeting, joined
 from azjax.parallel.sharding import devices_for_members, offer_cpu_devices
@@ -25,6 +25,7 @@ from azjax.runs import (
     train,
     train_population,
 )
+from azjax.runs.run_folder import CONFIG
 from azjax.training import Config, preset
 
 _MOST_DEVICES = 1024
@@ -112,6 +113,7 @@ def train_command(arguments: list[str]) -> None:
     name, arguments = first_word("train", "GAME", TrainOptions(), arguments)
     options, game = parse_with_game("train", name, lambda game: TrainOptions(config=preset(game)), arguments)
     _refuse_unread(options.config, preset(game))
+    _refuse_two_values(options, preset(game))
     folder = Path("runs") / name if options.folder is None else options.folder
     if isinstance(options.devices, int):
         offer_cpu_devices(options.devices)
@@ -130,6 +132,14 @@ def _refuse_unread(config: Config, defaults: Config) -> None:
     for name, why in config.unread.items():
         if given[name] != usual[name]:
             raise InputError(f"{name} has no effect on training with {why}")
+
+
+def _refuse_two_values(options: TrainOptions, defaults: Config) -> None:
+    """Refuses an option whose values `vary` names too."""
+    given, usual = ({**vars(each), **vars(each.hyper)} for each in (options.config, defaults))
+    for name, _ in map(_values, options.vary):
+        if given[name] != usual[name]:
+            raise InputError(f"vary names values of {name}, and --{name.replace('_', '-')} another: leave out one")
 
 
 def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
@@ -159,6 +169,8 @@ def _train_one(game: AnyGame, options: TrainOptions, folder: Path) -> None:
 
 
 def _train_population(game: AnyGame, options: TrainOptions, members: list[Config], folder: Path) -> None:
+    if (folder / CONFIG).exists():
+        raise RunError(f"{folder} holds a run: name another folder for the population with --folder")
     results = train_population(
         game,
         members,

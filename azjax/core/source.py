@@ -48,7 +48,7 @@ def import_code(name: str) -> None:
         if is_file or error.name not in (module, module.partition(".")[0]):
             raise InputError(f"--import {name}: {_in_one_line(error)}") from error
         raise InputError(f"--import {name}: there is no such module, and a file must end in .py") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"--import {name}: {_in_one_line(error)}") from error
 
 
@@ -135,6 +135,6 @@ def _import_file(name: str, path: Path) -> None:
         raise
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: BaseException) -> str:
     """The error, and the place in which it was raised."""
     return f"{type(error).__name__}: {error}" + ("" if isinstance(error, SyntaxError) else place_of(error))

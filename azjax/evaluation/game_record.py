@@ -81,6 +81,8 @@ class GameRecord:
         """
         try:
             content = parse_json(line)
+            if not isinstance(content, dict):
+                raise InputError("it must be a table of JSON")
             number, name, options, players, start, moves, rewards, end = (content[key] for key in _KEYS)
             opening_plies = content.get(_OPENING, 0)
             if number != _FORMAT:

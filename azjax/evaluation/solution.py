@@ -255,5 +255,8 @@ def too_many(game: AnyGame, max_states: int | None, found: int) -> InputError:
 
 
 def repeats(game: AnyGame) -> InputError:
-    """The error of a game in which a position comes back."""
-    return InputError(f"{game.name}: positions repeat within a game, where backward induction does not apply")
+    """The error of a game in which a position comes back, or which goes on after its last ply."""
+    return InputError(
+        f"{game.name}: positions repeat within a game, where backward induction does not apply, or games outlast "
+        f"max_plies = {game.max_plies}"
+    )

@@ -7,8 +7,9 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from azjax.core.errors import InputError
+from azjax.core.errors import AzjaxError, InputError
 from azjax.core.registry import Registry
+from azjax.core.source import place_of, source_name
 from azjax.games.game import AnyGame, Game
 from azjax.games.protocols import ConfiguredGame
 
@@ -98,8 +99,8 @@ def make(name: str, /, **options: Any) -> AnyGame:
 
     Raises:
       InputError: unknown name or option, or an option out of its range; the message lists what is allowed. Also a game
-        without a method that it needs, or that is not hashable, or whose name is not registered; and a function that
-        returns no game.
+        without a method that it needs, or that is not hashable, or whose name is not registered; and a function from
+        outside the package that raises an error, or that returns no game.
     """
     build = factory(name)
     known = list(inspect.signature(build).parameters)
@@ -108,10 +109,14 @@ def make(name: str, /, **options: Any) -> AnyGame:
             raise InputError(f"{name} has no option {option!r}; its options: {', '.join(known) or 'none'}")
     try:
         game = build(**options)
-    except TypeError as error:
-        if "abstract" not in str(error):
+    except AzjaxError:
+        raise
+    except Exception as error:
+        if isinstance(error, TypeError) and "abstract" in str(error):
+            raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
+        if source_name(build).startswith("azjax."):
             raise
-        raise InputError(f"{name}: {error}; `azjax.games.Game` tells what they are for") from error
+        raise InputError(f"{name}: its function raised {type(error).__name__}: {error}{place_of(error)}") from error
     if not isinstance(game, Game):
         raise InputError(f"{name}: its function must return an azjax.games.Game, got {game!r}")
     try:

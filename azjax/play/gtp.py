@@ -93,10 +93,10 @@ class GtpEngine:
 
     def _check_turn(self, words: list[str]) -> None:
         """Removes the color from the words, if there is one, and checks that it is to move."""
-        if words and words[0].lower() in _COLORS and _COLORS[words.pop(0).lower()] != self._ongoing.mover:
-            raise InputError("it is the other side's turn")
         if self._ongoing.is_over:
             raise InputError("the game is over")
+        if words and words[0].lower() in _COLORS and _COLORS[words.pop(0).lower()] != self._ongoing.mover:
+            raise InputError("it is the other side's turn")
 
     def _play(self, words: list[str]) -> str:
         if len(words) > 1 and words[0].lower() not in _COLORS:

@@ -52,7 +52,7 @@ def whole_number(word: str) -> int:
       InputError: the word is no such number.
     """
     if not (word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS):
-        raise InputError(f"syntax error: {word[:40]!r} is not a whole number")
+        raise InputError(f"syntax error: {word[:40]!r} is not a whole number of 0 or more")
     return int(word)
 
 

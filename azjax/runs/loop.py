@@ -171,6 +171,8 @@ def train_runs(
                     run.folder, run.description, resume=resume, accept_changes=accept_changes
                 )
             start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
+            if start > config.iterations:
+                raise RunError(f"{name} has done {start:,} iterations, and {config.iterations:,} are requested")
             for folder, changed in changes.items():
                 if changed:
                     warnings.warn(f"{folder} was made with {changed}; going on with the requested values", stacklevel=2)

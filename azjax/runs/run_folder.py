@@ -315,7 +315,10 @@ def _read_config(folder: Path) -> RunDescription:
             {**saved["options"], **saved["config"], **saved["config"]["hyper"], **saved.get("sources", {})},
         )
     except FileNotFoundError:
+        members = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
         problem = f"there is no {CONFIG}" if folder.is_dir() else "there is no such folder"
+        if members:
+            problem += f", but runs are in it: {', '.join(members[:3])}{', ...' * (len(members) > 3)}"
     except NotADirectoryError:
         problem = "it is a file"
     except OSError as error:

@@ -36,6 +36,8 @@ def connect(storage: str | Path, *, must_exist: bool = False) -> optuna.storages
     if "://" not in str(storage):
         # Absolute, since the lock is a symbolic link to it.
         path = Path(storage).absolute()
+        if path.is_dir():
+            raise FileError(f"{storage} is a folder; a storage is a journal file or the address of a database")
         if must_exist and not path.exists():
             raise FileError(f"there is no sweep yet: {storage} is missing")
         with _file_errors(path):

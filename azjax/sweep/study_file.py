@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 from azjax.core.errors import FileError, InputError
 from azjax.core.proposals import did_you_mean
+from azjax.games.check import make_checked
 from azjax.games.game import AnyGame
-from azjax.games.registry import make
 from azjax.sweep.objective import OBJECTIVES, Objective
 from azjax.sweep.study import SET_BY_SWEEP, Budget, Choices, Range, Study
 from azjax.training import Config, Hyper, preset
@@ -71,7 +71,7 @@ def load_study(path: str | Path) -> Study:
 
 def _study(name: str, table: dict[str, Any]) -> Study:
     file = _read(_File, table, "the file")
-    game = make(file.game, **file.options)
+    game = make_checked(file.game, **file.options)
     usual = preset(game).replace(evaluate_every=0, ladder_every=0)
     base = _within("[base]", lambda: usual.replace(**{key: _setting(key, file.base[key]) for key in file.base}))
     if not file.search:
@@ -130,7 +130,7 @@ def _trials(file: _File, search: dict[str, Range | Choices]) -> int:
     """The number of points; by default a grid has all of them."""
     if file.sampler != "grid":
         if file.trials < 1:
-            raise InputError(f"trials must be at least 1, got {file.trials or 'none'}")
+            raise InputError(f"trials must be at least 1, got {file.trials or 'none or 0'}")
         return file.trials
     ranges = [key for key, values in search.items() if isinstance(values, Range)]
     if ranges:

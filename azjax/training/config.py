@@ -310,7 +310,9 @@ class Config:
         """The fields, its own and those of `hyper`, that have no effect on this run, and the setting that is why."""
         hyper = self.hyper
         no_schedule = hyper.final_temperature is None and hyper.final_random_start_plies is None
-        not_of_network = {"width", "depth", "activation"}.difference(settings_of(self.network))
+        of_network = settings_of(self.network)
+        not_of_network = {"width", "depth", "activation"}.difference(of_network)
+        no_precision = "precision" not in of_network and self.optimizer != "muon"  # which has products of its own
         table: list[tuple[bool, str, Iterable[str]]] = [
             (self.policy == "gumbel", "policy = gumbel", ("c_puct", "dirichlet_fraction", "dirichlet_alpha")),
             (self.policy != "gumbel", f"policy = {self.policy}", _OF_GUMBEL),
@@ -329,6 +331,7 @@ class Config:
                 ("evaluation_share",),
             ),
             (True, f"network = {self.network}", sorted(not_of_network)),
+            (no_precision, f"network = {self.network} and optimizer = {self.optimizer}", ("precision",)),
         ]
         return {name: why for holds, why, names in table if holds for name in names}
 

@@ -32,6 +32,14 @@ from refusals import refused_without_a_file
             "num_simulations is for trained agents; uct:100 is not one",
         ),
         (
+            ["gtp", "connect2", "--seconds", "1", "--num-simulations", "64"],
+            "num_simulations and seconds are two limits of a search: leave out one",
+        ),
+        (
+            ["gtp", "connect2:8", "--seconds", "1"],
+            "connect2:8 names its simulations, and seconds is another limit of a search: leave out one",
+        ),
+        (
             ["gtp", "connect2:easy", "--protocol", "json"],
             "json goes without a level that does not search",
         ),

@@ -58,6 +58,10 @@ def terminal(request, monkeypatch):
         (["--games"], "missing value for argument '--games'; `azjax some command --help` tells more"),
         (["--level", "hart"], "invalid choice 'hart' for argument '--level'; available: easy, hard; `azjax some"),
         (["--games", "1"], "games must be at least 2, got 1"),
+        (["--games", "4", "--games=6"], "--games is given twice"),
+        (["--level", "hard", "--level", "hard"], "--level is given twice"),
+        (["--level", ""], "--level must not be empty"),
+        (["--share="], "--share must not be empty"),
     ],
 )
 def test_what_is_refused_is_told_in_one_line(terminal, monkeypatch, arguments, line, columns):

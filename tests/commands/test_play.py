@@ -79,7 +79,7 @@ def test_the_page_searches_with_the_simulations_of_the_player(spec, simulations,
         ),
         (
             ["play", "random", "--game", "connect2", "--web", "--host", ""],
-            "host must be an address, such as 127.0.0.1, got none",
+            "--host must not be empty",
         ),
         (
             ["play", "random", "--game", "connect2", "--solver"],

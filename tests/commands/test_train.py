@@ -47,6 +47,14 @@ CHOICES = f"available: {', '.join(available())}, pgx:NAME"
         (["train", "tictactoe", "--vary", "l2=fast"], "vary must be l2=NUMBER,NUMBER..., got 'l2=fast'"),
         (["train", "tictactoe", "--vary", "l2=0", "l2=1e-4"], "vary: each field once, got l2, l2"),
         (
+            ["train", "tictactoe", "--vary", "learning_rate=1e-3,1e-4", "--learning-rate", "5"],
+            "vary names values of learning_rate, and --learning-rate another: leave out one",
+        ),
+        (
+            ["train", "tictactoe", "--vary", "seed=0,1", "--seed", "5"],
+            "vary names values of seed, and --seed another: leave out one",
+        ),
+        (
             ["train", "tictactoe", "--population", "4", "--coordinator", "h:1", "--process", "0", "--processes", "1"],
             "a population is trained by one process",
         ),
@@ -129,6 +137,11 @@ def test_a_size_that_the_network_does_not_have_is_refused(capsys, tmp_path, monk
         refused_without_a_file(capsys, tmp_path, monkeypatch, command)
         == "depth has no effect on training with network = shallow"
     )
+    command = ["train", "connect2", "--network", "shallow", "--precision", "bfloat16"]
+    assert (
+        refused_without_a_file(capsys, tmp_path, monkeypatch, command)
+        == "precision has no effect on training with network = shallow and optimizer = adam"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,6 +179,12 @@ def test_a_run_is_trained_and_evaluated_and_not_overwritten(capsys, tmp_path):
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     line = refused(capsys, ["train", "connect2", "--folder", str(folder), *SMALL], code=1)
     assert line == f"{folder} holds a run already: go on with --resume, or name another folder with --folder"
+    population = ["train", "connect2", "--population", "2", "--folder", str(folder), *SMALL[:-1]]
+    line = refused(capsys, population, code=1)
+    assert line == f"{folder} holds a run: name another folder for the population with --folder"
+    assert "is not a run folder: there is no config.json, but runs are in it: run" in refused(
+        capsys, ["evaluate", str(tmp_path)], 1
+    )
     main(["evaluate", f"{folder}@best", "--games", "2"])
     assert "2 games against optimal: won" in capsys.readouterr().out
     assert "after @ comes best or an iteration, got 'worst'" in refused(capsys, ["evaluate", f"{folder}@worst"])

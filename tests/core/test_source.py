@@ -63,6 +63,7 @@ def test_a_module_is_named_by_its_dotted_name():
     ("text", "message"),
     [
         (None, "there is no such file"),
+        ("import sys\n\nsys.exit(0)\n", "SystemExit: 0 (outside_bad.py, line 3)"),
         ("x = 1 +\n", "SyntaxError: invalid syntax"),
         ("import math\n\nx = missing\n", "NameError: name 'missing' is not defined (outside_bad.py, line 3)"),
         ("from azjax.core.errors import InputError\nraise InputError('the name is taken')\n", ": the name is taken"),

@@ -105,7 +105,8 @@ def test_a_record_may_have_an_end_outside_the_rules():
     ("line", "message"),
     [
         ("chess", "no game record"),
-        ("[]", "no game record"),
+        ("[]", "no game record: it must be a table of JSON"),
+        ("5", "no game record: it must be a table of JSON"),
         ("{}", "no game record: 'azjax' is missing"),
         ("[" * 100_000, "no game record: it is nested too deeply"),
         (changed(SHORT, rewards=[10**400, 0]), "no game record: the number 1000000000000000000000000... is too large"),

@@ -3,11 +3,9 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
-from small_run import SMALL
 from studies import EXPERIMENTS, load_study
 
 from azjax.core.errors import InputError, RunError
@@ -94,15 +92,6 @@ def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RunError, match=r"is not a run folder: its config\.json cannot be read"):
         study.trained(make("connect2"), tmp_path, Console())
-
-
-def test_a_run_that_is_longer_than_asked_for_is_refused(tmp_path, monkeypatch):
-    study, game = load_study("study"), make("connect2")
-    monkeypatch.setattr(study.azjax, "train", lambda *args, **kwargs: SimpleNamespace(stopped_by=None))
-    monkeypatch.setattr(study, "Checkpoints", lambda folder: SimpleNamespace(steps=lambda: [3, 100]))
-    assert study.trained(game, tmp_path, Console(), config=SMALL, iterations=100).steps == [3, 100]
-    with pytest.raises(InputError, match=r"has a run of 100 iterations, not of 4: name another folder$"):
-        study.trained(game, tmp_path, Console(), config=SMALL, iterations=4)
 
 
 def test_results_with_other_settings_are_not_gone_on_with(tmp_path):

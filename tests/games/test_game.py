@@ -121,6 +121,17 @@ def test_a_function_without_a_game_is_refused(monkeypatch):
         azjax.make("nothing")
 
 
+def test_an_error_of_a_function_from_outside_is_told_with_its_place(monkeypatch):
+    def square(size: int = 3):
+        raise ValueError(f"size is {size}")
+
+    monkeypatch.setitem(GAMES._entries, "square", square)
+    with pytest.raises(
+        InputError, match=r"^square: its function raised ValueError: size is 99 \(test_game.py, line \d+\)$"
+    ):
+        azjax.make("square", size=99)
+
+
 def test_an_option_that_is_no_attribute_is_refused_unless_the_game_says_its_options(monkeypatch):
     class Configured(MaskGame, ConfiguredGame):
         @property

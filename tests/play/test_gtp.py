@@ -146,7 +146,7 @@ TRANSCRIPT = """\
 ? syntax error: time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES
 
 > time_settings -1 0 0
-? syntax error: '-1' is not a whole number
+? syntax error: '-1' is not a whole number of 0 or more
 
 > time_settings 0 1 0
 =

@@ -114,6 +114,13 @@ def test_resuming_a_finished_run_trains_nothing(straight):
     assert (straight / "metrics.jsonl").read_bytes() == before
 
 
+def test_fewer_iterations_than_are_done_are_refused(straight):
+    before = {path: path.read_bytes() for path in (straight / "metrics.jsonl", straight / "config.json")}
+    with pytest.raises(RunError, match=r"run has done 6 iterations, and 2 are requested$"):
+        train(GAME, SMALL.replace(iterations=2), straight, resume=True)
+    assert {path: path.read_bytes() for path in before} == before
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -133,6 +133,7 @@ KIND = 'kind = "mistakes"'
             "[base]: unknown setting 'wide' (did you mean width?); available: network, ",
         ),
         ("width = 16", 'width = "16"', "[base]: width must be a whole number, got '16'"),
+        ("trials = 3", "trials = 0", "trials must be at least 1, got none or 0"),
         ("width = 16", "seed = 1", "[base]: seed is set by the sweep, see seeds"),
         ("width = 16", "iterations = 1", "[base]: iterations is set by the sweep, see [budget]"),
         ("batch_size = 8", "batch_size = 0", "[base]: batch_size must be at least 1, got 0"),

@@ -293,6 +293,11 @@ def test_a_damaged_row_of_a_journal_is_named_and_the_file_is_kept(tmp_path, line
     assert len(optuna.load_study(storage=connect(path), study_name="mine").trials) == 1
 
 
+def test_a_folder_as_a_storage_is_refused(tmp_path):
+    with pytest.raises(FileError, match=r"is a folder; a storage is a journal file or the address of a database$"):
+        connect(tmp_path)
+
+
 def test_looking_at_a_missing_journal_makes_no_study(tmp_path):
     with pytest.raises(FileError, match=r"there is no sweep yet: .*journal\.log is missing"):
         connect(tmp_path / "no" / JOURNAL, must_exist=True)
