@@ -190,6 +190,12 @@ azjax.register("row")(lambda n: None)
     [
         ("taken = action + 1", "taken = action + 1 if action else 1", 1, "nim: step: raised TracerBoolConversionError"),
         ("return (self.heap + 1,)", "return (self.heap,)", 1, "nim: observe: it returned float32 [13] instead of "),
+        (
+            "max_legal_actions = 3",
+            "max_legal_actions = 2",
+            1,
+            "nim: max_legal_actions: the start has 3 legal actions; ",
+        ),
         ("return Nim(heap)", "return Nim(1 // 0)", 2, "nim: its function raised ZeroDivisionError: "),
     ],
 )

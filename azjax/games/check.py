@@ -112,6 +112,11 @@ def make_checked(name: str, /, **options: Any) -> AnyGame:
         try:
             check_facts(game)
             check_types(game)
+            start = game.init(jax.random.key(0))
+            count, law = int(game.legal_action_mask(start).sum()), "no position has more than max_legal_actions"
+            hold(
+                count <= game.max_legal_actions, "max_legal_actions", law, found=f"the start has {count} legal actions"
+            )
         except LawError as error:
             raise LawError(f"{name}: {error}") from error
     return game
