@@ -59,7 +59,8 @@ def hangups_heard() -> Iterator[None]:
 
 
 def train_command(game: str, folder: Path, options: list[str], program: str = TRAIN) -> list[str]:
-    """The command that begins or resumes a run."""
+    """The command that begins or resumes a run. Of several `--NAME=VALUE` of one name it has the last."""
+    options = [*{option.partition("=")[0]: option for option in options}.values()]
     command = [sys.executable, "-c", program, "train", game, "--folder", str(folder), "--resume", "--games", "2"]
     return [*command, *options]
 
