@@ -25,6 +25,7 @@ from azjax.evaluation.standard_players import (
 )
 from azjax.evaluation.tables import ExactLeaves
 from azjax.evaluation.timed import TimedPlayer
+from azjax.games.arguments import check_is_game
 from azjax.games.game import AnyGame
 from azjax.packaged import Agent, fetched, game_of_agent, load_agent, packaged, strength_of
 from azjax.runs import Checkpoints, load_run, load_variables
@@ -137,6 +138,7 @@ def load_player(
         player of this spec does not have.
       RunError: a folder that is no run's, or one without a sound checkpoint.
     """
+    check_is_game(game)
     if policy is not None:
         check_kind(policy)
     search = SearchOptions(
@@ -149,8 +151,6 @@ def load_player(
             raise InputError(f"{option} is for trained agents; {spec} is not one")
     if suffix in LEVELS:
         level = suffix
-        if given and level != LEVELS[-1]:
-            raise InputError(f"{given[0]} is for players that search; {spec}:{level} does not")
     elif suffix:
         number = whole_number(suffix)
         if number is None:
@@ -158,6 +158,8 @@ def load_player(
         num_simulations = number
     if level not in LEVELS:
         raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
+    if given and level != LEVELS[-1]:
+        raise InputError(f"{given[0]} is for players that search; {spec}:{level} does not")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):

@@ -81,7 +81,8 @@ def test_searches_take_the_options_solver_and_reuse_tree(run):
     assert load_player("uniform:50", GAME, **options).name == "uniform:50 + solver + reused tree"
     trained = load_player(run, **options)
     assert trained.name == "network + 64 simulations + solver + reused tree"
-    assert load_player(run, level="easy", **options).name == "network"
+    with pytest.raises(ValueError, match=r"solver is for players that search; .*agent:easy does not"):
+        load_player(run, level="easy", **options)
     state = jax.tree.map(lambda leaf: leaf[None], GAME.from_text("____"))
     assert start_memory(trained, state) is not None
     # 64 simulations are enough to prove that the start of connect2 is won.

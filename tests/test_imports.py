@@ -29,7 +29,8 @@ FLOORS: list[list[str]] = [
 ]
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 CONTRACT = tuple(
-    f"azjax.games.{module}" for module in ("game", "protocols", "endings", "repetition", "board_symmetries")
+    f"azjax.games.{module}"
+    for module in ("game", "protocols", "arguments", "endings", "repetition", "board_symmetries")
 )
 # These commands import parts of azjax in a function: the parts need extras.
 LATE_IMPORTS = {("azjax.commands.play", "azjax.play.server"), ("azjax.commands.sweep", "azjax.sweep")}

@@ -76,7 +76,11 @@ class AgentOptions:
         self.check_level(spec)
         if is_trained(agent := split_level(spec)[0]):
             options["agent"] = load_trained(agent)
-        return {level: load_player(spec, game, level=level, **options) for level in levels}
+        read = {name: options.pop(name) for name in ("agent", "num_simulations") if name in options}
+        return {
+            level: load_player(spec, game, level=level, **read, **(options if level == LEVELS[-1] else {}))
+            for level in levels
+        }
 
     def check_level(self, spec: str) -> None:
         """Refuses options of a search if the player has a level that does not search."""

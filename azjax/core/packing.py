@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree, Shaped, UInt32
 
+from azjax.core.errors import InputError
+
 _WORD = 4  # bytes
 
 
@@ -47,7 +49,24 @@ class Packing:
         return sum(_num_words(shape, dtype) for shape, dtype in self.leaves)
 
     def pack(self, states: PyTree) -> UInt32[Array, "B W"]:
-        """The words of a batch of states, every leaf [B, ...]."""
+        """The words of a batch of states, every leaf [B, ...].
+
+        Raises:
+          InputError: other leaves, or one of another shape or dtype; its words would be read as those of others.
+        """
+        named = jax.tree_util.tree_leaves_with_path(states)
+        if len(named) != len(self.leaves):
+            raise InputError(
+                f"the states have {len(self.leaves)} leaves at the root of a search and {len(named)} after a step: are "
+                "they of another game?"
+            )
+        for (path, leaf), wanted in zip(named, self.leaves, strict=True):
+            if (got := (leaf.shape[1:], jnp.dtype(leaf.dtype))) != wanted:
+                shown = " and ".join(f"{dtype} {list(shape)}" for shape, dtype in (wanted, got))
+                raise InputError(
+                    f"the leaf {jax.tree_util.keystr(path)} of the states is {shown}: it needs one type at the root of "
+                    "a search and after every step"
+                )
         columns = [_to_words(leaf) for leaf in jax.tree.leaves(states)]
         return jnp.concatenate(columns, axis=1) if columns else jnp.zeros((0, 0), jnp.uint32)
 

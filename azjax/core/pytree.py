@@ -54,9 +54,14 @@ def replace_fields(value: _T, /, **changes: Any) -> _T:
     """`dataclasses.replace` for a pytree dataclass whose leaves need not have the types of its fields.
 
     Such as NumPy arrays on the host, or None for a leaf that is left out.
+
+    Raises:
+      TypeError: the class has no field of that name.
     """
     replaced = object.__new__(type(value))
     content = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+    if unknown := changes.keys() - content.keys():
+        raise TypeError(f"{type(value).__name__} has no field {', '.join(sorted(unknown))}")
     replaced.__dict__.update(content | changes)
     return replaced
 

@@ -23,6 +23,7 @@ from azjax.evaluation.players import Player, choose
 from azjax.evaluation.seats import PolicySeats, SeatNumbers, Seats
 from azjax.evaluation.sequential import SequentialTest
 from azjax.evaluation.timed import TimedPlayer, TimedSeats
+from azjax.games.arguments import check_is_game
 from azjax.games.game import AnyGame, State
 
 _GAMES_BETWEEN_TESTS = 32
@@ -72,8 +73,8 @@ def play_match(
         cannot play the game (its fault within a game is a loss of that game), or a game that does not end within
         `max_plies`.
     """
-    if num_games < 2 or num_games % 2:
-        raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
+    check_is_game(game)
+    check_num_games(num_games)
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     if opening_plies < 0:
@@ -147,6 +148,12 @@ def play_match(
     return result()
 
 
+def check_num_games(num_games: int) -> None:
+    """Raises InputError unless both players can move first equally often."""
+    if num_games < 2 or num_games % 2:
+        raise InputError(f"num_games must be even and at least 2, so that both move first equally; got {num_games}")
+
+
 def play_round_robin(
     game: AnyGame,
     players: Sequence[Contestant],
@@ -171,6 +178,7 @@ def play_round_robin(
     Raises:
       InputError: fewer than two players, a name twice, or an argument that `play_match` refuses.
     """
+    check_num_games(num_games)
     names = [player.name for player in players]
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")

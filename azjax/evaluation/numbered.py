@@ -33,12 +33,12 @@ from azjax.evaluation.solution import (
     Summary,
     check_rows,
     check_solvable,
-    check_states,
     in_parallel,
     no_progress,
     repeats,
     too_many,
 )
+from azjax.games.arguments import check_states
 from azjax.games.game import AnyGame, State, reward_of_mover
 from azjax.games.protocols import NumberedGame
 

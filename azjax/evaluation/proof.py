@@ -26,7 +26,8 @@ from jaxtyping import Array, Bool, Float32, Int32, Int64, UInt32
 
 from azjax.core.errors import InputError
 from azjax.evaluation.positions import flatten, join, keys, pack, unpack
-from azjax.evaluation.solution import BestMoves, Progress, check_states, no_progress
+from azjax.evaluation.solution import BestMoves, Progress, no_progress
+from azjax.games.arguments import check_states
 from azjax.games.endings import EndingsGame
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import RepetitionGame, without_history

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int, Int32
 
@@ -18,7 +17,7 @@ from azjax.core.errors import InputError
 from azjax.evaluation.positions import HOLE
 from azjax.games.endings import EndingsGame
 from azjax.games.game import AnyGame, Game, S, State
-from azjax.games.protocols import earlier_positions, without_history
+from azjax.games.protocols import earlier_positions
 
 UNREACHABLE = -1  # row of a position that the solution does not hold
 BLOCK_CHILDREN = 1 << 20  # slots of a block, at most; they bound the memory of a walk over all positions
@@ -215,24 +214,6 @@ def check_solvable(game: Game[S], start: S) -> None:
         raise InputError(
             f"{game.name} cannot be solved: its values depend on which positions a game went through before{hint}"
         )
-
-
-def check_states(game: Game[S], states: S, *, batched: bool) -> None:
-    """Checks that this is a state of the game, or a batch of them; their history plays no part.
-
-    Raises:
-      InputError: a state of another game or of other options, or one state in place of a batch, or a batch in place of
-        one state.
-    """
-    wanted = jax.eval_shape(lambda: without_history(game, game.init(jax.random.key(0))))
-    states = without_history(game, states)
-    if len({jax.tree.structure(each) for each in (states, wanted)}) > 1:
-        raise InputError(f"{game.name}: these states are of another game than {game}, or of other options")
-    axes = int(batched)
-    for leaf, like in zip(jax.tree.leaves(states), jax.tree.leaves(wanted), strict=True):
-        if len(np.shape(leaf)) != axes + like.ndim or np.shape(leaf)[axes:] != like.shape:
-            needed = "a batch of states, every leaf [B, ...]" if batched else "one state"
-            raise InputError(f"{game.name} needs {needed}; got a leaf of shape {list(np.shape(leaf))}")
 
 
 def check_rows(game: AnyGame, rows: Int32[np.ndarray, "B"], problem: Callable[[int], str]) -> None:

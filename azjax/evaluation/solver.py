@@ -41,11 +41,11 @@ from azjax.evaluation.solution import (
     Summary,
     check_rows,
     check_solvable,
-    check_states,
     no_progress,
     repeats,
     too_many,
 )
+from azjax.games.arguments import check_is_game, check_states
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import is_numbered
 
@@ -270,6 +270,7 @@ def solve(game: AnyGame, *, max_states: int | None = MAX_STATES, progress: Progr
       InputError: more than `max_states` positions, one that comes back within a game, or values that depend on more
         than the position. `solve_numbered` requires more of a game that numbers its positions.
     """
+    check_is_game(game)
     if is_numbered(game):
         return solve_numbered(game, max_states=max_states, progress=progress)
     check_solvable(game, game.init(jax.random.key(0)))

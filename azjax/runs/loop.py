@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Float32
 from rich.console import Console
 
-from azjax.core.errors import AzjaxError, FileError, RunError, SettingsError
+from azjax.core.errors import AzjaxError, FileError, InputError, RunError, SettingsError
 from azjax.core.files import write_atomically
 from azjax.core.signals import discard_output, stop_requests
+from azjax.games.arguments import check_is_game
 from azjax.games.game import AnyGame
 from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
@@ -102,8 +103,9 @@ def train(
         no sound checkpoint; or another process trains there.
       SettingsError: too little memory, or too many updates in a row were skipped.
       FileError: a file cannot be written.
-      InputError: the configuration or the number of devices does not fit the game.
+      InputError: the configuration or the number of devices does not fit the game, or a callback is none.
     """
+    check_is_game(game)
     folder, console, loss_terms = Path(folder), console or Console(quiet=True), tuple(loss_terms)
     config = settle_precision(game, config, folder, console)
     return train_runs(
@@ -145,7 +147,7 @@ def train_runs(
       seeds: for `compiled_run.begin`.
       hyper: likewise.
     """
-    config, mesh = configs[0], compiled_run.mesh
+    config, mesh, users = configs[0], compiled_run.mesh, [*map(_as_callback, callbacks)]
     seeds, hyper = shard(mesh, WHOLE, seeds), shard(mesh, WHOLE, hyper)
     # These checks come before anything is written, so that a run that cannot work leaves no folder behind.
     memory, need = memory_of(mesh.local_devices[0], len(mesh.local_devices)), compiled_run.need
@@ -196,7 +198,7 @@ def train_runs(
                 note = f"the learning rate does not fall to its end: decay_updates is {config.decay_updates:,}, and "
                 console.print(f"{note}this run has {updates:,} updates", highlight=False, soft_wrap=True)
             own = MetricsLog(), FolderGuard(), DivergenceWarning()
-            called = [*own, *map(_as_callback, callbacks), TrainingProgress(console)] if writers else []
+            called = [*own, *users, TrainingProgress(console)] if writers else []
             for callback in called:
                 stack.callback(callback.end)
                 for run in runs:
@@ -392,4 +394,6 @@ class _Function(Callback):
 
 
 def _as_callback(function: Callable[[Update], None]) -> Callback:
+    if isinstance(function, type) or not callable(function):
+        raise InputError(f"callbacks must be functions of an Update or objects of Callback, got {function!r}")
     return function if isinstance(function, Callback) else _Function(function)

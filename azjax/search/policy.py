@@ -11,13 +11,14 @@ import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
+from azjax.games.arguments import check_is_game, check_states
 from azjax.games.game import AnyGame, State
 from azjax.search import virtual_loss
 from azjax.search.draws import Keys
 from azjax.search.dynamics import Dynamics, Evaluator, GameDynamics, Root, evaluate_root
 from azjax.search.hyper import BY_STATE, SearchHyper
 from azjax.search.result import SearchResult
-from azjax.search.reuse import continue_tree, kept_nodes
+from azjax.search.reuse import check_tree, continue_tree, kept_nodes
 from azjax.search.search import RootRule, new_tree, search
 from azjax.search.selection import Selection
 from azjax.search.tree import Tree
@@ -52,6 +53,7 @@ class SearchPolicy(abc.ABC):
     max_nodes: int | None = None
 
     def __post_init__(self) -> None:
+        check_is_game(self.game)
         check_num_simulations(self.num_simulations, self.leaves_per_step)
         if self.max_nodes is not None and not (type(self.max_nodes) is int and self.max_nodes >= 2):
             raise InputError(f"max_nodes must be a whole number of at least 2, got {self.max_nodes!r}")
@@ -85,14 +87,17 @@ class SearchPolicy(abc.ABC):
           donate_tree: the result takes over the memory of `tree`, which nobody may read afterwards.
 
         Raises:
-          InputError: one state in place of a batch, keys or numbers of `hyper` for another batch, a `tree` that does
-            not fit, or a policy that is not hashable.
+          InputError: one state in place of a batch, a batch of none, states whose types a step changes, keys or numbers
+            of `hyper` for another batch, a `tree` that does not fit, an argument of another type, or a policy that is
+            not hashable.
         """
         if len(shape := jnp.shape(states.terminated)) != 1:
             raise InputError(
                 f"a search needs a batch of states, every leaf [B, ...], and `terminated` has the shape {list(shape)}; "
                 "jax.tree.map(lambda leaf: leaf[None], state) is a batch of one"
             )
+        if not shape[0]:
+            raise InputError("a search needs one state or more, got a batch of none")
         try:
             hash(self)
         except TypeError as error:
@@ -101,6 +106,11 @@ class SearchPolicy(abc.ABC):
                 "arrays are given as `params`"
             ) from None
         hyper = SearchHyper() if hyper is None else hyper
+        if not isinstance(hyper, SearchHyper):
+            raise InputError(f"hyper must be a SearchHyper, got a {type(hyper).__name__}")
+        if type(explore) is not bool:
+            raise InputError(f"explore must be True or False, and static, got {explore!r}")
+        check_tree(tree)
         _check_batch(shape[0], key, hyper)
         search = _jitted_search_in_place if donate_tree else _jitted_search
         result: SearchResult = search(self, params, key, states, hyper, explore, tree)
@@ -187,6 +197,7 @@ def _search(
     explore: bool,
     tree: Tree | None,
 ) -> SearchResult:
+    check_states(policy.game, states, batched=True)
     # No gradient flows through a search, whose loops JAX could not differentiate.
     params, states, hyper, tree = jax.lax.stop_gradient((params, states, hyper, tree))
     return policy.search(params, key, states, hyper, explore, tree)

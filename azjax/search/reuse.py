@@ -20,12 +20,31 @@ _Numbers: TypeAlias = tuple[Int32[Array, "N B"], Int32[Array, "N B"], Int32[Arra
 """source, number and count: see `Tree.renumber`."""
 
 
-@jax.jit
 def advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
     """The trees below `action`, with the same capacity; empty where the search never tried it.
 
     Hand them to a policy with the states after the action.
+
+    Raises:
+      InputError: no tree, or no whole number for each of its games.
     """
+    check_tree(tree)
+    action = jnp.asarray(action)
+    if action.shape != (tree.batch,) or not jnp.issubdtype(action.dtype, jnp.integer):
+        got = f"{action.dtype} {list(action.shape)}"
+        raise InputError(f"action must be int [{tree.batch}], one for each game of the tree; got {got}")
+    advanced: Tree = _advance(tree, action)
+    return advanced
+
+
+def check_tree(tree: object) -> None:
+    """Raises InputError for something else than a tree or None."""
+    if not isinstance(tree, Tree | None):
+        raise InputError(f"tree must be the `tree` of a SearchResult, got a {type(tree).__name__}")
+
+
+@jax.jit
+def _advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
     return tree.renumber(*_numbers_below(tree, _child_of_root(tree, action))).with_free_roots()
 
 
@@ -138,7 +157,7 @@ def follow(tree: Tree, action: Int[Array | np.ndarray, "B"], num_simulations: in
 
     Simulations make their nodes in all trees at once, so one tree that is nearly full would stop the others too.
     """
-    tree = cast(Tree, advance(tree, action))
+    tree = cast(Tree, _advance(tree, action))
     num_made = jnp.sum(tree.visits > 0, axis=0, dtype=jnp.int32)
     # The next states bring their histories.
     tree = replace_fields(tree, histories=None, num_made=num_made)

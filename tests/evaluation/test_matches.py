@@ -209,6 +209,8 @@ def test_an_odd_or_empty_match_is_refused(num_games):
     player = random_player(CONNECT2)
     with pytest.raises(ValueError, match=rf"num_games must be even and at least 2.*got {num_games}"):
         play_match(CONNECT2, player, player, num_games, key())
+    with pytest.raises(ValueError, match=rf"num_games must be even and at least 2.*got {num_games}"):
+        play_round_robin(CONNECT2, [player, dataclasses.replace(player, name="other")], num_games, key())
 
 
 def test_a_finished_start_and_an_empty_batch_are_refused(positions_of):

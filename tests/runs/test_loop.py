@@ -16,7 +16,7 @@ import small_run
 from killing import KILLED, assert_equal_runs, checkpoint_bits, hangups_heard, train_killed, train_to_the_end
 from rich.console import Console
 
-from azjax.core.errors import FileError, RunError
+from azjax.core.errors import FileError, InputError, RunError
 from azjax.games.registry import make
 from azjax.runs import Callback, Checkpoints, load_run, load_variables, loop, train
 from azjax.runs.evaluation import PeriodicEvaluation
@@ -376,6 +376,13 @@ def test_a_callback_sees_each_iteration_with_its_metrics_and_state(straight, tmp
     short = dataclasses.replace(SMALL, iterations=2, checkpoint_every=2)
     train(GAME, short, tmp_path / "run", callbacks=[Seen()])
     assert seen == [("begin", "run", 2, 0), (1, 2, 1), (2, 2, 2), "save", "end"]
+
+
+@pytest.mark.parametrize("callback", [3, Callback], ids=str)
+def test_what_is_no_callback_is_refused_before_a_folder_is_made(tmp_path, callback):
+    with pytest.raises(InputError, match="callbacks must be functions of an Update or objects of Callback, got "):
+        train(GAME, SMALL, tmp_path / "run", callbacks=[callback])
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_exception_of_a_callback_ends_the_run_and_the_callbacks(tmp_path):

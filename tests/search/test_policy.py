@@ -8,6 +8,8 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
+import numpy as np
 import pytest
 
 import azjax
@@ -39,6 +41,39 @@ def test_numbers_of_another_batch_are_refused():
 def test_what_is_no_key_is_refused(key):
     with pytest.raises(InputError, match=rf"key must be a key, such as jax.random.key\(0\), got {key}"):
         POLICY(None, key, STATES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hyper": {"c_puct": 1.0}}, "hyper must be a SearchHyper, got a dict"),
+        ({"explore": "no"}, "explore must be True or False, and static, got 'no'"),
+        ({"tree": "result"}, "tree must be the `tree` of a SearchResult, got a str"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused(monkeypatch, arguments, message):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users, who check no types at run time
+    with pytest.raises(InputError, match=f"^{message}$"):
+        POLICY(None, jax.random.key(0), STATES, **arguments)
+
+
+def test_the_name_of_a_game_in_its_place_is_refused(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(InputError, match=r"game must be a game, such as azjax\.make\('tictactoe'\), got its name"):
+        AlphaZero("tictactoe", UNIFORM, 4)
+
+
+def test_states_of_another_game_or_type_and_a_batch_of_none_are_refused():
+    others = jax.vmap(azjax.make("connect_four").init)(jax.random.split(jax.random.key(0), 2))
+    halves = dataclasses.replace(STATES, rewards=np.asarray(STATES.rewards, np.float16))
+    none = jax.tree.map(lambda leaf: leaf[:0], STATES)
+    for states, message in (
+        (others, "tictactoe: these states are of another game than"),
+        (halves, r"the leaf \.rewards of the states is float16 \[2\] and float32 \[2\]: it needs one type"),
+        (none, "a search needs one state or more, got a batch of none"),
+    ):
+        with pytest.raises(InputError, match=message):
+            POLICY(None, jax.random.key(0), states)
 
 
 @pytest.mark.parametrize(

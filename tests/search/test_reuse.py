@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.search import advance, alphazero_policy, evaluators
+import azjax
+from azjax.core.errors import InputError
+from azjax.search import AlphaZero, advance, alphazero_policy, evaluators
 from azjax.search.reuse import compact
 from azjax.search.tree import ROOT
 from benchmarks.rules.table_game import TableGame, node_of
@@ -150,6 +152,15 @@ def test_trees_of_another_size_are_refused(searched):
     game, _, tree, states = searched
     with pytest.raises(ValueError, match=f"tree has {MAX_NODES} nodes"):
         search(game, states, 10, tree=tree, max_nodes=10)
+
+
+@pytest.mark.parametrize("action", [[1], [1.5] * 2, [[0], [1]]], ids=str)
+def test_actions_that_are_not_one_for_each_tree_are_refused(action):
+    game = azjax.make("connect2")
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))
+    result = AlphaZero(game, evaluators.uniform(game), 4)(None, jax.random.key(0), states)
+    with pytest.raises(InputError, match=r"action must be int \[2\], one for each game of the tree; got "):
+        advance(result.tree, jnp.asarray(action))
 
 
 def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):

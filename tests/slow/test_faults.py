@@ -105,7 +105,7 @@ def test_a_full_disk_is_reported_in_one_line_and_the_run_continues_with_more_spa
         assert load_variables(disk / "run")[0] == last
         (disk / "filler").unlink()
         mount("remount,size=100m", disk)
-        train_to_the_end("connect2", disk / "run", [*OPTIONS, "--keep-checkpoints=1000"])
+        train_to_the_end("connect2", disk / "run", [*OPTIONS, "--accept-changes"])
         assert_equal_runs(disk / "run", straight)
 
 
