@@ -1,6 +1,7 @@
 """The matches against UCT, against the agents before, and the cards of packaged agents."""
 
 import dataclasses
+import functools
 import json
 
 import jax
@@ -121,6 +122,8 @@ def test_matches_against_uct_are_played_and_an_agent_is_packed_at_tiny_sizes(tmp
     monkeypatch.setattr(packing, "RESULTS", tmp_path)
     recipe = packing.Recipe("santorini", {"size": 2, "workers": 1}, packing.in_matches, ("against_uct.py",))
     monkeypatch.setitem(packing.RECIPES, "brandub", recipe)
+    small_levels = functools.partial(packing.levels.main, games=2, output=tmp_path / "levels.json", cards=tmp_path)
+    monkeypatch.setattr(packing.levels, "main", small_levels)
     packing.main(("brandub",), commit="abc", studies=False)
     card = (tmp_path / "brandub.md").read_text()
     assert "| Commit | abc |" in card
