@@ -78,7 +78,7 @@ error 0 syntax error: side attackers|defenders
 > clock 1000 2000* 30 1
 error 0 syntax error: clock ATTACKER_MILLIS[*] DEFENDER_MILLIS[*] OVERTIME_SECONDS ATTACKER_OVERTIMES DEFENDER_OVERTIMES
 > clock soon 2000* 30 1 2
-error 0 syntax error: 'soon' is not a whole number
+error 0 syntax error: 'soon' is not a whole number of 0 or more
 > hello
 > castle
 error 0 unknown command 'castle'
