@@ -30,6 +30,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -48,6 +49,12 @@ gc.freeze()
 gc.set_threshold(50_000, 20, 100)
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def types_unchecked(monkeypatch):
+    """Wrong types reach the package as they do for users, who check none at run time."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -118,6 +118,7 @@ class BothWin(Mnk):
         return dataclasses.replace(following, rewards=jnp.abs(following.rewards))
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -197,6 +198,7 @@ def test_a_check_without_games_is_refused(games):
         check_game(RulesAlone(), num_games=games)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 def test_a_class_in_place_of_a_game_is_refused():
     with pytest.raises(InputError, match=r"check_game needs a game, such as Mnk\(\), and got the class Mnk"):
         check_game(Mnk)

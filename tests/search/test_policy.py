@@ -8,7 +8,6 @@ import sys
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -24,6 +23,7 @@ STATES = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 2))
 POLICY = AlphaZero(GAME, UNIFORM, 4)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("key", [jax.random.split(jax.random.key(0), 3), jax.random.split(jax.random.PRNGKey(0), 3)])
 def test_keys_of_another_batch_are_refused(key):
     with pytest.raises(InputError, match=r"key must be one key, or one for each of 2 states, got the shape \[3\]"):
@@ -37,12 +37,14 @@ def test_numbers_of_another_batch_are_refused():
         POLICY(None, jax.random.key(0), STATES, hyper=SearchHyper(c_puct=jnp.ones(3)))
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("key", [0, None], ids=str)
 def test_what_is_no_key_is_refused(key):
     with pytest.raises(InputError, match=rf"key must be a key, such as jax.random.key\(0\), got {key}"):
         POLICY(None, key, STATES)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -51,18 +53,18 @@ def test_what_is_no_key_is_refused(key):
         ({"tree": "result"}, "tree must be the `tree` of a SearchResult, got a str"),
     ],
 )
-def test_an_argument_of_another_type_is_refused(monkeypatch, arguments, message):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for users, who check no types at run time
+def test_an_argument_of_another_type_is_refused(arguments, message):
     with pytest.raises(InputError, match=f"^{message}$"):
         POLICY(None, jax.random.key(0), STATES, **arguments)
 
 
-def test_the_name_of_a_game_in_its_place_is_refused(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+@pytest.mark.usefixtures("types_unchecked")
+def test_the_name_of_a_game_in_its_place_is_refused():
     with pytest.raises(InputError, match=r"game must be a game, such as azjax\.make\('tictactoe'\), got its name"):
         AlphaZero("tictactoe", UNIFORM, 4)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 def test_states_of_another_game_or_type_and_a_batch_of_none_are_refused():
     others = jax.vmap(azjax.make("connect_four").init)(jax.random.split(jax.random.key(0), 2))
     halves = dataclasses.replace(STATES, rewards=np.asarray(STATES.rewards, np.float16))
@@ -110,6 +112,7 @@ def test_an_evaluator_that_is_not_hashable_is_refused():
         AlphaZero(GAME, Network(jnp.zeros(9)), 4)(None, jax.random.key(0), STATES)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("rule", ["puct", lambda hyper, game: 1.0], ids=["a name", "another result"])
 def test_a_rule_that_makes_no_selection_is_refused(rule):
     with pytest.raises(InputError, match=r"rule must be a function of \(hyper, game\) that returns a Selection"):
@@ -134,6 +137,7 @@ def test_a_tree_in_which_no_step_fits_is_refused():
         AlphaZero(GAME, UNIFORM, 64, leaves_per_step=16, max_nodes=16)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("number", [0, 8.0])
 def test_a_number_of_considered_actions_is_whole(number):
     with pytest.raises(InputError, match=f"max_num_considered_actions must be a whole number .*, got {number}"):

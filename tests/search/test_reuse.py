@@ -154,6 +154,7 @@ def test_trees_of_another_size_are_refused(searched):
         search(game, states, 10, tree=tree, max_nodes=10)
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("action", [[1], [1.5] * 2, [[0], [1]]], ids=str)
 def test_actions_that_are_not_one_for_each_tree_are_refused(action):
     game = azjax.make("connect2")
