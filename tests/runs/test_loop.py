@@ -378,6 +378,7 @@ def test_a_callback_sees_each_iteration_with_its_metrics_and_state(straight, tmp
     assert seen == [("begin", "run", 2, 0), (1, 2, 1), (2, 2, 2), "save", "end"]
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("callback", [3, Callback], ids=str)
 def test_what_is_no_callback_is_refused_before_a_folder_is_made(tmp_path, callback):
     with pytest.raises(InputError, match="callbacks must be functions of an Update or objects of Callback, got "):
