@@ -56,14 +56,14 @@ def _check_words(arguments: list[str]) -> None:
     given: set[str] = set()
     option = ""
     for word in arguments:
-        name, _, value = word.partition("=")
+        name, equals, value = word.partition("=")
         if word.startswith("--"):
             option = name
             switch = "--" + name.removeprefix("--no-").removeprefix("--").replace("_", "-")
             if switch in given:
                 raise InputError(f"{switch} is given twice")
             given.add(switch)
-        if not word or (word.startswith("--") and word.endswith("=") and not value):
+        if not word or (word.startswith("--") and equals and not value):
             raise InputError(f"{option or 'an argument'} must not be empty")
 
 

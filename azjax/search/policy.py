@@ -110,7 +110,8 @@ class SearchPolicy(abc.ABC):
             raise InputError(f"hyper must be a SearchHyper, got a {type(hyper).__name__}")
         if type(explore) is not bool:
             raise InputError(f"explore must be True or False, and static, got {explore!r}")
-        check_tree(tree)
+        if tree is not None:
+            check_tree(tree)
         _check_batch(shape[0], key, hyper)
         search = _jitted_search_in_place if donate_tree else _jitted_search
         result: SearchResult = search(self, params, key, states, hyper, explore, tree)

@@ -38,8 +38,8 @@ def advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
 
 
 def check_tree(tree: object) -> None:
-    """Raises InputError for something else than a tree or None."""
-    if not isinstance(tree, Tree | None):
+    """Raises InputError for something else than a tree."""
+    if not isinstance(tree, Tree):
         raise InputError(f"tree must be the `tree` of a SearchResult, got a {type(tree).__name__}")
 
 

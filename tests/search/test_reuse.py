@@ -162,6 +162,9 @@ def test_actions_that_are_not_one_for_each_tree_are_refused(action):
     result = AlphaZero(game, evaluators.uniform(game), 4)(None, jax.random.key(0), states)
     with pytest.raises(InputError, match=r"action must be int \[2\], one for each game of the tree; got "):
         advance(result.tree, jnp.asarray(action))
+    for tree in (result, None):
+        with pytest.raises(InputError, match="tree must be the `tree` of a SearchResult, got a "):
+            advance(tree, jnp.zeros(2, jnp.int32))
 
 
 def test_noise_at_the_root_changes_its_priors_and_no_visits(searched):
