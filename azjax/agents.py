@@ -96,7 +96,15 @@ def game_of(spec: str) -> AnyGame | None:
         return load_run(_split(spec)[0])[0]
     if spec in stored_agents():
         return game_of_agent(spec)
-    return game_of_table(spec.removeprefix(_SOLVED)) if spec.startswith(_SOLVED) else None
+    return game_of_table(_table_of(spec)) if spec.startswith(_SOLVED) else None
+
+
+def _table_of(spec: str) -> str:
+    """The file of `optimal:FILE`."""
+    path = spec.removeprefix(_SOLVED)
+    if not path:
+        raise InputError(f"{spec} needs a file of `azjax solve --output FILE` after the colon")
+    return path
 
 
 def load_player(
@@ -170,7 +178,7 @@ def load_player(
     if spec.startswith(_SOLVED):
         if solver or reuse_tree:
             raise InputError(f"solver and reuse_tree are for players that search; {spec} does not")
-        return optimal_player(load_table(spec.removeprefix(_SOLVED), game))
+        return optimal_player(load_table(_table_of(spec), game))
     if not is_player_name(spec):
         name = spec.partition(":")[0]
         if is_trained(name):

@@ -113,12 +113,14 @@ _MOST_MOVES = 8  # in a cell
 def self_play() -> str:
     """The table of positions per second of the learning loop."""
     rivals = "pgx + mctx", "pgx + mctx, convolutions of Flax"
-    heads = ("network", "devices", "azjax", *(head for rival in rivals for head in (rival, "ratio")), "network alone")
+    heads = ("network", "precision", "devices", "azjax")
+    heads += (*(head for rival in rivals for head in (rival, "ratio")), "network alone")
     return table(
         heads,
         (
             [
                 f"{row['network']} {row['depth']} x {row['width']}",
+                row["precision"],
                 str(row["devices"]),
                 f"{row['positions_per_second']['azjax']:,.0f}",
                 *(

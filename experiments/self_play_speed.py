@@ -5,13 +5,13 @@ learning once. The rival follows pgx's public AlphaZero example
 (https://github.com/sotetsuk/pgx/tree/main/examples/alphazero): jitted self-play with pgx's rules and mctx's
 `gumbel_muzero_policy` from the start of new games, value targets for finished games, a shuffle on the host, and jitted
 optimizer steps. Both sides use azjax's networks, the same sizes and Adam; with residual networks the rival runs twice,
-with azjax's convolutions and with those of Flax. All run on one device, and with their games and batches split over
-all devices, as `azjax train --devices` does. The rate of the network alone, on one device and at the same batch, is
-measured too.
+with azjax's convolutions and with those of Flax. The largest network runs in float32 and in bfloat16. All loops run on
+one device, and with their games and batches split over all devices, as `azjax train --devices` does. The rate of the
+network alone, on one device and at the same batch, is measured too.
 
     JAX_NUM_CPU_DEVICES=2 python experiments/self_play_speed.py
 
-It takes about 7 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
+It takes about 25 minutes on 2 CPU cores. Writes experiments/results/self_play_speed.json. Axis letters: `T` plies of an
 iteration, `G` games, `A` actions.
 """
 
@@ -38,7 +38,12 @@ from azjax.runs.compiled_run import compile_run
 from azjax.runs.throughput import median_seconds
 from azjax.training import Config, Hyper
 
-NETWORKS = (("resnet", 64, 4), ("resnet", 16, 1), ("mlp", 64, 2))
+NETWORKS = (
+    ("resnet", 64, 4, "float32"),
+    ("resnet", 64, 4, "bfloat16"),
+    ("resnet", 16, 1, "float32"),
+    ("mlp", 64, 2, "float32"),
+)
 RIVAL = "pgx + mctx"
 RIVAL_WITH_FLAX = "pgx + mctx, convolutions of Flax"
 NETWORK_CALLS = 20
@@ -65,12 +70,12 @@ def main(
     console = Console()
     counts = sorted({1, jax.local_device_count()})
     rows = []
-    for network, width, depth in NETWORKS:
+    for network, width, depth, precision in NETWORKS:
         config = Config(
             network=network,
             width=width,
             depth=depth,
-            precision="float32",
+            precision=precision,
             policy="gumbel",
             num_simulations=num_simulations,
             num_games=num_games,
@@ -97,7 +102,7 @@ def measure(config: Config, counts: Sequence[int], rounds: int, with_flax: bool 
         loops["azjax", devices] = azjax_loop(config, devices)
         loops[RIVAL, devices] = pgx_loop(config, devices)
         if with_flax and config.network == "resnet":
-            of_flax = config.replace(network=FlaxResnet(config.width, config.depth))
+            of_flax = config.replace(network=FlaxResnet(config.width, config.depth, config.precision))
             loops[RIVAL_WITH_FLAX, devices] = pgx_loop(of_flax, devices)
     for run in loops.values():
         for _ in range(2):
@@ -120,6 +125,7 @@ def measure(config: Config, counts: Sequence[int], rounds: int, with_flax: bool 
                 "network": config.network,
                 "width": config.width,
                 "depth": config.depth,
+                "precision": config.precision,
                 "devices": devices,
                 "positions_per_second": {name: round(rate, 1) for name, rate in rates.items()},
                 "ratio": {name: round(rates["azjax"] / rates[name], 2) for name in list(rates)[1:]},

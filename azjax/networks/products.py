@@ -71,10 +71,11 @@ mixed_product.defvjp(_product_forward, _product_backward)
 # Large convolutions with a kernel of 3x3 are matrix products on CPU too. In float32 by Winograd's algorithm F(2x2, 3x3)
 # (Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1): 16 multiplications for four
 # squares instead of 36. It adds more, so that small ones are faster without it, and in bfloat16 its sums are inexact.
-# There a product has the three columns around each square side by side, and gives what the square adds to three rows.
+# There each column of the board has a product: of the three columns around it, which lie side by side in memory, with
+# what their squares add to the three rows around them.
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
-_CHUNK, _CHUNK_BY_ROWS = 64, 16  # positions that fit into the cache
+_CHUNK = 64  # positions that fit into the cache
 _LARGE_BATCH, _LARGE_BOARD, _MANY_CHANNELS = 2 * _CHUNK, 36, 64
 _KERNEL_TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 
@@ -87,7 +88,7 @@ def same_convolution(planes: Float[Array, "B R C I"], kernel: Float[Array, "S S 
 
 def _convolve(planes: Array, kernel: Array) -> Array:
     if _is_large(planes, kernel):
-        by_products = _winograd if planes.dtype == jnp.float32 else _by_rows
+        by_products = _winograd if planes.dtype == jnp.float32 else _by_columns
         convolved: Array = jax.lax.platform_dependent(planes, kernel, cpu=by_products, default=_plain)
         return convolved
     return _plain(planes, kernel)
@@ -148,22 +149,29 @@ def _out_of_products(first: Array, second: Array, third: Array, fourth: Array) -
     return first + second + third, second - third - fourth
 
 
-def _by_rows(planes: Array, kernel: Array) -> Array:
-    _, rows, columns, inputs = planes.shape
-    outputs = kernel.shape[3]
-    kernels = jnp.transpose(kernel, (1, 2, 0, 3)).reshape(3 * inputs, 3 * outputs)
+def _by_columns(planes: Array, kernel: Array) -> Array:
+    batch, rows, columns, inputs = planes.shape
+    size, _, _, outputs = kernel.shape
+    lines = planes.reshape(batch * rows, columns * inputs)
+    by_column = jnp.transpose(kernel, (1, 2, 0, 3)).reshape(size * inputs, size * outputs)
 
-    def convolve(chunk: Array) -> Array:
-        left = jnp.concatenate(_shifts(chunk, 3), axis=-1).reshape(-1, 3 * inputs)
-        added = _product(left, kernels, 1, 0).reshape(-1, rows, columns, 3 * outputs)
-        below, here, above = jnp.split(added, 3, axis=-1)
-        down = jnp.pad(below[:, :-1], [(0, 0), (1, 0), (0, 0), (0, 0)])
-        up = jnp.pad(above[:, 1:], [(0, 0), (0, 1), (0, 0), (0, 0)])
+    def column(number: int) -> Array:
+        on_board, in_kernel = _around(number, columns, size, inputs)
+        added = _product(lines[:, on_board], by_column[in_kernel], 1, 0)
+        below, here, above = jnp.unstack(added.reshape(batch, rows, size, outputs), axis=2)
+        down = jnp.pad(below[:, :-1], [(0, 0), (1, 0), (0, 0)])
+        up = jnp.pad(above[:, 1:], [(0, 0), (0, 1), (0, 0)])
         return (down + here + up).astype(planes.dtype)
 
-    chunks = planes.reshape(-1, _CHUNK_BY_ROWS, rows, columns, inputs)
-    convolved: Array = jax.lax.map(convolve, chunks)
-    return convolved.reshape(*planes.shape[:3], outputs)
+    return jnp.stack([column(number) for number in range(columns)], axis=2)
+
+
+def _around(column: int, columns: int, size: int, channels: int) -> tuple[slice, slice]:
+    """The channels of the columns around one, as far as they are on the board, in a row of it and of the kernel."""
+    half = size // 2
+    first, last = max(column - half, 0), min(column + half + 1, columns)
+    in_kernel = slice((first - column + half) * channels, (last - column + half) * channels)
+    return slice(first * channels, last * channels), in_kernel
 
 
 def _convolution_forward(planes: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -179,27 +187,19 @@ def _convolution_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[
 
 def _gradients_on_cpu(planes: Array, kernel: Array, gradient: Array) -> tuple[Array, Array]:
     planes_gradient = _convolve(gradient, jnp.swapaxes(kernel[::-1, ::-1], 2, 3))
-    size, _, inputs, outputs = kernel.shape
-
-    def add(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
-        planes, gradient = chunk
-        # Rows are shifted on one side and columns on the other: the product has all pairs of shifts.
-        left = jnp.stack(_shifts(jnp.transpose(planes, (3, 0, 1, 2)), size)).reshape(size * inputs, -1)
-        right = jnp.concatenate(_shifts(gradient, size)[::-1], axis=-1).reshape(left.shape[1], -1)
-        return total + _product(left, right, 1, 0), None
-
-    count = len(planes) // math.gcd(len(planes), _CHUNK)
-    chunks = (planes.reshape(count, -1, *planes.shape[1:]), gradient.reshape(count, -1, *gradient.shape[1:]))
-    total, _ = jax.lax.scan(add, jnp.zeros((size * inputs, size * outputs), jnp.float32), chunks)
-    kernel_gradient = jnp.transpose(total.reshape(size, inputs, size, outputs), (0, 2, 1, 3))
+    batch, rows, columns, inputs = planes.shape
+    size, _, _, outputs = kernel.shape
+    lines = jnp.transpose(planes.reshape(batch * rows, columns * inputs))
+    padded = jnp.pad(gradient, [(0, 0), (size // 2, size // 2), (0, 0), (0, 0)])
+    by_column = jnp.zeros((size * inputs, size * outputs), jnp.float32)
+    for number in range(columns):
+        on_board, in_kernel = _around(number, columns, size, inputs)
+        # A square of row r of the kernel adds to the square r - size // 2 rows above it.
+        added_to = [padded[:, size - 1 - row : size - 1 - row + rows, number] for row in range(size)]
+        right = jnp.concatenate(added_to, axis=-1).reshape(batch * rows, size * outputs)
+        by_column = by_column.at[in_kernel].add(_product(lines[on_board], right, 1, 0))
+    kernel_gradient = jnp.transpose(by_column.reshape(size, inputs, size, outputs), (2, 0, 1, 3))
     return planes_gradient, kernel_gradient.astype(kernel.dtype)
-
-
-def _shifts(numbers: Array, size: int) -> list[Array]:
-    """`numbers` from `size // 2` places before to as many behind along axis 2, with zeros beyond the ends."""
-    length, padding = numbers.shape[2], size // 2
-    padded = jnp.pad(numbers, [(0, 0), (0, 0), (padding, padding), (0, 0)])
-    return [padded[:, :, shift : shift + length] for shift in range(size)]
 
 
 def _derived_gradients(planes: Array, kernel: Array, gradient: Array) -> tuple[Array, Array]:

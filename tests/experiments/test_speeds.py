@@ -20,7 +20,7 @@ def test_the_speed_of_self_play_is_measured_at_tiny_sizes(tmp_path):
     # In a process of its own, since JAX runs in this one, on one device.
     code = f"""if True:
         import pathlib, self_play_speed as study
-        study.NETWORKS = (("mlp", 8, 1), ("resnet", 4, 1))
+        study.NETWORKS = (("mlp", 8, 1, "float32"), ("resnet", 4, 1, "bfloat16"))
         sizes = dict(num_simulations=2, num_games=64, plies=2, batch_size=64, rounds=1)
         study.main(**sizes, output=pathlib.Path({str(output)!r}))
     """
