@@ -59,7 +59,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, keep: int = 3):
-        self.folder = folder.absolute()
+        self.folder = Path(folder).absolute()
         self.keep = keep
 
     @functools.cached_property

@@ -16,6 +16,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float32, Int32, PRNGKeyArray, PyTr
 from azjax.core.arrays import argmax_over_slots, read
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields
+from azjax.core.whole_numbers import whole
 from azjax.games.game import AnyGame, State
 from azjax.search.draws import Keys, Number, gumbel_noise, keys_of_states
 from azjax.search.dynamics import Dynamics, Evaluator, Root, evaluate_root
@@ -284,7 +285,7 @@ def _of_each_slot(summary: PyTree) -> PyTree:
 
 def check_considered(max_num_considered_actions: int) -> None:
     """Raises InputError unless it is a whole number of at least 1."""
-    if type(max_num_considered_actions) is not int or max_num_considered_actions < 1:
+    if (whole(max_num_considered_actions) or 0) < 1:
         raise InputError(
             f"max_num_considered_actions must be a whole number of at least 1, got {max_num_considered_actions!r}"
         )

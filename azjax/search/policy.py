@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import whole
 from azjax.games.arguments import check_is_game, check_states
 from azjax.games.game import AnyGame, State
 from azjax.search import virtual_loss
@@ -55,7 +56,10 @@ class SearchPolicy(abc.ABC):
     def __post_init__(self) -> None:
         check_is_game(self.game)
         check_num_simulations(self.num_simulations, self.leaves_per_step)
-        if self.max_nodes is not None and not (type(self.max_nodes) is int and self.max_nodes >= 2):
+        for name in ("num_simulations", "leaves_per_step", "max_nodes"):
+            # Numbers of NumPy become Python's, which JSON can hold.
+            object.__setattr__(self, name, whole(getattr(self, name)) or getattr(self, name))
+        if self.max_nodes is not None and (whole(self.max_nodes) or 0) < 2:
             raise InputError(f"max_nodes must be a whole number of at least 2, got {self.max_nodes!r}")
         if self.max_nodes is not None and self.max_nodes <= self.leaves_per_step:
             # A step that does not fit makes no nodes.
@@ -231,7 +235,7 @@ def grow(
 def check_num_simulations(num_simulations: int, leaves_per_step: int = 1) -> None:
     """Raises InputError for numbers that are out of range or not whole, or if the second does not divide the first."""
     for name, number in (("num_simulations", num_simulations), ("leaves_per_step", leaves_per_step)):
-        if type(number) is not int:
+        if whole(number) is None:
             raise InputError(f"{name} must be a whole number, got {number!r}")
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")

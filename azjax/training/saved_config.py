@@ -55,7 +55,12 @@ def _network_to_json(network: Network) -> dict[str, Any]:
     return {"source": source_name(network), "class": kind.__qualname__, "fields": fields}
 
 
-def _network_from_json(saved: dict[str, Any]) -> Network:
+def _network_from_json(saved: Any) -> Network:
+    wanted = {"source": str, "class": str, "fields": dict | None}
+    if not isinstance(saved, dict) or any(not isinstance(saved.get(key, ""), kind) for key, kind in wanted.items()):
+        raise InputError(f"network must be a name, or have a source, a class and fields, got {saved!r}")
+    if missing := wanted.keys() - saved.keys():
+        raise InputError(f"network: {', '.join(sorted(missing))} missing")
     name, source = saved["class"], saved["source"]
     if saved["fields"] is None:
         raise InputError(
@@ -63,7 +68,8 @@ def _network_from_json(saved: dict[str, Any]) -> Network:
             "texts can, or a network with a name (`azjax.networks.register`)"
         )
     made = loaded_class(source, name)
-    if made is None:
+    # A file that a stranger made may name any class or function of a module that is loaded: none but networks are made.
+    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and issubclass(made, Network)):
         raise InputError(f"{source} has no network {name}")
     network: Network = made(**{key: _as_tuples(value) for key, value in saved["fields"].items()})
     return network

@@ -144,6 +144,15 @@ def test_a_number_of_considered_actions_is_whole(number):
         GumbelAlphaZero(GAME, UNIFORM, 4, max_num_considered_actions=number)
 
 
+@pytest.mark.usefixtures("types_unchecked")
+def test_whole_numbers_of_numpy_are_numbers_of_simulations():
+    policy = AlphaZero(GAME, UNIFORM, np.int64(4), np.int32(2), max_nodes=np.uint8(16))
+    assert policy == AlphaZero(GAME, UNIFORM, 4, 2, max_nodes=16)
+    assert type(policy.num_simulations) is type(policy.leaves_per_step) is type(policy.max_nodes) is int
+    with pytest.raises(InputError, match=r"num_simulations must be a whole number, got np.float64\(4.0\)"):
+        AlphaZero(GAME, UNIFORM, np.float64(4))
+
+
 def test_no_gradient_flows_through_a_search():
     def evaluator(params, key, states):
         batch = len(states.terminated)

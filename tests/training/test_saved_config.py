@@ -82,3 +82,37 @@ def test_a_class_that_is_gone_is_named():
     saved["network"]["class"] = "Cnn"
     with pytest.raises(InputError, match=r"azjax\.networks\.mlp has no network Cnn"):
         config_from_json(saved)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"source": "os", "class": "system", "fields": {"command": "exit 1"}},
+        {"source": "subprocess", "class": "Popen", "fields": {"args": "false"}},
+        {"source": "azjax.networks.mlp", "class": "dataclasses.dataclass", "fields": {}},
+        {"source": "azjax.training.config", "class": "Config", "fields": {}},
+    ],
+)
+def test_a_file_makes_nothing_but_networks(network, monkeypatch):
+    def call(*arguments, **options):
+        raise AssertionError("a file ran a program")
+
+    for name in ("os.system", "subprocess.Popen.__init__"):
+        monkeypatch.setattr(name, call)
+    saved = config_to_json(Config()) | {"network": network}
+    with pytest.raises(InputError, match=f"{network['source']} has no network {network['class']}"):
+        config_from_json(saved)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (None, "network must be a name, or have a source, a class and fields, got None"),
+        ([1], r"network must be a name, .*, got \(1,\)"),
+        ({"source": 6, "class": 5, "fields": {}}, "network must be a name, .*, got {'source': 6"),
+        ({"class": "Mlp", "fields": {}}, "network: source missing"),
+    ],
+)
+def test_a_damaged_network_is_named(network, message):
+    with pytest.raises(InputError, match=message):
+        config_from_json(config_to_json(Config()) | {"network": network})

@@ -10,6 +10,7 @@ from jaxtyping import Array, Int32, PRNGKeyArray, PyTree, Shaped
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.core.whole_numbers import whole
 from azjax.search.dynamics import Evaluation, Occurred, Root, Step
 from azjax.search.mctx.replaceable import Replaceable
 from azjax.search.priors import legal_logits, legal_softmax
@@ -107,7 +108,7 @@ class RecurrentDynamics:
         cls, recurrent_fn: RecurrentFn, root: Root, num_simulations: int, max_depth: int | None
     ) -> "RecurrentDynamics":
         """For a search from `root`, as deep as its simulations go, or to `max_depth`."""
-        if max_depth is not None and not (type(max_depth) is int and max_depth >= 1):
+        if max_depth is not None and (whole(max_depth) or 0) < 1:
             raise InputError(f"max_depth must be a whole number from 1 on, or None for any depth, got {max_depth!r}")
         depth = num_simulations if max_depth is None else min(max_depth, num_simulations)
         return cls(recurrent_fn, root.prior.shape[1], depth, cuts_off=depth < num_simulations)
