@@ -88,7 +88,8 @@ def report_command(arguments: list[str]) -> None:
 def _report_run(folder: str, options: ReportOptions) -> None:
     needs_report_packages()
     if not os.path.exists(folder):
-        raise InputError(f"there is no run folder {folder}")
+        told = "; a report is of a whole run, without @" if "@" in str(folder) else ""
+        raise InputError(f"there is no run folder {folder}{told}")
     if os.path.isdir(folder) and not os.access(folder, os.W_OK):
         raise InputError(
             f"{folder} is read-only: copy the run elsewhere for a report, which is written into its folder"

@@ -9,9 +9,11 @@ from azjax.games.protocols import without_history
 
 
 def check_is_game(game: object) -> None:
-    """Raises InputError for the name of a game in its place."""
+    """Raises InputError for the name of a game, or its class, in its place."""
     if isinstance(game, str):
         raise InputError(f"game must be a game, such as azjax.make({game!r}), got its name")
+    if isinstance(game, type):
+        raise InputError(f"game must be a game, such as {game.__name__}(), got its class")
 
 
 def check_states(game: Game[S], states: S, *, batched: bool) -> None:

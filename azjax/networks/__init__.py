@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from azjax.core.errors import InputError
 from azjax.core.registry import Registry
+from azjax.core.whole_numbers import whole
 from azjax.networks.axial import AxialNet
 from azjax.networks.board import BoardNet
 from azjax.networks.check import check_network
@@ -126,8 +127,8 @@ def check_settings(network: str | Network, *, width: int, depth: int, precision:
         return
     _factory(network)
     for field, size in (("width", width), ("depth", depth)):
-        if size < 1:
-            raise InputError(f"network {field} must be at least 1, got {size}")
+        if (whole(size) or 0) < 1:
+            raise InputError(f"network {field} must be a whole number of at least 1, got {size!r}")
     compute_dtype(precision)
     activation_function(activation)
 

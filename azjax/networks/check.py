@@ -28,6 +28,11 @@ def check_network(network: Network, game: GameShape) -> None:
     except Exception as error:
         raise InputError(f"{network}: init raises {_in_one_line(error)}") from error
     _hold(isinstance(variables, dict) and "params" in variables, network, "init", variables, 'a dict with "params"')
+    for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        _hold(
+            leaf.dtype == jnp.float32, network, f"init, the parameter {name},", leaf, "float32, as optimizers need it"
+        )
     for train in (False, True):
 
         def apply(variables: Any, observations: Any, train: bool = train) -> Any:

@@ -121,10 +121,11 @@ class NnxNetwork(abc.ABC):
         """See `Network.apply`.
 
         Raises:
-          InputError: the network has no game.
+          InputError: the network has no game, or the variables are those of another network.
         """
         if not self.num_actions:
             raise InputError(f"{self} has no game; `for_game(game)` gives it one")
+        _check_variables(self, variables)
         graph, params, batch_stats = jax.tree.map(lambda leaf: leaf, _abstract_parts(self))
         nnx.replace_by_pure_dict(params, variables["params"])
         nnx.replace_by_pure_dict(batch_stats, variables.get("batch_stats", {}))
@@ -156,6 +157,24 @@ def summarize(network: Network, game: AnyGame) -> str:
 @remember
 def _abstract_parts(network: NnxNetwork) -> Any:
     return _split(nnx.eval_shape(lambda: network.module(nnx.Rngs(0))))
+
+
+def _check_variables(network: NnxNetwork, variables: Variables) -> None:
+    if not isinstance(variables, dict) or "params" not in variables:
+        got = f"a dict of {', '.join(map(str, variables))}" if isinstance(variables, dict) else type(variables).__name__
+        raise InputError(f'{network}: variables must be a dict with "params", as init makes it, got {got}')
+    wanted = {"params": _abstract_parts(network)[1], "batch_stats": _abstract_parts(network)[2]}
+    for collection, state in wanted.items():
+        shapes, needed = _shapes(variables.get(collection, {})), _shapes(nnx.to_pure_dict(state))
+        for name in sorted(shapes.keys() | needed.keys()):
+            got, needs = shapes.get(name, "nothing"), needed.get(name, "nothing")
+            if got != needs:
+                raise InputError(f"{network}: {collection}/{name} must have the shape {needs}, got {got}")
+
+
+def _shapes(tree: PyTree) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): jax.numpy.shape(leaf) for path, leaf in leaves}
 
 
 def _variables(module: nnx.Module) -> Variables:

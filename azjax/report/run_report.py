@@ -1,6 +1,7 @@
 """The contents of a run's report: metrics, strength, sample games, a search tree and the calibration of values."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import jax
 import numpy as np
 
 from azjax.agents import load_player, load_search_spec
-from azjax.core.errors import InputError
+from azjax.core.errors import InputError, RunError
 from azjax.evaluation import network_player
 from azjax.games.game import AnyGame
 from azjax.render import principal_variation, to_svg
@@ -65,6 +66,16 @@ class RunReport:
         return {name: (own[name], usual[name]) for name in own if own[name] != usual[name]}
 
 
+def _rows(path: Path, *names: str) -> list[Row]:
+    """The rows of a metrics file, whose every line is sound and has these numbers."""
+    rows = read_rows(path)
+    sound = itertools.takewhile(lambda row: all(row.get(name) is not None for name in names), rows)
+    count = len(list(sound))
+    if count < (len(path.read_bytes().splitlines()) if path.exists() else 0):
+        raise RunError(f"{path}: line {count + 1} is damaged")
+    return rows
+
+
 def gather(
     folder: str | Path,
     *,
@@ -85,14 +96,14 @@ def gather(
       progress: called with a description of each task before it starts.
 
     Raises:
-      RunError: it is not a run folder, or it has no sound checkpoint.
+      RunError: it is not a run folder, it has no sound checkpoint, or its metrics are damaged.
       InputError: there are no metrics yet, or a number is out of range.
     """
     if num_sample_games < 1:
         raise InputError(f"num_sample_games must be at least 1, got {num_sample_games}")
     folder = Path(folder)
     game, config = load_run(folder)
-    rows, timing = read_rows(folder / METRICS), read_rows(folder / TIMING)
+    rows, timing = _rows(folder / METRICS, "games"), _rows(folder / TIMING, "seconds", "simulations_per_second")
     if not rows:
         raise InputError(f"{folder} has no metrics to report yet")
     step, state = load_state(folder)

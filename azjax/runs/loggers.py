@@ -1,12 +1,14 @@
 """Callbacks that send the metrics of runs to other programs. Each needs an extra."""
 
+import contextlib
 import importlib
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from azjax.core.errors import InputError
+from azjax.core.errors import InputError, RunError
 from azjax.runs.callback import Callback, Update
 from azjax.training.config import Config
 from azjax.training.saved_config import config_to_json
@@ -52,9 +54,10 @@ class WeightsAndBiases(Callback):
 
     def begin(self, folder: Path, config: Config, iteration: int) -> None:
         name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
-        self._runs[folder] = self._wandb.init(
-            name=name, group=str(folder), config=config_to_json(config), dir=str(folder), reinit="create_new"
-        )
+        with _in_one_line("wandb"):
+            self._runs[folder] = self._wandb.init(
+                name=name, group=str(folder), config=config_to_json(config), dir=str(folder), reinit="create_new"
+            )
 
     def __call__(self, update: Update) -> None:
         self._runs[update.folder].log(_finite(update), step=update.iteration)
@@ -79,11 +82,12 @@ class MlFlow(Callback):
         self._runs: dict[Path, str] = {}
 
     def begin(self, folder: Path, config: Config, iteration: int) -> None:
-        if self._client is None:
-            self._client = self._mlflow.MlflowClient()
-        experiment = self._mlflow.set_experiment(
-            self._mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax"
-        )
+        with _in_one_line("mlflow"):
+            if self._client is None:
+                self._client = self._mlflow.MlflowClient()
+            experiment = self._mlflow.set_experiment(
+                self._mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax"
+            )
         name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
         run = self._client.create_run(experiment.experiment_id, run_name=name, tags={"folder": str(folder)})
         self._runs[folder] = run.info.run_id
@@ -98,6 +102,15 @@ class MlFlow(Callback):
     def end(self) -> None:
         for run in self._runs.values():
             self._client.set_terminated(run)
+
+
+@contextlib.contextmanager
+def _in_one_line(package: str) -> Iterator[None]:
+    """Errors of the package that keep it from beginning, as such of azjax."""
+    try:
+        yield
+    except Exception as error:
+        raise RunError(f"{package}: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
 def _import(package: str, extra: str) -> ModuleType:

@@ -39,7 +39,7 @@ from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.iteration import TrainState
 from azjax.training.learner import skipped_batch
-from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, check_loss_terms
 from azjax.training.schedules import mean_simulations
 
 
@@ -106,7 +106,12 @@ def train(
       InputError: the configuration or the number of devices does not fit the game, or a callback is none.
     """
     check_is_game(game)
-    folder, console, loss_terms = Path(folder), console or Console(quiet=True), tuple(loss_terms)
+    if not isinstance(config, Config):
+        raise InputError(f"config must be a Config, such as azjax.preset(game), got {config!r}")
+    if not isinstance(folder, str | Path):
+        raise InputError(f"folder must be a path, got {folder!r}")
+    loss_terms = check_loss_terms(loss_terms)
+    folder, console = Path(folder), console or Console(quiet=True)
     config = settle_precision(game, config, folder, console)
     return train_runs(
         game,
@@ -258,8 +263,9 @@ def _restore_or_begin(
     for run in runs:
         if run.folder not in begun:
             rows = read_rows(run.folder / METRICS)
-            # Rows after the first checkpoint is due prove that there was one.
-            if any(row["iteration"] > run.config.checkpoint_every for row in rows):
+            # Rows after the first checkpoint is due prove that there was one, and so does the last row.
+            due = min(run.config.checkpoint_every + 1, run.config.iterations)
+            if any(row["iteration"] >= due for row in rows):
                 raise RunError(
                     f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
                 )
@@ -269,6 +275,10 @@ def _restore_or_begin(
                     f"{run.folder} has no checkpoint and {begun[0]} has: a population goes on with the members that it "
                     "began with; train others in another folder"
                 )
+        if rows:
+            warnings.warn(
+                f"{run.folder} has {len(rows):,} rows of metrics and no checkpoint: it begins again", stacklevel=3
+            )
         for step in run.checkpoints.unfinished_steps():
             warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; the run begins at its start", stacklevel=3)
     return 0, compiled_run.begin(seeds, hyper)
@@ -291,6 +301,7 @@ class _Loop:
         config = self.runs[0].config
         plies = config.num_games * config.steps_per_iteration
         total = {"seconds": 0.0, "evaluation_seconds": 0.0}
+        rows = [{"skipped_in_a_row": 0.0} for _ in self.runs]
         stopped_by: signal.Signals | None = None
         with stop_requests() as stops:
             while done < config.iterations and stopped_by is None:
@@ -328,6 +339,11 @@ class _Loop:
         if total["evaluation_seconds"]:
             share = total["evaluation_seconds"] / sum(total.values())
             self.console.print(f"evaluation took {share:.1%} of the time", highlight=False)
+        for run, row in zip(self.runs, rows, strict=True):
+            if row["skipped_in_a_row"]:
+                count = f"{row['skipped_in_a_row']:.0f}"
+                told = f"{run.folder}: the last {count} updates were skipped, since their gradient was not finite"
+                warnings.warn(told, stacklevel=3)
         stopped_by = stopped_by if done < config.iterations else None
         return [
             TrainResult(run.folder, done, stopped_by, functools.partial(self.compiled_run.select, state, index))

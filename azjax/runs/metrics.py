@@ -76,6 +76,8 @@ def read_rows(path: Path) -> list[Row]:
             break
         if not (isinstance(row, dict) and type(row.get("iteration")) is int):
             break
+        if not all(number is None or type(number) in (int, float) for number in row.values()):
+            break
         rows.append(row)
     return rows
 

@@ -28,11 +28,11 @@ from azjax.runs.precision import settle_precision
 from azjax.training.config import Config
 from azjax.training.hyper import HYPER_FIELDS
 from azjax.training.iteration import TrainState, init, make_iteration
-from azjax.training.loss import ALPHAZERO_LOSS, LossTerm
+from azjax.training.loss import ALPHAZERO_LOSS, LossTerm, check_loss_terms
 
 _T = TypeVar("_T")
 
-_MOST_MEMBERS = 2**16
+MOST_MEMBERS = 2**16
 
 
 def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | None = None) -> list[Config]:
@@ -70,8 +70,8 @@ def members_of(config: Config, values: Mapping[str, Sequence[Any]], size: int | 
     if size % combinations or (seeds and size > combinations):
         allowed = f"{combinations}" if seeds else f"a multiple of {combinations}"
         raise InputError(f"population must be {allowed}, the combinations of values; got {size}")
-    if size > _MOST_MEMBERS:
-        raise InputError(f"population must be at most {_MOST_MEMBERS:,}, got {size:,}")
+    if size > MOST_MEMBERS:
+        raise InputError(f"population must be at most {MOST_MEMBERS:,}, got {size:,}")
     seeds = seeds or [config.seed + repeat for repeat in range(size // combinations)]
     return [point.replace(seed=seed) for point in points for seed in seeds]
 
@@ -117,7 +117,7 @@ def train_population(
     if len({jax.tree.structure(each.hyper) for each in configs}) > 1:
         raise InputError("what is None in the hyper of one member of a population must be None in all of them")
     paths, console = [Path(folder) for folder in folders], console or Console(quiet=True)
-    loss_terms = tuple(loss_terms)
+    loss_terms = check_loss_terms(loss_terms)
     config = settle_precision(game, config, paths[0], console)
     configs = [each.replace(precision=config.precision) for each in configs]
     return train_runs(

@@ -22,6 +22,7 @@ from azjax.core.files import write_text
 from azjax.core.json_text import parse_json
 from azjax.core.source import changed_or_missing, sources
 from azjax.core.version import __version__
+from azjax.core.whole_numbers import whole
 from azjax.games.game import AnyGame, Game, State
 from azjax.games.protocols import next_game, without_history
 from azjax.games.registry import GAMES, factory, make, options_of
@@ -129,6 +130,8 @@ def load_state(folder: str | Path, step: int | Literal["best"] | None = None) ->
     Raises:
       RunError: it is not a run folder, it has no sound checkpoint, or another version of azjax wrote it.
     """
+    if step not in (None, "best") and whole(step) is None:
+        raise InputError(f"step must be the number of a checkpoint, 'best' or None, got {step!r}")
     game, config = load_run(folder)
     like = jax.eval_shape(lambda: init(game, config, 0, config.hyper))
     return Checkpoints(Path(folder) / CHECKPOINTS).restore(like, step)

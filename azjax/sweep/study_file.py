@@ -12,6 +12,7 @@ from azjax.core.errors import FileError, InputError
 from azjax.core.proposals import did_you_mean
 from azjax.games.check import make_checked
 from azjax.games.game import AnyGame
+from azjax.runs.population import MOST_MEMBERS
 from azjax.sweep.objective import OBJECTIVES, Objective
 from azjax.sweep.study import SET_BY_SWEEP, Budget, Choices, Range, Study
 from azjax.training import Config, Hyper, preset
@@ -20,6 +21,7 @@ _T = TypeVar("_T")
 
 SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("none", "median", "successive_halving")
+_MOST_TRIALS = 1_000_000
 _TYPES: dict[str, Any] = {
     name: kind for name, kind in typing.get_type_hints(Config).items() if name not in {"hyper", *SET_BY_SWEEP}
 } | {"network": str, **{field.name: float for field in dataclasses.fields(Hyper)}}
@@ -80,8 +82,8 @@ def _study(name: str, table: dict[str, Any]) -> Study:
     for key, allowed in (("sampler", SAMPLERS), ("pruner", PRUNERS)):
         if getattr(file, key) not in allowed:
             raise InputError(f"unknown {key} {getattr(file, key)!r}; available: {', '.join(allowed)}")
-    if file.seeds < 1:
-        raise InputError(f"seeds must be at least 1, got {file.seeds}")
+    if not 1 <= file.seeds <= MOST_MEMBERS:
+        raise InputError(f"seeds must be 1..{MOST_MEMBERS:,}, got {file.seeds}")
     study = Study(
         name=name,
         game=game,
@@ -129,8 +131,8 @@ def _is_valid(study: Study, params: dict[str, Any]) -> bool:
 def _trials(file: _File, search: dict[str, Range | Choices]) -> int:
     """The number of points; by default a grid has all of them."""
     if file.sampler != "grid":
-        if file.trials < 1:
-            raise InputError(f"trials must be at least 1, got {file.trials or 'none or 0'}")
+        if not 1 <= file.trials <= _MOST_TRIALS:
+            raise InputError(f"trials must be 1..{_MOST_TRIALS:,}, got {file.trials or 'none or 0'}")
         return file.trials
     ranges = [key for key, values in search.items() if isinstance(values, Range)]
     if ranges:

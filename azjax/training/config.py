@@ -151,7 +151,7 @@ class Config:
       ladder_every: iterations between matches of the raw network, its moves drawn from its policy, against the
         strongest one before and against `ladder_opponents`; 0 for never. See `azjax.training.ladder`.
       ladder_games: games of each of these matches.
-      ladder_opponents: `random`, and searches without a network such as `uct:100`.
+      ladder_opponents: `random`, searches without a network such as `uct:100`, and in solved games `optimal`.
       evaluation_share: how many positions the counts of mistakes and the ladder together may evaluate, for each one
         that self-play and learning evaluate.
       checkpoint_every: iterations between checkpoints.
@@ -213,11 +213,14 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in ("start_positions", "ladder_opponents", "auxiliary_losses"):
-            if isinstance(getattr(self, name), str):
-                raise InputError(f"{name} must be a sequence of texts, got {getattr(self, name)!r}")
+            texts = getattr(self, name)
+            if isinstance(texts, str) or not isinstance(texts, Iterable):
+                raise InputError(f"{name} must be a sequence of texts, got {texts!r}")
             object.__setattr__(self, name, tuple(getattr(self, name)))  # hashable, of any sequence
         for name, value in vars(self).items():
             object.__setattr__(self, name, _plain(value))
+        if not isinstance(self.hyper, Hyper):
+            raise InputError(f"hyper must be a Hyper, got {self.hyper!r}")
         object.__setattr__(self, "hyper", jax.tree.map(_plain, self.hyper))
         check_field_types(Config, vars(self))
         for name, minimum in _MINIMUM.items():

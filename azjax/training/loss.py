@@ -6,7 +6,7 @@ Axis letters: `B` batch, `K` slots of legal actions, `A` actions, `S` symmetries
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 import jax
@@ -81,7 +81,9 @@ class LossTerm:
     following: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.auxiliary, str):
+        if not callable(self.function):
+            raise InputError(f"the loss term {self.name!r}: function must be callable, got {self.function!r}")
+        if isinstance(self.auxiliary, str) or not isinstance(self.auxiliary, Iterable):
             raise InputError(
                 f"the loss term {self.name!r}: auxiliary must be a sequence of names, got {self.auxiliary!r}"
             )
@@ -169,6 +171,19 @@ def l2_loss(
 
 ALPHAZERO_LOSS = (LossTerm("value", value_loss), LossTerm("policy", policy_loss), LossTerm("l2", l2_loss))
 """(z - v)^2 - pi . log p + c |theta|^2 (Silver et al. 2017, equation 1)."""
+
+
+def check_loss_terms(terms: Iterable[LossTerm]) -> tuple[LossTerm, ...]:
+    """The terms of a loss as a tuple.
+
+    Raises:
+      InputError: one is no `LossTerm`.
+    """
+    terms = (terms,) if isinstance(terms, str) or not isinstance(terms, Iterable) else tuple(terms)
+    for term in terms:
+        if not isinstance(term, LossTerm):
+            raise InputError(f"loss_terms must be a sequence of LossTerm, such as ALPHAZERO_LOSS, got {term!r}")
+    return terms
 
 
 def loss(

@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -49,6 +50,11 @@ class NoParams(Constant):
         return {"weights": jnp.zeros(3)}
 
 
+class HalfPrecise(Constant):
+    def init(self, key, game):
+        return {"params": {"scale": jnp.ones((), jnp.float16)}}
+
+
 def test_an_object_that_fulfils_the_contract_is_a_network():
     assert make_network(Constant(auxiliary=3), GAME, width=0, depth=0) == Constant(auxiliary=3)
     assert Config(network=Constant()).make_network(GAME) == Constant()
@@ -78,6 +84,7 @@ class NoDraw(Constant):
         (Constant(adds="more"), r"the variables, returned dict\(more, params\); it must be those of init"),
         (Constant(error="no\nway"), r"apply raises for observations float32 \(3, 3, 3, 2\): RuntimeError: no way"),
         (NoOutput(), r"apply returned float32 \(3, 9\); it must be a NetworkOutput and the variables"),
+        (HalfPrecise(), r"init, the parameter scale, returned float16 \(\); it must be float32"),
         (NoParams(), r'init returned dict\(weights\); it must be a dict with "params"'),
     ],
 )
@@ -103,3 +110,29 @@ def test_a_network_that_cannot_be_hashed_is_refused():
 
 def test_an_nnx_network_takes_the_shapes_of_the_game():
     assert Config(network=Mlp(16, 1)).make_network(GAME) == Mlp(16, 1).for_game(GAME)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (make_network("mlp", GAME, width=16, depth=1), r"params/hidden_0/bias must have the shape \(8,\), got \(16,\)"),
+        (make_network("mlp", GAME, width=8, depth=2), r"params/hidden_1/bias must have the shape nothing, got \(8,\)"),
+        (make_network("mlp", make("connect2"), width=8, depth=1), r"params/hidden_0/kernel must have the shape"),
+    ],
+)
+def test_variables_of_another_network_are_refused(other, message):
+    network = make_network("mlp", GAME, width=8, depth=1)
+    observations = jnp.zeros((2, *GAME.observation_shape))
+    variables = jax.eval_shape(lambda: other.init(jax.random.key(0), make("connect2") if "kernel" in message else GAME))
+    with pytest.raises(InputError, match=message):
+        jax.eval_shape(lambda variables: network.apply(variables, observations, False), variables)
+    with pytest.raises(InputError, match='variables must be a dict with "params", as init makes it, got a dict of'):
+        network.apply(network.init(jax.random.key(0), GAME)["params"], observations, False)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize("width", ["8", 8.0, 0])
+def test_a_width_is_a_whole_number(width):
+    with pytest.raises(InputError, match=f"network width must be a whole number of at least 1, got {width!r}"):
+        make_network("mlp", GAME, width=width, depth=1)

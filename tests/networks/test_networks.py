@@ -131,7 +131,7 @@ def test_an_unknown_network_names_the_known_ones():
 
 
 def test_a_network_without_layers_is_refused():
-    with pytest.raises(ValueError, match="depth must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="depth must be a whole number of at least 1, got 0"):
         make_network("mlp", GAME, width=8, depth=0)
 
 

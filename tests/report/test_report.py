@@ -1,6 +1,7 @@
 import dataclasses
 import io
 import json
+import shutil
 
 import jax
 import pytest
@@ -18,8 +19,10 @@ from azjax.report import (
     solution_table,
     strength_table,
 )
+from azjax.report.run_report import gather
 from azjax.report.strength import try_solve
 from azjax.runs import train
+from azjax.runs.metrics import METRICS
 
 
 def _text(table):
@@ -124,3 +127,12 @@ def test_a_picture_that_cannot_be_written_leaves_the_earlier_one(run, monkeypatc
     with pytest.raises(FileError, match=r"learning_curve\.png could not be written: No space left on device"):
         draw_learning_curve(run)
     assert (run / "learning_curve.png").read_bytes() == before
+
+
+@pytest.mark.parametrize("row", ['{"iteration": 4, "loss": "abc"}', '{"iteration": 4, "loss": 1.0}', "{"])
+def test_a_report_of_damaged_metrics_names_the_line_before_anything_is_measured(run, tmp_path, row):
+    folder = shutil.copytree(run, tmp_path / "run")
+    lines = (folder / METRICS).read_text().splitlines()
+    (folder / METRICS).write_text("\n".join([*lines[:3], row]) + "\n")
+    with pytest.raises(RunError, match=r"metrics.jsonl: line 4 is damaged"):
+        gather(folder)

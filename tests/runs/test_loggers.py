@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from azjax.core.errors import InputError
+from azjax.core.errors import InputError, RunError
 from azjax.runs import MlFlow, TensorBoard, Update, WeightsAndBiases, loggers
 from azjax.training import Config
 
@@ -66,3 +66,14 @@ def test_a_program_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(loggers.importlib, "import_module", missing)
     with pytest.raises(InputError, match=r"wandb is not installed: pip install 'azjax\[wandb\]'"):
         WeightsAndBiases()
+
+
+@pytest.mark.parametrize("error", [ValueError("No API key\nconfigured."), RuntimeError("No API key configured.")])
+def test_a_program_that_refuses_a_run_is_told_in_one_line(tmp_path, monkeypatch, error):
+    class Program:
+        def init(self, **options):
+            raise error
+
+    monkeypatch.setattr(loggers.importlib, "import_module", lambda name: Program())
+    with pytest.raises(RunError, match=r"^wandb: No API key configured\.$"):
+        WeightsAndBiases().begin(tmp_path, Config(), 0)

@@ -212,6 +212,54 @@ def test_a_run_that_has_lost_its_checkpoints_is_refused_and_keeps_its_metrics(st
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
+def test_a_run_that_ended_before_a_checkpoint_was_due_and_has_lost_its_last_is_refused(tmp_path):
+    short = dataclasses.replace(SMALL, iterations=2, checkpoint_every=100)
+    train(GAME, short, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with pytest.raises(RunError, match="has metrics and no checkpoint"):
+        train(GAME, short, tmp_path / "run", resume=True)
+
+
+def test_a_run_without_a_checkpoint_says_that_it_begins_again(straight, tmp_path):
+    train(GAME, dataclasses.replace(SMALL, iterations=1), tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with pytest.warns(UserWarning, match="has 1 rows of metrics and no checkpoint: it begins again"):
+        train(GAME, SMALL, tmp_path / "run", resume=True)
+    assert_equal_runs(tmp_path / "run", straight)
+
+
+def test_updates_that_were_skipped_to_the_end_are_told(tmp_path):
+    wild = dataclasses.replace(SMALL, iterations=2, max_skipped_updates=100).replace(learning_rate=1e30)
+    with pytest.warns(UserWarning, match=r"the last \d updates were skipped, since their gradient was not finite"):
+        train(GAME, wild, tmp_path / "run")
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((GAME, {"iterations": 3}, "run"), r"config must be a Config, such as azjax.preset\(game\), got {'iterations'"),
+        ((GAME, SMALL, None), "folder must be a path, got None"),
+        ((type(GAME), SMALL, "run"), "game must be a game, such as .*, got its class"),
+        ((GAME, SMALL, "run", [len]), "loss_terms must be a sequence of LossTerm, .*, got <built-in function len>"),
+        ((GAME, SMALL, "run", "value"), "loss_terms must be a sequence of LossTerm, .*, got 'value'"),
+    ],
+)
+def test_arguments_of_other_types_are_refused_before_a_folder_is_made(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = {"loss_terms": arguments[3]} if arguments[3:] else {}
+    with pytest.raises(InputError, match=message):
+        train(*arguments[:3], **options)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize("step", [2.0, "2", True])
+def test_a_step_that_is_no_number_is_refused(straight, step):
+    with pytest.raises(InputError, match=f"step must be the number of a checkpoint, 'best' or None, got {step!r}"):
+        load_variables(straight, step)
+
+
 def test_a_damaged_metrics_row_is_named_and_nothing_is_dropped(straight, tmp_path):
     folder = shutil.copytree(straight, tmp_path / "run")
     metrics = folder / "metrics.jsonl"

@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from azjax.core.errors import InputError
 from azjax.games.registry import make
 from azjax.networks import Mlp
 from azjax.training import Config, Hyper, preset
@@ -21,7 +22,7 @@ from azjax.training import Config, Hyper, preset
         ({"random_start_plies": -1}, "random_start_plies must be at least 0, got -1"),
         ({"replay_size": 8, "batch_size": 9}, "replay_size must be at least batch_size = 9, got 8"),
         ({"network": "cnn"}, "unknown network 'cnn'; available: axial, board, equivariant_mlp, mlp"),
-        ({"width": 0}, "network width must be at least 1, got 0"),
+        ({"width": 0}, "network width must be a whole number of at least 1, got 0"),
         ({"hyper": Hyper(learning_rate=0.0)}, "learning_rate must be above 0 in float32, got 0"),
         ({"hyper": Hyper(learning_rate=float("nan"))}, "learning_rate must be a finite number of at least 0, got nan"),
         ({"hyper": Hyper(c_puct=-1.0)}, "c_puct must be a finite number of at least 0, got -1.0"),
@@ -152,3 +153,18 @@ def test_the_search_has_the_numbers_of_the_configuration_and_no_noise_where_it_i
         assert numbers.temperature == 0.7
     assert (full.dirichlet_fraction, full.gumbel_scale, full.forced_playouts) == (0.25, 0.7, 3.0)
     assert (fast.dirichlet_fraction, fast.gumbel_scale, fast.forced_playouts) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"hyper": None}, "hyper must be a Hyper, got None"),
+        ({"hyper": {"l2": 1}}, "hyper must be a Hyper, got {'l2': 1}"),
+        ({"start_positions": 5}, "start_positions must be a sequence of texts, got 5"),
+        ({"auxiliary_losses": None}, "auxiliary_losses must be a sequence of texts, got None"),
+    ],
+)
+def test_fields_of_other_types_are_refused(fields, message):
+    with pytest.raises(InputError, match=message):
+        Config(**fields)

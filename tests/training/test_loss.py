@@ -201,3 +201,16 @@ def test_a_term_that_returns_something_else_is_refused(returned):
     term = LossTerm("odd", lambda output, targets, params, hyper: returned)
     with pytest.raises(InputError, match="the loss term 'odd' must return a scalar and a dict of scalars"):
         _loss(_Fixed(jnp.zeros(9), 0.5), {}, Hyper(), _examples(), (term,))
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("t", 5), "the loss term 't': function must be callable, got 5"),
+        (("t", len, 5), "the loss term 't': auxiliary must be a sequence of names, got 5"),
+    ],
+)
+def test_a_term_of_other_types_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        LossTerm(*arguments)
