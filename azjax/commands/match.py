@@ -111,6 +111,13 @@ def match_command(arguments: list[str]) -> None:
     _check_files(options)
     players = _load_players(options, game, specs)
     pool = None if options.pool is None else Pool(options.pool, game)
+    others = {record.opening_plies for record in pool.records} - {options.opening_plies} if pool else ()
+    if others:
+        plies = " and ".join(f"{number:,}" for number in sorted(others))
+        say(
+            f"warning: {options.pool} has games after {plies} random plies, and this match begins after "
+            f"{options.opening_plies:,}; all of them count alike"
+        )
     names = {spec: player.name for spec, player in zip(specs, players, strict=True)}
     rated = [*names.values(), *(pool.players if pool else ())]
     anchor = names.get(options.anchor or "", options.anchor)
@@ -203,6 +210,9 @@ def _print_matches(options: MatchOptions, game: AnyGame, matches: Sequence[Match
             f"openings: {options.opening_plies} random plies, {options.balance:g} or less for a side by {options.judge}"
         )
     for match in matches:
+        if options.sprt is not None and match.accepted is None:
+            low, high = options.sprt
+            say(f"{match.first} against {match.second}: undecided between {low:+g} and {high:+g} Elo")
         different = len({*match.actions})
         if match.games >= _SOME_GAMES and different <= match.games / 4:
             say(

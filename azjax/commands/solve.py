@@ -10,7 +10,6 @@ import jax
 from azjax.commands.arguments import first_word, parse_with_game
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
-from azjax.core.files import check_can_write
 from azjax.evaluation import (
     check_can_save,
     load_table,
@@ -24,6 +23,7 @@ from azjax.evaluation import (
 from azjax.evaluation.host_games import position_from_text
 from azjax.evaluation.solution import Progress
 from azjax.evaluation.solver import MAX_STATES
+from azjax.evaluation.tables import check_can_replace
 from azjax.games.game import AnyGame
 from azjax.games.protocols import is_numbered
 from azjax.report import endings_table, perft_table, proof_table, solution_table
@@ -81,6 +81,7 @@ def solve_command(arguments: list[str]) -> None:
         return
     if options.output is not None:
         check_can_save(game, options.output)
+        check_can_replace(options.output)
     limit = None if is_numbered(game) else MAX_STATES
     with _shown("solving") as progress:
         max_states = limit if options.max_states is None else options.max_states
@@ -101,7 +102,7 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
     if options.max_states is not None:
         raise InputError("--max-states is not for --endings, whose number is known")
     if options.output is not None:
-        check_can_write(options.output)
+        check_can_replace(options.output)
     with _shown("solving") as progress:
         solution = solve_endings(game, pieces, progress)
     if options.output is not None:

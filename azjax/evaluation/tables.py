@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.files import check_can_write
 from azjax.evaluation import retrograde, solution_file
 from azjax.evaluation.archive import game_of_archive, kind_of_archive
 from azjax.evaluation.retrograde import EndingSolution, load_endings
@@ -49,6 +50,22 @@ def game_of_table(path: str | Path) -> AnyGame:
       InputError: the file is missing or damaged.
     """
     return game_of_archive(path, kind_of_archive(path))
+
+
+def check_can_replace(path: str | Path) -> None:
+    """Checks, before a game is solved, that its values can be saved to the path, and that nothing else is lost.
+
+    Raises:
+      InputError: no file can be written there, or there is one without exact values.
+    """
+    check_can_write(path)
+    if Path(path).is_file() and Path(path).stat().st_size:
+        try:
+            replaced = kind_of_archive(path)
+        except InputError:
+            replaced = ""
+        if replaced not in (solution_file.KIND, retrograde.KIND):
+            raise InputError(f"{path} exists and holds no exact values; name another file")
 
 
 @dataclasses.dataclass(frozen=True)

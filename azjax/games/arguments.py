@@ -2,9 +2,11 @@
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
-from azjax.games.game import Game, S
+from azjax.core.remember import remember
+from azjax.games.game import AnyGame, Game, S
 from azjax.games.protocols import without_history
 
 
@@ -23,8 +25,7 @@ def check_states(game: Game[S], states: S, *, batched: bool) -> None:
       InputError: a state of another game or of other options, or one state in place of a batch, or a batch in place of
         one state.
     """
-    wanted = jax.eval_shape(lambda: without_history(game, game.init(jax.random.key(0))))
-    states = without_history(game, states)
+    wanted, states = _abstract_state(game), without_history(game, states)
     if len({jax.tree.structure(each) for each in (states, wanted)}) > 1:
         raise InputError(f"{game.name}: these states are of another game than {game}, or of other options")
     axes = int(batched)
@@ -32,3 +33,8 @@ def check_states(game: Game[S], states: S, *, batched: bool) -> None:
         if len(np.shape(leaf)) != axes + like.ndim or np.shape(leaf)[axes:] != like.shape:
             needed = "a batch of states, every leaf [B, ...]" if batched else "one state"
             raise InputError(f"{game.name} needs {needed}; got a leaf of shape {list(np.shape(leaf))}")
+
+
+@remember  # a picture of each move is checked
+def _abstract_state(game: AnyGame) -> PyTree:
+    return jax.eval_shape(lambda: without_history(game, game.init(jax.random.key(0))))

@@ -5,8 +5,11 @@ import dataclasses
 import numpy as np
 from jaxtyping import ArrayLike, Int
 
+from azjax.core.errors import InputError
+from azjax.core.whole_numbers import whole
+from azjax.games.arguments import check_is_game, check_states
 from azjax.games.game import AnyGame, State
-from azjax.games.pictures import draw_board
+from azjax.games.pictures import draw_board, has_picture
 from azjax.games.protocols import DrawableGame
 from azjax.render.drawing import Policy
 
@@ -27,9 +30,17 @@ def svg(
       last_action: the action that led to `state`, marked on the board; None to mark none.
 
     Raises:
-      InputError: the game has no picture, or `policy` does not have the game's number of actions.
+      InputError: the game has no picture, `state` is no state of it, `policy` does not have its number of actions, or
+        `last_action` is none of them.
     """
-    last = None if last_action is None else int(np.asarray(last_action))
+    check_is_game(game)
+    if has_picture(game) and not isinstance(game, DrawableGame):
+        check_states(game, state, batched=False)
+    last = None if last_action is None else whole(np.asarray(last_action).tolist())
+    if last_action is not None and (last is None or not 0 <= last < game.num_actions):
+        raise InputError(
+            f"last_action must be an action of {game.name}, 0..{game.num_actions - 1}, got {last_action!r}"
+        )
     if isinstance(game, DrawableGame):
         return game.svg(state, policy=policy, last_action=last)
     return draw_board(game, state, policy, last)

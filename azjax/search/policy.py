@@ -55,6 +55,12 @@ class SearchPolicy(abc.ABC):
 
     def __post_init__(self) -> None:
         check_is_game(self.game)
+        if isinstance(self.evaluator, type) or not callable(self.evaluator):
+            raise InputError(
+                f"evaluator must be a function, such as azjax.evaluators.uniform(game), got {self.evaluator!r}"
+            )
+        if not isinstance(self.solver, bool):
+            raise InputError(f"solver must be True or False, got {self.solver!r}")
         check_num_simulations(self.num_simulations, self.leaves_per_step)
         for name in ("num_simulations", "leaves_per_step", "max_nodes"):
             # Numbers of NumPy become Python's, which JSON can hold.

@@ -129,6 +129,17 @@ def test_three_players_are_rated_and_drawn(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_undecided_test_is_told_and_games_of_a_pool_from_other_openings(capsys, tmp_path):
+    options = ["--game", "connect2", "--games", "4"]
+    main(["match", "random", "uniform:4", *options, "--sprt", "0", "50"])
+    assert "random against uniform:4: undecided between +0 and +50 Elo" in capsys.readouterr().out
+    pool = tmp_path / "pool.jsonl"
+    main(["match", "random", "uniform:4", *options, "--pool", str(pool)])
+    assert "random plies" not in capsys.readouterr().out
+    main(["match", "random", "uniform:4", *options, "--pool", str(pool), "--opening-plies", "1"])
+    assert f"{pool} has games after 0 random plies, and this match begins after 1" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_pool_goes_on_without_playing_again_and_rates_all_its_players(capsys, tmp_path):
     pool, options = tmp_path / "pool.jsonl", ["--game", "connect2", "--opening-plies", "1"]

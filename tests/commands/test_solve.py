@@ -116,3 +116,21 @@ def test_a_value_that_is_no_number_is_refused_with_its_option(capsys):
     line = refused(capsys, ["solve", "tictactoe", "--perft", "deep"])
     assert "--perft" in line
     assert "'deep'" in line
+
+
+SMALL = ["connect_four", "--columns", "3", "--rows", "3", "--in-a-row", "3"]
+
+
+@pytest.mark.parametrize("game", [SMALL, ["brandub", "--endings", "1"]])
+def test_only_files_of_exact_values_are_replaced(capsys, tmp_path, game):
+    path = tmp_path / "notes.txt"
+    path.write_text("a year of notes")
+    told = refused(capsys, ["solve", *game, "--output", str(path)])
+    assert f"{path} exists and holds no exact values; name another file" in told
+    assert path.read_text() == "a year of notes"
+
+
+def test_a_file_of_exact_values_is_replaced(tmp_path):
+    for _ in range(2):
+        main(["solve", *SMALL, "--output", str(tmp_path / "solved.npz")])
+    assert load_solution(tmp_path / "solved.npz").terminal > 0

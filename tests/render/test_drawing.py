@@ -12,12 +12,16 @@ from random_play import OPTIONS, random_game
 from rules_alone import RulesAlone
 
 import azjax.games
+from azjax.core.errors import InputError
 from azjax.games.protocols import action_from_text
+from azjax.games.registry import make
 from azjax.render.boards.mnk import winning_lines
 from azjax.render.boards.santorini import possible_moves
 from azjax.render.picture import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
+GAME = make("tictactoe")
+START = GAME.init(jax.random.key(0))
 
 
 @functools.cache
@@ -200,3 +204,21 @@ def test_a_policy_that_is_not_masked_is_drawn(name, options):
     game = azjax.games.make(name, **options)
     policy = np.full(game.num_actions, 1 / game.num_actions) if name == "hex" else np.eye(game.num_actions)[0]
     assert svg(game, game.init(jax.random.key(0)), policy=policy).startswith("<svg")
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("game", "state", "options", "message"),
+    [
+        ("tictactoe", START, {}, "game must be a game, such as .*, got its name"),
+        (make("connect_four"), START, {}, "these states are of another game than ConnectFour"),
+        (GAME, jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), START), {}, "tictactoe needs one state; got a leaf"),
+        (GAME, "_________", {}, "these states are of another game"),
+        (GAME, START, {"last_action": 9}, "last_action must be an action of tictactoe, 0..8, got 9"),
+        (GAME, START, {"last_action": -1}, "last_action must be an action of tictactoe, 0..8, got -1"),
+        (GAME, START, {"last_action": "b2"}, "last_action must be an action of tictactoe, 0..8, got 'b2'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(game, state, options, message):
+    with pytest.raises(InputError, match=message):
+        svg(game, state, **options)

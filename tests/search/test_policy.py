@@ -145,6 +145,19 @@ def test_a_number_of_considered_actions_is_whole(number):
 
 
 @pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize("evaluator", [evaluators.uniform, "uniform", None])
+def test_what_is_no_evaluator_is_refused(evaluator):
+    with pytest.raises(InputError, match=r"evaluator must be a function, such as .*, got "):
+        AlphaZero(GAME, evaluator, 4)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+def test_a_solver_that_is_no_truth_value_is_refused():
+    with pytest.raises(InputError, match="solver must be True or False, got 'no'"):
+        AlphaZero(GAME, UNIFORM, 4, solver="no")
+
+
+@pytest.mark.usefixtures("types_unchecked")
 def test_whole_numbers_of_numpy_are_numbers_of_simulations():
     policy = AlphaZero(GAME, UNIFORM, np.int64(4), np.int32(2), max_nodes=np.uint8(16))
     assert policy == AlphaZero(GAME, UNIFORM, 4, 2, max_nodes=16)
