@@ -111,7 +111,7 @@ def load_player(
     spec: str,
     game: AnyGame | None = None,
     *,
-    num_simulations: int = NUM_SIMULATIONS,
+    num_simulations: int | None = None,
     level: str = "hard",
     solver: bool = False,
     reuse_tree: bool = False,
@@ -130,7 +130,7 @@ def load_player(
         equal priors `uniform:64`, `rollout:1000`, `random:64`.
       game: the game to play; trained agents and solutions have their own. An agent also plays a game of the same name
         and encoding by other rules.
-      num_simulations: of a trained agent's search.
+      num_simulations: of a trained agent's search, at level `hard`; 64 by default.
       level: of a trained agent: `beginner` and `easy` draw from the network's policy at temperatures 4 and 1, `medium`
         plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
@@ -153,6 +153,7 @@ def load_player(
         policy=policy, solver=solver, reuse_tree=reuse_tree, leaves_per_step=leaves_per_step, tables=tables
     )
     given = [option for option, value in search.items() if value != SEARCH_DEFAULTS[option]]  # type: ignore[literal-required]
+    given += ["num_simulations"] * (num_simulations is not None)
     spec, suffix = split_level(spec)
     for option in given:
         if option not in ("solver", "reuse_tree") and not is_trained(spec):
@@ -168,6 +169,7 @@ def load_player(
         raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if given and level != LEVELS[-1]:
         raise InputError(f"{given[0]} is for players that search; {spec}:{level} does not")
+    num_simulations = NUM_SIMULATIONS if num_simulations is None else num_simulations
     if num_simulations < 1:
         raise InputError(f"num_simulations must be at least 1, got {num_simulations}")
     if is_trained(spec):

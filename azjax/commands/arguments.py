@@ -69,8 +69,8 @@ class AgentOptions:
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
-        search: Any = {name: getattr(self, name) for name in _OF_SEARCHES if name != "num_simulations"}
-        common: Any = {"num_simulations": self.simulations}
+        search: Any = {name: getattr(self, name) for name in _OF_SEARCHES}
+        common: Any = {}
         _check_number(spec, self.num_simulations)
         if self.num_simulations is not None and not is_trained(split_level(spec)[0]):
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")
