@@ -130,7 +130,7 @@ def load_player(
         equal priors `uniform:64`, `rollout:1000`, `random:64`.
       game: the game to play; trained agents and solutions have their own. An agent also plays a game of the same name
         and encoding by other rules.
-      num_simulations: of a trained agent's search, at level `hard`; 64 by default.
+      num_simulations: of a trained agent's search at level `hard`, the only one that searches; 64 by default.
       level: of a trained agent: `beginner` and `easy` draw from the network's policy at temperatures 4 and 1, `medium`
         plays its best move, `hard` searches.
       solver: the search proves wins, losses and draws (a trained agent's at level `hard`).
@@ -153,9 +153,8 @@ def load_player(
         policy=policy, solver=solver, reuse_tree=reuse_tree, leaves_per_step=leaves_per_step, tables=tables
     )
     given = [option for option, value in search.items() if value != SEARCH_DEFAULTS[option]]  # type: ignore[literal-required]
-    given += ["num_simulations"] * (num_simulations is not None)
     spec, suffix = split_level(spec)
-    for option in given:
+    for option in [*given, *["num_simulations"] * (num_simulations is not None)]:
         if option not in ("solver", "reuse_tree") and not is_trained(spec):
             raise InputError(f"{option} is for trained agents; {spec} is not one")
     if suffix in LEVELS:

@@ -227,6 +227,7 @@ def test_a_spec_may_end_with_a_level_or_simulations(run):
     assert split_level(f"{run}:400") == (str(run), "400")
     assert split_level("uct:400") == ("uct:400", "")
     assert load_player(f"{run}:400").name == "network + 400 simulations"
+    assert load_player("connect2:medium", num_simulations=3).name == "network"
     assert load_player(f"{run}@best:7").policy.policy.num_simulations == 7
     assert game_of("connect2:easy") == make("connect2")
     with pytest.raises(
@@ -247,8 +248,3 @@ def test_a_spec_may_end_with_a_level_or_simulations(run):
 def test_a_number_of_simulations_is_for_trained_agents(spec):
     with pytest.raises(InputError, match=f"num_simulations is for trained agents; {spec} is not one"):
         load_player(spec, make("connect2"), num_simulations=400)
-
-
-def test_a_number_of_simulations_is_for_levels_that_search():
-    with pytest.raises(InputError, match="num_simulations is for players that search; connect2:medium does not"):
-        load_player("connect2:medium", num_simulations=400)
