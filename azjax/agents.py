@@ -185,6 +185,8 @@ def load_player(
         if is_trained(name):
             after = spec.partition(":")[2]
             raise InputError(f"{name}: after the colon comes a number or {', '.join(LEVELS)}, got {after!r}")
+        if name in (*ENGINE_PROTOCOLS, OPENSPIEL):
+            raise InputError(f"{spec} plays in matches alone, and there it needs --game GAME")
         if "/" in name:
             raise InputError(f"there is no run folder {name}")
         raise InputError(f"unknown player {spec!r}{did_you_mean(name, stored_agents())}; players: {_FORMS}")

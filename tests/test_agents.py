@@ -160,13 +160,14 @@ def test_an_agent_of_gumbel_searches_with_the_scale_of_values_of_its_training(tm
     ("spec", "message"),
     [
         ("uniform", "unknown player 'uniform'; players: a run folder"),
+        ("line:cat", "line:cat plays in matches alone, and there it needs --game GAME"),
         ("uniform:x", "SIMULATIONS must be a whole number of at least 1, got 'x'"),
         ("uniform:-1", "SIMULATIONS must be a whole number of at least 1, got '-1'"),
         ("optimal:no/such/file", "there is no file no/such/file"),
         ("optimal:", "needs a file of `azjax solve --output FILE` after the colon"),
         ("no/such/folder", "there is no run folder no/such/folder"),
         ("no/such/folder:400", "there is no run folder no/such/folder$"),
-        ("gtp:./engine", "unknown player 'gtp:./engine'; players: a run folder"),
+        ("gtp:./engine", "gtp:./engine plays in matches alone, and there it needs --game GAME"),
         ("conect2:easy", r"unknown player 'conect2:easy' \(did you mean connect2\?\); players: a run folder"),
     ],
 )

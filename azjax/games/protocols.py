@@ -48,7 +48,8 @@ class TextGame(Protocol[S]):
         """The position written as `text`, with an empty history and the result that the board alone decides.
 
         Raises:
-          InputError: malformed or impossible text; the message says which character and why.
+          InputError: malformed text, or pieces that no position has, such as too many of one side; the message says
+            which character and why. Whether a line of play leads to the position need not be checked.
         """
 
     def draw(self, state: S) -> str:
