@@ -137,7 +137,8 @@ def test_a_member_is_a_run_that_can_continue_alone(tmp_path):
 @pytest.mark.slow
 def test_a_member_that_diverges_leaves_the_others_alone(tmp_path):
     config = SMALL.replace(max_skipped_updates=1)
-    sound, broken = trained(members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
+    with pytest.warns(UserWarning, match="member_1: the last 7 updates were skipped"):
+        sound, broken = trained(members_of(config, {"learning_rate": [1e-3, 3e38]}), tmp_path)
     last = [json.loads(rows(each.folder).splitlines()[-1]) for each in (sound, broken)]
     assert [row["iteration"] for row in last] == [4, 4]
     assert last[0]["skipped_in_a_row"] == 0
