@@ -70,15 +70,15 @@ class AgentOptions:
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
         search: Any = {name: getattr(self, name) for name in _OF_SEARCHES}
-        common: Any = {}
+        read: Any = {}
         _check_number(spec, self.num_simulations)
         if self.num_simulations is not None and not is_trained(split_level(spec)[0]):
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")
         self.check_level(spec)
         if is_trained(agent := split_level(spec)[0]):
-            common["agent"] = load_trained(agent)
+            read["agent"] = load_trained(agent)
         return {
-            level: load_player(spec, game, level=level, **common, **(search if level == LEVELS[-1] else {}))
+            level: load_player(spec, game, level=level, **read, **(search if level == LEVELS[-1] else {}))
             for level in levels
         }
 

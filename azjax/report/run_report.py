@@ -68,10 +68,11 @@ class RunReport:
 
 def _rows(path: Path, *names: str) -> list[Row]:
     """The rows of a metrics file, whose every line is sound and has these numbers."""
+    complete = path.read_bytes().count(b"\n") if path.exists() else 0  # first: a trainer may write others meanwhile
     rows = read_rows(path)
     sound = itertools.takewhile(lambda row: all(row.get(name) is not None for name in names), rows)
     count = len(list(sound))
-    if count < (len(path.read_bytes().splitlines()) if path.exists() else 0):
+    if count < complete:
         raise RunError(f"{path}: line {count + 1} is damaged")
     return rows
 
@@ -103,7 +104,10 @@ def gather(
         raise InputError(f"num_sample_games must be at least 1, got {num_sample_games}")
     folder = Path(folder)
     game, config = load_run(folder)
-    rows, timing = _rows(folder / METRICS, "games"), _rows(folder / TIMING, "seconds", "simulations_per_second")
+    rows, timing = (
+        _rows(folder / METRICS, "games"),
+        _rows(folder / TIMING, "seconds", "evaluation_seconds", "simulations_per_second"),
+    )
     if not rows:
         raise InputError(f"{folder} has no metrics to report yet")
     step, state = load_state(folder)
