@@ -23,18 +23,18 @@ from azjax.games.game import AnyGame
 from azjax.networks import summarize
 from azjax.parallel.processes import is_first, largest_of_all, wait_for_all
 from azjax.parallel.sharding import WHOLE, Devices, shard
+from azjax.runs.beginning import Run, restore_or_begin
 from azjax.runs.callback import Callback, Update
-from azjax.runs.checkpoint import Checkpoints
 from azjax.runs.compiled_run import CompiledRun, Seeds, compile_run
 from azjax.runs.divergence import DivergenceWarning
 from azjax.runs.evaluation import PeriodicEvaluation
 from azjax.runs.folder_guard import FolderGuard
 from azjax.runs.ladder_games import save_ladder_games
 from azjax.runs.memory import memory_of
-from azjax.runs.metrics import METRICS, TIMING, MetricsLog, read_rows, rows_up_to
+from azjax.runs.metrics import METRICS, TIMING, MetricsLog, rows_up_to
 from azjax.runs.precision import settle_precision
 from azjax.runs.progress import TrainingProgress
-from azjax.runs.run_folder import CHECKPOINTS, RunDescription, check_folder, describe_run, only_trainer, write_config
+from azjax.runs.run_folder import check_folder, describe_run, only_trainer, write_config
 from azjax.training.config import Config
 from azjax.training.hyper import Hyper
 from azjax.training.iteration import TrainState
@@ -159,7 +159,7 @@ def train_runs(
     need.check(config, memory)
     _warn_of_a_short_schedule(config)
     runs = [
-        _Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
+        Run(each, folder, describe_run(game, each, compiled_run.devices_per_run, loss_terms))
         for each, folder in zip(configs, folders, strict=True)
     ]
     name = folders[0] if len(runs) == 1 else folders[0].parent
@@ -177,7 +177,7 @@ def train_runs(
                 changes[run.folder] = check_folder(
                     run.folder, run.description, resume=resume, accept_changes=accept_changes
                 )
-            start, state = _restore_or_begin(runs, compiled_run, seeds, hyper)
+            start, state = restore_or_begin(runs, compiled_run, seeds, hyper)
             if start > config.iterations:
                 raise RunError(f"{name} has done {start:,} iterations, and {config.iterations:,} are requested")
             for folder, changed in changes.items():
@@ -230,60 +230,6 @@ def _warn_of_a_short_schedule(config: Config) -> None:
         )
 
 
-@dataclasses.dataclass
-class _Run:
-    """One run, perhaps a member of a population."""
-
-    config: Config
-    folder: Path
-    description: RunDescription
-
-    @functools.cached_property
-    def checkpoints(self) -> Checkpoints:
-        return Checkpoints(self.folder / CHECKPOINTS, self.config.keep_checkpoints)
-
-
-def _restore_or_begin(
-    runs: Sequence[_Run], compiled_run: CompiledRun, seeds: Seeds, hyper: Hyper
-) -> tuple[int, TrainState]:
-    """The number of iterations that all runs have done, and the state after them."""
-    if all(run.checkpoints.steps() for run in runs):
-        steps, states = [], []
-        for run in runs:
-            step, state = run.checkpoints.restore(compiled_run.abstract_run)
-            steps.append(step)
-            states.append(compiled_run.hold(state))
-        # A process killed between two saves leaves some runs ahead of the others.
-        start = min(steps)
-        for place, (run, step) in enumerate(zip(runs, steps, strict=True)):
-            if step > start:
-                states[place] = compiled_run.hold(run.checkpoints.restore(compiled_run.abstract_run, start)[1])
-        return start, compiled_run.join(states)
-    begun = [run.folder for run in runs if run.checkpoints.steps()]
-    for run in runs:
-        if run.folder not in begun:
-            rows = read_rows(run.folder / METRICS)
-            # Rows after the first checkpoint is due prove that there was one, and so does the last row.
-            due = min(run.config.checkpoint_every + 1, run.config.iterations)
-            if any(row["iteration"] >= due for row in rows):
-                raise RunError(
-                    f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder"
-                )
-            # One that has rows was stopped between its first save and that of another.
-            if begun and not rows:
-                raise RunError(
-                    f"{run.folder} has no checkpoint and {begun[0]} has: a population goes on with the members that it "
-                    "began with; train others in another folder"
-                )
-        if rows:
-            warnings.warn(
-                f"{run.folder} has {len(rows):,} rows of metrics and no checkpoint: it begins again", stacklevel=3
-            )
-        for step in run.checkpoints.unfinished_steps():
-            warnings.warn(f"{run.folder}: checkpoint {step} has no manifest; the run begins at its start", stacklevel=3)
-    return 0, compiled_run.begin(seeds, hyper)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Loop:
     """Iterates runs whose folders are open and locked."""
@@ -291,7 +237,7 @@ class _Loop:
     game: AnyGame
     compiled_run: CompiledRun
     hyper: Hyper
-    runs: Sequence[_Run]
+    runs: Sequence[Run]
     evaluation: PeriodicEvaluation
     console: Console
     callbacks: Sequence[Callback]

@@ -147,6 +147,7 @@ def test_the_lock_of_a_killed_trainer_is_released(straight, tmp_path):
     process = _start(folder)
     while not (folder / "checkpoints" / "3.json").exists() and process.poll() is None:
         time.sleep(0.01)
+    process.send_signal(signal.SIGSTOP)  # it would end before the other process has begun
     assert f"number {process.pid} on" in _refused(folder)
     process.kill()
     process.communicate()
