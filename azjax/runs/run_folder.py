@@ -313,10 +313,7 @@ def write_config(folder: Path, description: RunDescription) -> None:
 def _read_config(folder: Path) -> RunDescription:
     try:
         saved: RunDescription = parse_json((folder / CONFIG).read_bytes())
-        _ = (
-            saved["game"],
-            {**saved["options"], **saved["config"], **saved["config"]["hyper"], **saved.get("sources", {})},
-        )
+        problem = _problem_of(saved)
     except FileNotFoundError:
         members = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
         problem = f"there is no {CONFIG}" if folder.is_dir() else "there is no such folder"
@@ -326,17 +323,30 @@ def _read_config(folder: Path) -> RunDescription:
         problem = "it is a file"
     except OSError as error:
         problem = str(error.strerror)
-    except (ValueError, KeyError, TypeError):
-        problem = f"its {CONFIG} cannot be read"
+    except ValueError as error:
+        problem = f"its {CONFIG} cannot be read: {error}"
     else:
-        if saved.get("format", 1) == FORMAT:
+        if not problem and saved.get("format", 1) == FORMAT:
             return saved
-        writer = saved.get("versions", {}).get("azjax", "of an unknown version")
-        raise RunError(
-            f"{folder} was written by azjax {writer}, whose runs this version cannot load; to train it again, take "
-            f"the settings from its {CONFIG} (CHANGELOG.md lists those with new names)"
-        )
+        if not problem:
+            writer = saved.get("versions", {}).get("azjax", "of an unknown version")
+            raise RunError(
+                f"{folder} was written by azjax {writer}, whose runs this version cannot load; to train it again, take "
+                f"the settings from its {CONFIG} (CHANGELOG.md lists those with new names)"
+            )
     raise RunError(f"{folder} is not a run folder: {problem}")
+
+
+def _problem_of(saved: Any) -> str:
+    """What keeps the JSON of a run folder from being a description of a run; empty if nothing does."""
+    if not isinstance(saved, dict):
+        return f"its {CONFIG} is not an object"
+    parts = {"options": saved.get("options"), "config": saved.get("config")}
+    parts |= {name: saved.get(name, {}) for name in ("sources", "versions")}
+    if isinstance(config := parts["config"], dict):
+        parts["hyper of its config"] = config.get("hyper")
+    wrong = ["game"] * ("game" not in saved) + [name for name, part in parts.items() if not isinstance(part, dict)]
+    return f"its {CONFIG} has no {wrong[0]}" if wrong else ""
 
 
 def _differences(saved: dict[str, Any], current: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -90,7 +90,7 @@ def test_names_that_are_not_known_are_refused():
 def test_a_run_that_a_study_cannot_go_on_with_is_refused(tmp_path):
     study = load_study("study")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(RunError, match=r"is not a run folder: its config\.json cannot be read"):
+    with pytest.raises(RunError, match=r"is not a run folder: its config\.json has no game"):
         study.trained(make("connect2"), tmp_path, Console())
 
 

@@ -95,10 +95,25 @@ def test_commands_refuse_a_run_of_azjax_0_1_with_exit_code_1(old_run, capsys, co
     assert line.startswith(f"azjax: {old_run} was written by azjax 0.1.0, whose runs this version cannot load")
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"game": "connect2"}', "[" * 100_000, "\N{SUPERSCRIPT TWO}"])
-def test_a_config_that_cannot_be_read_is_reported(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "cannot be read: Expecting value"),
+        ("[" * 100_000, "cannot be read: it is nested too deeply"),
+        ("\N{SUPERSCRIPT TWO}", "cannot be read: Expecting value"),
+        ("[]", "is not an object"),
+        ("{}", "has no game"),
+        ('{"game": "connect2"}', "has no options"),
+        ('{"game": "connect2", "options": []}', "has no options"),
+        ('{"game": "connect2", "options": {}}', "has no config"),
+        ('{"game": "connect2", "options": {}, "config": {}}', "has no hyper of its config"),
+        ('{"game": "connect2", "options": {}, "config": {"hyper": {}}, "sources": 3}', "has no sources"),
+        ('{"game": "connect2", "options": {}, "config": {"hyper": {}}, "versions": 3}', "has no versions"),
+    ],
+)
+def test_a_config_that_cannot_be_read_is_reported(tmp_path, content, problem):
     (tmp_path / "config.json").write_text(content)
-    with pytest.raises(RunError, match=r"its config\.json cannot be read"):
+    with pytest.raises(RunError, match=rf"is not a run folder: its config\.json {problem}"):
         load_run(tmp_path)
 
 
