@@ -91,15 +91,16 @@ def prove(
         if positions >= max_positions:
             break
         decided: dict[int, bool] = {}
-        for max_depth in _depths(game):
-            graph = _Graph(expander, goal, decided, max_depth, max_positions - positions)
+        depths = _depths(game)
+        while True:
+            graph = _Graph(expander, goal, decided, depths.pop(0), max_positions - positions)
 
             def report(done: int, task: str = f"proving {name}", before: int = positions) -> None:
                 progress(task, before + done, max_positions)
 
             graph.search(report)
             positions += graph.size
-            if graph.is_decided or graph.is_full or positions >= max_positions:
+            if graph.is_decided or graph.is_full or positions >= max_positions or not depths:
                 break
         if graph.proof[0] == 0:
             low, action = goal, graph.proving_action()

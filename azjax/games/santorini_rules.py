@@ -148,8 +148,8 @@ class PlainSantorini(Game[SantoriniState], LaidOutGame):
         free = self._free(state)
         playing = ~state.terminated & (action >= 0)
         moving = playing & (action < MOVES * self.workers)
-        if self.placement:
-            placing = self._placing(state)
+        placing = self._placing(state) if self.placement else None
+        if placing is not None:
             moving &= ~placing
         workers = self._workers(state.own)
         start = workers[0] if self.workers == 1 else jnp.where(action < MOVES, workers[0], workers[1])
@@ -160,7 +160,7 @@ class PlainSantorini(Game[SantoriniState], LaidOutGame):
         won = (target & state.at_least_3) != 0
         own = jnp.where(moved, state.own ^ start ^ target, state.own)
         passes = moved
-        if self.placement:
+        if placing is not None:
             placed = jnp.where(playing & placing, self.grid.square(action - MOVES * self.workers) & free, nothing)
             own |= placed
             passes |= (placed != 0) & ~self._placing(dataclasses.replace(state, own=own))

@@ -222,19 +222,22 @@ def _accept_all(host: str, port: int, processes: int) -> tuple[dict[int, socket.
     return peers, f"{host}:{runtime_port}"
 
 
-def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
-    """In any other process: connects to process 0. Returns as `_accept_all`."""
+def _reach(host: str, port: int) -> socket.socket:
+    """A connection to process 0."""
     deadline = time.monotonic() + _MEETING_SECONDS
     while True:
         try:
-            peer = socket.create_connection((host, port), timeout=_HELLO_SECONDS)
-            break
+            return socket.create_connection((host, port), timeout=_HELLO_SECONDS)
         except OSError as error:  # the process, or the name of its machine, may not be there yet
             if time.monotonic() > deadline:
                 raise RunError(f"process 0 cannot be reached at {host}:{port}: {error}") from error
             time.sleep(_BEAT_SECONDS)
+
+
+def _connect(host: str, port: int, process: int, processes: int) -> tuple[dict[int, socket.socket], str]:
+    """In any other process: connects to process 0. Returns as `_accept_all`."""
     with contextlib.ExitStack() as opened:
-        opened.enter_context(peer)
+        peer = opened.enter_context(_reach(host, port))
         try:
             challenge = next(_lines(peer, _MEETING_SECONDS))
             peer.sendall(f"{_HELLO}{process} {processes} {_proof(challenge, process, processes)}\n".encode())

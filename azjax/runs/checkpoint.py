@@ -148,17 +148,17 @@ class Checkpoints:
         Raises:
           RunError: there is no sound checkpoint, or the saved arrays are not the expected ones.
         """
-        for _ in range(_ATTEMPTS):
-            before = self.steps()
+        attempts = 0
+        while True:
+            attempts, before = attempts + 1, self.steps()
             try:
                 return self._restore(like, self.best_step() if step == "best" else step)
             except (RunError, OSError, ValueError) as error:
-                problem = error
-                if self.steps() == before:
-                    break
-        if isinstance(problem, RunError):
-            raise problem
-        raise RunError(f"a checkpoint in {self.folder} cannot be read: {_one_line(problem)}") from problem
+                if attempts < _ATTEMPTS and self.steps() != before:
+                    continue
+                if isinstance(error, RunError):
+                    raise
+                raise RunError(f"a checkpoint in {self.folder} cannot be read: {_one_line(error)}") from error
 
     def _restore(self, like: _T, step: int | None) -> tuple[int, _T]:
         if step is not None and step not in self.steps():
