@@ -180,7 +180,7 @@ def make_iteration(
 
     def iteration(state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         play_key, learn_key, next_key = jax.random.split(state.key, 3)
-        restarts = draw_restarts(game, config, hyper, jax.random.fold_in(play_key, _RESTARTS), state.replay, mesh)
+        restarts = draw_restarts(config, hyper, jax.random.fold_in(play_key, _RESTARTS), state.replay, mesh)
         games, steps = self_play(
             game, net, config, state.variables, hyper, state.iteration, play_key, state.games, restarts, mesh
         )

@@ -38,7 +38,7 @@ class Restarts:
 
 
 def draw_restarts(
-    game: AnyGame, config: Config, hyper: Hyper, key: PRNGKeyArray, replay: Replay, mesh: Mesh | None = None
+    config: Config, hyper: Hyper, key: PRNGKeyArray, replay: Replay, mesh: Mesh | None = None
 ) -> Restarts | None:
     """The restarts of an iteration, none of them chosen while the replay is empty; None if not asked for."""
     if not config.restart_candidates:

@@ -47,12 +47,12 @@ REPLAY = {"texts": TEXTS, "outcomes": [1.0, -1.0, 1.0], "values": [0.9, 0.8, 0.2
 
 def test_without_candidates_no_game_begins_in_the_replay():
     config = dataclasses.replace(CONFIG, restart_candidates=0)
-    assert draw_restarts(GAME, config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)) is None
+    assert draw_restarts(config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)) is None
 
 
 def test_one_candidate_is_any_ready_position():
     config = dataclasses.replace(CONFIG, num_games=64)
-    found = texts_of(draw_restarts(GAME, config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)))
+    found = texts_of(draw_restarts(config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)))
     counts = [found.count(text) / len(found) for text in TEXTS]
     np.testing.assert_allclose(counts, 1 / 3, atol=0.08)
 
@@ -60,7 +60,7 @@ def test_one_candidate_is_any_ready_position():
 def test_of_several_candidates_the_one_is_taken_whose_value_was_most_wrong():
     """Of 3 that are drawn, the position of regret 1.8 is taken unless it is missing: 1 - (2/3)^3; of 0.1, (1/3)^3."""
     config = dataclasses.replace(CONFIG, num_games=64, restart_candidates=3)
-    found = texts_of(draw_restarts(GAME, config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)))
+    found = texts_of(draw_restarts(config, hyper_of(config), jax.random.key(0), replay_of(**REPLAY)))
     counts = [found.count(text) / len(found) for text in TEXTS]
     np.testing.assert_allclose(counts, [1 / 27, 19 / 27, 7 / 27], atol=0.06)
 
@@ -70,14 +70,14 @@ def test_of_several_candidates_the_one_is_taken_whose_value_was_most_wrong():
 def test_the_fraction_of_the_games_is_chosen(fraction):
     config = dataclasses.replace(CONFIG, num_games=512)
     hyper = hyper_of(config, restart_fraction=fraction)
-    chosen = draw_restarts(GAME, config, hyper, jax.random.key(0), replay_of(**REPLAY)).chosen
+    chosen = draw_restarts(config, hyper, jax.random.key(0), replay_of(**REPLAY)).chosen
     assert chosen.shape == (8, 512)
     assert float(chosen.mean()) == pytest.approx(fraction, abs=0.03)
 
 
 def test_an_empty_replay_chooses_none():
     replay = new_replay(GAME, jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 4)), 32)
-    restarts = draw_restarts(GAME, CONFIG, hyper_of(CONFIG, restart_fraction=1.0), jax.random.key(0), replay)
+    restarts = draw_restarts(CONFIG, hyper_of(CONFIG, restart_fraction=1.0), jax.random.key(0), replay)
     assert not np.asarray(restarts.chosen).any()
 
 
