@@ -193,11 +193,16 @@ def test_matches_against_uct_are_those_of_the_committed_file(name, command, core
 
 
 @pytest.mark.parametrize(
-    ("name", "late_iteration", "as_attackers"),
-    [("santorini_5x5", 1020, ""), ("brandub", 1200, ", 89.8% as attackers")],
+    ("name", "late_iteration", "as_attackers", "what_it_learned"),
+    [
+        ("santorini_5x5", 1500, "", "it scores {:.1%} ([the agents](agents.md#santorini-on-5x5))"),
+        ("brandub", 1200, ", 89.8% as attackers", "score {:.1%} against the perceptron before"),
+    ],
     ids=["santorini_5x5", "brandub"],
 )
-def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, late_iteration, as_attackers):
+def test_the_match_against_the_agent_before_is_that_of_the_committed_file(
+    name, late_iteration, as_attackers, what_it_learned
+):
     results, text = result_of(f"{name}_before"), prose("agents")
     row, late = results["rows"][-2:]
     assert (row["rival"], late["rival"]) == ("before", f"iteration {late_iteration}")
@@ -212,8 +217,15 @@ def test_the_match_against_the_agent_before_is_that_of_the_committed_file(name, 
     )
     if as_attackers:
         assert as_attackers == f", {row['first_score']:.1%} as attackers"
-    learning = prose("what_holds_learning_back")
-    assert f"{row['score']:.1%} against the perceptron before" in learning
+    assert what_it_learned.format(row["score"]) in prose("what_holds_learning_back")
+
+
+def test_how_soon_santorini_5x5_is_as_strong_as_the_agent_before_is_told():
+    (row,) = (row for row in result_of("santorini_5x5_before")["rows"] if row["iteration"] == 600)
+    low, high = row["interval"]
+    told = f"({row['score']:.0%} of {row['games']} games, {low:.0%} to {high:.0%})"
+    assert "as strong after 600 iterations" in prose("what_holds_learning_back")
+    assert told in prose("what_holds_learning_back")
 
 
 def test_what_is_said_of_the_sides_and_of_the_way_there_is_in_the_committed_files():
