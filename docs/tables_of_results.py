@@ -1,14 +1,16 @@
 """The tables of what agents learned and of what runs survive."""
 
+import json
 import math
 import re
 import statistics
 from pathlib import Path
 
 import jax
-from tables import board_title, result_of, rows_of, table
+from tables import RESULTS, board_title, result_of, rows_of, table
 
 import azjax
+from azjax.evaluation import Record
 from azjax.report import elo_interval
 from azjax.training.presets import games_with_presets
 
@@ -314,6 +316,28 @@ def ratings() -> str:
         )
         parts.append(f"**{row['agent']}**\n\n{table(('player', 'Elo', '95%', 'games'), lines)}")
     return "\n\n".join(parts)
+
+
+def against_santorini_ai() -> str:
+    """The games of `santorini_5x5` against santorini-ai, by the seconds of the agent for a move."""
+    path = RESULTS / "pools" / "santorini_5x5_against_santorini_ai.jsonl"
+    rewards: dict[tuple[float, str], tuple[list[float], list[float]]] = {}
+    for game in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        (seat,) = (seat for seat, name in enumerate(game["players"]) if name.startswith("santorini_5x5"))
+        *options, seconds = game["players"][seat].removesuffix(" s").split(", ")
+        if game["end"] is not None:
+            raise ValueError(f"{path} has a game that was forfeited")
+        player = float(seconds), "yes" if "solver" in options[0] else "no"
+        rewards.setdefault(player, ([], []))[seat].append(game["rewards"][seat])
+    lines = []
+    for seconds, proves in sorted(rewards):
+        first, second = map(Record.of, rewards[seconds, proves])
+        whole = first + second
+        scores = (f"{record.score:.0%}" for record in (whole, first, second))
+        low, high = whole.interval
+        score, *by_side = scores
+        lines.append([f"{seconds:g}", proves, str(whole.games), score, f"{low:.0%} to {high:.0%}", *by_side])
+    return table(("seconds a move", "proofs", "games", "score", "95%", "moving first", "moving second"), lines)
 
 
 def where_games_begin() -> str:

@@ -100,6 +100,37 @@ def test_the_page_tells_the_games_against_opentafl_with_ten_seconds(study):
     assert "as attackers it won 48 of 50 and drew two. It also lost all ten games against `brandub:6400`" in page
 
 
+def test_the_page_tells_the_games_against_alpha_zero_general(study):
+    won, rival = Counter(), "line:alpha-zero-general-800"
+    for game in games_of(study, "santorini_5x5"):
+        if rival in game["players"]:
+            assert game["end"] is None
+            seat = game["players"].index(rival) ^ 1
+            won[game["players"][seat]] += game["rewards"][seat] == 1
+    assert won == {"santorini_5x5:16": 16, "santorini_5x5:100": 19, "santorini_5x5:400": 20}
+    page = " ".join((study.DOCS / "ratings.md").read_text().split())
+    assert "With 16 simulations the agent won 16 of 20 games against it, with 100 19, and with 400 all 20." in page
+
+
+def test_the_page_tells_the_games_against_santorini_ai(study):
+    games, won = Counter(), Counter()
+    for game in games_of(study, "santorini_5x5_against_santorini_ai"):
+        (seat,) = (seat for seat, name in enumerate(game["players"]) if name.startswith("santorini_5x5"))
+        assert game["players"][1 - seat].startswith("santorini:santorini-ai-0.2s, ")
+        assert game["end"] is None
+        assert game["options"] == {"size": 5, "workers": 2, "placement": False}
+        games[game["players"][seat]] += 1
+        won[game["players"][seat]] += game["rewards"][seat] == 1
+    page = (study.DOCS / "ratings.md").read_text()
+    for player, count in games.items():
+        own, seconds = player.removesuffix(" s").split(", ")
+        proofs = {"santorini_5x5": "no", "santorini_5x5 + solver": "yes"}[own]
+        assert f"| {seconds} | {proofs} | {count} | {won[player] / count:.0%} |" in page
+    readme = " ".join((study.DOCS.parent / "README.md").read_text().split())
+    alone = "santorini_5x5, 1 s"
+    assert f"`santorini_5x5` with one second a move won {won[alone]} of {games[alone]} games" in readme
+
+
 @pytest.mark.slow
 def test_a_pool_grows_and_is_rated(study, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "GAMES", {"tictactoe": ("tictactoe", {}, ("uct:10", "uct:100"))})
