@@ -326,9 +326,9 @@ def _read_config(folder: Path) -> RunDescription:
     except ValueError as error:
         problem = f"its {CONFIG} cannot be read: {error}"
     else:
-        if not problem and saved.get("format", 1) == FORMAT:
-            return saved
         if not problem:
+            if saved.get("format", 1) == FORMAT:
+                return saved
             writer = saved.get("versions", {}).get("azjax", "of an unknown version")
             raise RunError(
                 f"{folder} was written by azjax {writer}, whose runs this version cannot load; to train it again, take "
