@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
 from azjax.core.proposals import did_you_mean
-from azjax.core.text import whole_number
+from azjax.core.text import seconds_of, whole_number
 from azjax.evaluation import Player, game_of_table, load_table, network_player, optimal_player, policy_player
 from azjax.evaluation.engine_protocols import ENGINE_PROTOCOLS
 from azjax.evaluation.external import ExternalPlayer
@@ -44,7 +44,7 @@ _FORMS = "; ".join(
     [
         "a run folder (RUN, RUN@best or RUN@ITERATION)",
         f"a packaged agent ({', '.join(packaged())}) or one that `azjax agents fetch` fetched",
-        "either with :LEVEL or :SIMULATIONS",
+        "either with :LEVEL or :SIMULATIONS, in matches also :SECONDS, such as :0.5s",
         "optimal:FILE (of `azjax solve --output FILE`)",
         f"with a game {', '.join(PLAYER_NAMES)}",
         f"in matches an external program by its protocol ({', '.join(f'{name}:COMMAND' for name in ENGINE_PROTOCOLS)})"
@@ -161,6 +161,8 @@ def load_player(
         level = suffix
     elif suffix:
         number = whole_number(suffix)
+        if number is None and seconds_of(suffix) is not None:
+            raise InputError(f"{spec}:{suffix}: seconds are for the players of a match")
         if number is None:
             raise InputError(f"{spec}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
         num_simulations = number
@@ -290,11 +292,12 @@ def load_opponent(
     """Makes a player for matches. Its name is its spec, with those options of its search that are not the default.
 
     Args:
-      spec: as for `load_player`; or an external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
+      spec: as for `load_player`, and a trained agent also with the seconds of its search (`brandub:0.5s`); or an
+        external program by its protocol: `gtp:COMMAND`, `opentafl:COMMAND`,
         `santorini:COMMAND`, `line:COMMAND`; or a bot of OpenSpiel: `openspiel:mcts:1000`, `openspiel:minimax:6`.
       game: the game to play; trained agents and solutions have their own.
       seconds: for each move: of a program, 10 by default, and of a trained agent at level `hard` without a number of
-        simulations, which then searches for so long.
+        simulations or seconds of its own, which then searches for so long.
       processes: of a program, for games side by side.
       seed: of a bot of OpenSpiel.
       **search: `policy`, `solver`, `reuse_tree`, `leaves_per_step` and `tables` of a trained agent, as for
@@ -318,6 +321,9 @@ def load_opponent(
     agent, level = split_level(spec)
     if not is_trained(agent) or level in LEVELS[:-1]:
         return dataclasses.replace(load_player(spec, game), name=spec)
+    own_seconds = seconds_of(level)
+    if own_seconds is not None:
+        spec, level, seconds = agent, "", own_seconds
     name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)

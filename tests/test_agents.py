@@ -127,6 +127,8 @@ def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run
     moves = sum((len(actions) + 1 - number % 2) // 2 for number, actions in enumerate(match.actions))
     assert [len(seconds) for seconds in match.move_seconds] == [moves, 0]
     assert load_opponent(f"{run}:16", seconds=0.01).policy.policy.num_simulations == 16
+    assert (own := load_opponent(f"{run}:0.5s", seconds=0.01, solver=True)).name == f"{run} + solver, 0.5 s"
+    assert own.seconds == 0.5
     assert load_opponent(f"{run}:easy", seconds=0.01).policy.temperature == 1
     for options in ({"reuse_tree": True}, {"policy": "gumbel"}):
         with pytest.raises(ValueError, match="a search for a time goes without a reused tree and Gumbel's policy"):

@@ -27,7 +27,6 @@ from azjax.evaluation.external import ExternalPlayer
 from azjax.evaluation.matches import Contestant
 from azjax.evaluation.pool import Pool
 from azjax.evaluation.ratings import pairings_of
-from azjax.evaluation.timed import TimedPlayer
 from azjax.games.game import AnyGame
 from azjax.parallel.sharding import num_cores, offer_cpu_devices
 from azjax.report import check_picture, draw_ratings, match_table, ratings_table
@@ -59,7 +58,8 @@ class MatchOptions:
       tables: exact values for the leaves of their searches: a file of `azjax solve GAME --output FILE`.
       anchor: the player whose rating is 0. Default: the mean of all ratings is 0.
       seconds: for each move, of a program such as gtp:COMMAND (10 by default) and of trained agents without a number of
-        simulations, which then search for so long, one position after another.
+        simulations, which then search for so long, one position after another. An agent has seconds of its own by its
+        name: brandub:0.5s.
       processes: processes of a program, each of which plays a game.
       seed: seed of all random numbers.
       records: save the games to this new file (.jsonl), each batch when it has ended.
@@ -189,7 +189,8 @@ def _load_players(options: MatchOptions, game: AnyGame, specs: Sequence[str]) ->
     programs = [player for player in players if isinstance(player, ExternalPlayer)]
     if options.processes > 1 and not programs:
         raise InputError("processes: for programs such as gtp:COMMAND, and none of the players is one")
-    if options.seconds is not None and not programs and not any(isinstance(each, TimedPlayer) for each in players):
+    follow = [is_trained(agent) and level in ("", LEVELS[-1]) for agent, level in map(split_level, specs)]
+    if options.seconds is not None and not programs and not any(follow):
         raise InputError(
             "seconds: for programs, and for trained agents without a number of simulations; none of the players is one"
         )

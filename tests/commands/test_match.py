@@ -221,6 +221,9 @@ def test_a_sequential_test_ends_a_match(capsys):
             "tictactoe plays tictactoe and connect2 plays connect2: choose players of one game",
         ),
         (["tictactoe:easy", "random", "--seconds", "-1"], "seconds must be above 0, got -1.0"),
+        (["tictactoe:0s", "random"], "seconds must be above 0, got 0.0"),
+        (["tictactoe:1s", "random", "--seconds", "2"], "trained agents without a number of simulations; none of the"),
+        (["tictactoe", "random", "--judge", "tictactoe:1s"], "tictactoe:1s: seconds are for the players of a match"),
         (["tictactoe:easy", "random", "--processes", "0"], "processes must be at least 1, got 0"),
         (["tictactoe", "tictactoe"], "each with a name of its own; got tictactoe, tictactoe"),
         (
