@@ -15,6 +15,7 @@ from azjax.core.cuda_graphs import record_loops
 from azjax.core.errors import InputError
 from azjax.core.proposals import did_you_mean
 from azjax.core.source import import_code
+from azjax.core.text import whole_number
 from azjax.core.version import __version__
 from azjax.errors import errors_in_one_line, silence_threads
 
@@ -75,6 +76,7 @@ _COMMANDS = {
 """The modules of the commands; command `name` is the function `name_command` there."""
 
 _IMPORT, _NO_CACHE = "--import", "--no-compilation-cache"
+_LEAST_COLUMNS = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,6 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             # A terminal may not have a character, such as one of a spinner.
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(errors="replace")
+            columns = whole_number(os.environ.get("COLUMNS", ""))
+            if columns is not None and columns < _LEAST_COLUMNS:  # Rich and tyro can lay out nothing there
+                os.environ["COLUMNS"] = str(_LEAST_COLUMNS)
             silence_threads()
             record_loops()
             gc.disable()  # while modules are imported nothing can be freed

@@ -1,6 +1,7 @@
 """The command line. Commands run in this process, except where a test checks how the process ends."""
 
 import importlib.metadata
+import os
 import shlex
 import signal
 import subprocess
@@ -111,6 +112,12 @@ def test_the_installed_command_ends_with_the_code_of_its_failure():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == f"azjax: unknown game 'chess'; {CHOICES}\n"
+
+
+def test_a_terminal_of_one_column_gets_wider_tables():
+    command = [sys.executable, "-c", "from azjax.cli import main; main()", "solve", "connect2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "1"})
+    assert max(len(line) for line in done.stdout.splitlines()) == 20
 
 
 @pytest.mark.slow_except("<&- >&- 2>&-")

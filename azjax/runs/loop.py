@@ -198,10 +198,10 @@ def train_runs(
             network = summarize(config.make_network(game), game)
             beginning = f"resumed {name} at iteration {start}" if start else network
             console.print(beginning, highlight=False, soft_wrap=True)
-            updates = config.iterations * config.updates_per_iteration
-            if config.decay_updates > updates:
-                note = f"the learning rate does not fall to its end: decay_updates is {config.decay_updates:,}, and "
-                console.print(f"{note}this run has {updates:,} updates", highlight=False, soft_wrap=True)
+            end, steps = _schedule(config)
+            if end > steps:
+                note = f"the schedule of the learning rate (warmup_updates and decay_updates) ends at optimizer step {end:,}"
+                console.print(f"{note}, and this run has {steps:,}", highlight=False, soft_wrap=True)
             own = MetricsLog(), FolderGuard(), DivergenceWarning()
             called = [*own, *users, TrainingProgress(console)] if writers else []
             for callback in called:
@@ -219,9 +219,14 @@ def train_runs(
         raise SettingsError(f"{name}: the memory ran out; {need.explain(config)}") from error
 
 
+def _schedule(config: Config) -> tuple[int, int]:
+    """The optimizer step at which the schedule of the learning rate ends, and those of the run."""
+    return config.warmup_updates + config.decay_updates, config.iterations * config.updates_per_iteration
+
+
 def _warn_of_a_short_schedule(config: Config) -> None:
     """Warns of a run that learns for more than a tenth of its steps after the learning rate has fallen to its end."""
-    end, steps = config.warmup_updates + config.decay_updates, config.iterations * config.updates_per_iteration
+    end, steps = _schedule(config)
     if config.decay_updates and not config.gate_games and steps > 1.1 * end:  # a gate may take fewer steps, or more
         warnings.warn(
             f"the learning rate falls until optimizer step {end:,} of {steps:,} and then stays at final_learning_rate: "

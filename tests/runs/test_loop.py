@@ -192,6 +192,13 @@ def test_a_run_that_goes_on_long_after_its_schedule_is_told(tmp_path):
         train(GAME, SMALL.replace(decay_updates=4, evaluate_every=0), tmp_path / "run")
 
 
+def test_a_run_that_ends_before_its_schedule_is_told(tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    train(GAME, SMALL.replace(warmup_updates=9, decay_updates=4, evaluate_every=0), tmp_path / "run", console=console)
+    told = "(warmup_updates and decay_updates) ends at optimizer step 13, and this run has 12"
+    assert told in console.file.getvalue()
+
+
 @pytest.mark.slow
 def test_the_temporary_arrays_of_the_iteration_count_too(tmp_path, monkeypatch):
     config = SMALL.replace(batch_size=64)
