@@ -200,8 +200,9 @@ def train_runs(
             console.print(beginning, highlight=False, soft_wrap=True)
             end, steps = _schedule(config)
             if end > steps:
-                note = f"the schedule of the learning rate (warmup_updates and decay_updates) ends at optimizer step {end:,}"
-                console.print(f"{note}, and this run has {steps:,}", highlight=False, soft_wrap=True)
+                note = f"warmup_updates is {config.warmup_updates:,}, decay_updates is {config.decay_updates:,}"
+                note = f"the learning rate does not reach the end of its schedule: {note}, and this run has "
+                console.print(f"{note}{steps:,} updates", highlight=False, soft_wrap=True)
             own = MetricsLog(), FolderGuard(), DivergenceWarning()
             called = [*own, *users, TrainingProgress(console)] if writers else []
             for callback in called:

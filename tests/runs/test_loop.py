@@ -192,13 +192,6 @@ def test_a_run_that_goes_on_long_after_its_schedule_is_told(tmp_path):
         train(GAME, SMALL.replace(decay_updates=4, evaluate_every=0), tmp_path / "run")
 
 
-def test_a_run_that_ends_before_its_schedule_is_told(tmp_path):
-    console = Console(file=io.StringIO(), width=200)
-    train(GAME, SMALL.replace(warmup_updates=9, decay_updates=4, evaluate_every=0), tmp_path / "run", console=console)
-    told = "(warmup_updates and decay_updates) ends at optimizer step 13, and this run has 12"
-    assert told in console.file.getvalue()
-
-
 @pytest.mark.slow
 def test_the_temporary_arrays_of_the_iteration_count_too(tmp_path, monkeypatch):
     config = SMALL.replace(batch_size=64)
@@ -369,9 +362,11 @@ def test_a_folder_that_vanishes_while_the_run_goes_on_is_told(tmp_path, change):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(("updates", "told"), [(8, False), (9, True)])
-def test_a_run_that_ends_before_its_learning_rate_has_fallen_says_so(tmp_path, updates, told):
+@pytest.mark.parametrize(("warm_up", "decay", "told"), [(0, 8, False), (3, 5, False), (0, 9, True), (9, 0, True)])
+def test_a_run_that_ends_before_the_schedule_of_its_learning_rate_says_so(tmp_path, warm_up, decay, told):
     """4 iterations of 2 updates."""
-    output, config = io.StringIO(), small_run.SMALL.replace(evaluate_every=0, decay_updates=updates)
+    schedule = {"warmup_updates": warm_up, "decay_updates": decay}
+    output, config = io.StringIO(), small_run.SMALL.replace(evaluate_every=0, **schedule)
     train(make("connect2"), config, tmp_path / "run", console=Console(file=output))
-    assert ("decay_updates is 9, and this run has 8 updates" in output.getvalue()) == told
+    note = f"warmup_updates is {warm_up}, decay_updates is {decay}, and this run has 8 updates"
+    assert (note in output.getvalue()) == told
