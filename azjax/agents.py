@@ -147,6 +147,8 @@ def load_player(
       RunError: a folder that is no run's, or one without a sound checkpoint.
     """
     check_is_game(game)
+    if not isinstance(spec, str):
+        raise InputError(f"a player is loaded by its name, a text such as 'tictactoe'; got {spec!r}")
     if policy is not None:
         check_kind(policy)
     search = SearchOptions(

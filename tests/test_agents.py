@@ -178,6 +178,12 @@ def test_an_unknown_player_is_refused(spec, message):
         load_player(spec, GAME)
 
 
+@pytest.mark.usefixtures("types_unchecked")
+def test_a_player_is_loaded_by_a_text():
+    with pytest.raises(InputError, match="a player is loaded by its name, a text such as 'tictactoe'; got None"):
+        load_player(None, GAME)
+
+
 def test_a_player_by_name_needs_a_game():
     with pytest.raises(ValueError, match="a player by name needs a game too"):
         load_player("random")

@@ -58,6 +58,8 @@ class SearchHyper:
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             number = getattr(self, name)
+            if isinstance(number, str):
+                raise InputError(f"{name} must be a number, got {number!r}")
             if isinstance(number, int | float) and not low <= number <= high:
                 raise InputError(f"{name} must be {low:g}..{high:g}, got {number}")
 

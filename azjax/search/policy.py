@@ -101,6 +101,8 @@ class SearchPolicy(abc.ABC):
             of `hyper` for another batch, a `tree` that does not fit, an argument of another type, or a policy that is
             not hashable.
         """
+        if not hasattr(states, "terminated"):
+            raise InputError(f"states must be a batch of states of {self.game.name}, got a {type(states).__name__}")
         if len(shape := jnp.shape(states.terminated)) != 1:
             raise InputError(
                 f"a search needs a batch of states, every leaf [B, ...], and `terminated` has the shape {list(shape)}; "

@@ -11,15 +11,22 @@ from azjax.search import SearchHyper, alphazero_policy, evaluators, gumbel_polic
 NAN, INFINITY = float("nan"), float("inf")
 
 
+@pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize(
     ("name", "number"),
     [
         *[(name, NAN) for name in ("c_puct", "first_play_urgency", "temperature", "value_scale", "exploration")],
         *[("c_puct", INFINITY), ("c_puct", -1.0), ("gumbel_scale", 10**400), ("temperature", -0.1)],
-        *[("dirichlet_fraction", 1.5), ("dirichlet_alpha", 0.0), ("forced_playouts", -2), ("maxvisit_init", -1)],
+        *[
+            ("dirichlet_fraction", 1.5),
+            ("dirichlet_alpha", 0.0),
+            ("forced_playouts", -2),
+            ("maxvisit_init", -1),
+            ("c_puct", "1"),
+        ],
     ],
 )
-def test_a_plain_number_out_of_range_is_refused_by_name(name, number):
+def test_a_number_out_of_range_and_a_text_are_refused_by_name(name, number):
     with pytest.raises(InputError, match=f"{name} must be .*, got "):
         SearchHyper(**{name: number})
 

@@ -73,6 +73,7 @@ def test_states_of_another_game_or_type_and_a_batch_of_none_are_refused():
         (others, "tictactoe: these states are of another game than"),
         (halves, r"the leaf \.rewards of the states is float16 \[2\] and float32 \[2\]: it needs one type"),
         (none, "a search needs one state or more, got a batch of none"),
+        (None, "states must be a batch of states of tictactoe, got a NoneType"),
     ):
         with pytest.raises(InputError, match=message):
             POLICY(None, jax.random.key(0), states)
