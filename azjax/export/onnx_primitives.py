@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax.lax import GatherScatterMode
 
@@ -122,8 +123,12 @@ def _reverse(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     return [graph.add("Slice", [inputs[0], last, first, axes, back])]
 
 
+def _is_finite(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Less", [graph.add("Abs", inputs), _scalar(np.inf, equation)])]
+
+
 def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
-    """Entries of one axis at known numbers, as `x[:, [3, 1]]` takes them."""
+    """Entries of one axis, as `x[:, [3, 1]]` and `jnp.take` take them."""
     operand, numbers = inputs
     dimensions, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
     shape = equation.invars[0].aval.shape
@@ -131,14 +136,24 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     whole = [size == full for number, (size, full) in enumerate(zip(sizes, shape, strict=True)) if number != axis]
     kept = [number for number in range(rank) if number not in dimensions.collapsed_slice_dims]
     simple = not others and all(whole) and sizes[axis] == 1 and not dimensions.operand_batching_dims
-    if isinstance(numbers, str) or not simple or set(dimensions.collapsed_slice_dims) - {axis}:
-        raise InputError("the network cannot be written as ONNX: it gathers at computed numbers, or from several axes")
-    inside = np.clip(numbers[..., 0], 0, shape[axis] - 1)
-    if equation.params["mode"] == GatherScatterMode.FILL_OR_DROP and np.any(inside != numbers[..., 0]):
-        raise InputError("the network cannot be written as ONNX: it gathers beyond the end of an axis")
-    taken = graph.add("Gather", [operand, inside.astype(np.int64)], axis=axis)
+    if not simple or set(dimensions.collapsed_slice_dims) - {axis}:
+        raise InputError("the network cannot be written as ONNX: it gathers from several axes")
+    *counted, _ = equation.invars[1].aval.shape
+    last = np.int64(shape[axis] - 1)
+    if isinstance(numbers, str):
+        numbers = graph.add("Cast", [graph.reshape(numbers, counted)], to=graph.element_type(np.int64))
+        inside = graph.add("Min", [graph.add("Max", [numbers, np.int64(0)]), last])
+        within = graph.add("Equal", [inside, numbers])
+    else:
+        numbers = np.asarray(numbers[..., 0], np.int64)
+        inside = np.clip(numbers, 0, last)
+        within = inside == numbers
+    taken = graph.add("Gather", [operand, inside], axis=axis)
+    if equation.params["mode"] == GatherScatterMode.FILL_OR_DROP and (isinstance(within, str) or not within.all()):
+        within = graph.reshape(within, [1] * axis + counted + [1] * (rank - axis - 1))
+        taken = graph.add("Where", [within, taken, _fill_value(equation.outvars[0].aval.dtype)])
     # ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
-    count = numbers.ndim - 1
+    count = len(counted)
     own = list(range(axis, axis + count))
     rest = [number if number < axis else number + count - 1 for number in range(rank) if number != axis]
     after = equation.outvars[0].aval.shape
@@ -152,6 +167,15 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     if order != sorted(order):
         taken = graph.add("Transpose", [taken], perm=order)
     return [graph.reshape(taken, after)]
+
+
+def _fill_value(dtype: Any) -> Value:
+    """What JAX takes beyond the end of an axis."""
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return np.asarray(np.nan, dtype)
+    if dtype == np.bool_:
+        return np.True_
+    return np.asarray(np.iinfo(dtype).min or np.iinfo(dtype).max, dtype)
 
 
 def _pad(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
@@ -290,6 +314,7 @@ PRIMITIVES: dict[str, Write] = {
     "ge": _elementwise("GreaterOrEqual"),
     "gt": _elementwise("Greater"),
     "integer_pow": _integer_pow,
+    "is_finite": _is_finite,
     "le": _elementwise("LessOrEqual"),
     "log": _elementwise("Log"),
     "log1p": _log1p,
