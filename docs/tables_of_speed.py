@@ -59,6 +59,22 @@ def growth() -> str:
     )
 
 
+def at_play() -> str:
+    """The table of the options of a search at play, in equal time."""
+    heads = ("agent", "option", "seconds of a move, without = 1", "simulations", "points", "95%", "won, drawn, lost")
+    return table(
+        heads,
+        (
+            [
+                *(f"`{row['agent']}`", row["variant"], f"{row['seconds_beside_base']:.2f}"),
+                *(f"{row['num_simulations']}", f"{row['score']:.1%}", "{:.1%} to {:.1%}".format(*row["interval"])),
+                ", ".join(map(str, row["won_drawn_lost"])),
+            ]
+            for row in rows_of("at_play")
+        ),
+    )
+
+
 def leaves() -> str:
     """The table of the strength and speed of several leaves a step."""
     result = result_of("leaves_per_step")

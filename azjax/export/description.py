@@ -12,6 +12,7 @@ from azjax.core.version import __version__
 from azjax.export.positions import evaluation, in_float32
 from azjax.games.protocols import action_to_text, legal_actions, without_history
 from azjax.games.registry import options_of
+from azjax.networks import Network, Variables
 from azjax.packaged import Agent
 
 INPUT = "observations"
@@ -37,8 +38,8 @@ def describe(agent: Agent, name: str) -> dict[str, Any]:
             "about": about,
         },
         "network": str(agent.network),
-        "computes_in": "float32",
-        "azjax_computes_in": getattr(agent.network, "precision", "float32"),
+        "variables_sha256": _digest(agent.variables),
+        **_precisions(agent.network),
         "input": {
             "name": INPUT,
             "shape": ["batch", *game.observation_shape],
@@ -63,6 +64,22 @@ def describe(agent: Agent, name: str) -> dict[str, Any]:
 def describe_file(format: str, content: bytes) -> dict[str, Any]:
     """The entry of one file."""
     return {"format": format, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _digest(variables: Variables) -> str:
+    """Tells the variables of two checkpoints apart."""
+    digest = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(variables):
+        array = np.asarray(leaf)
+        digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _precisions(network: Network) -> dict[str, str]:
+    """The precision in the files and in azjax; nothing of a network that does not name its own."""
+    precision = getattr(network, "precision", None)
+    return {} if precision is None else {"computes_in": "float32", "azjax_computes_in": precision}
 
 
 def _outputs(agent: Agent) -> list[dict[str, Any]]:

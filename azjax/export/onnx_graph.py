@@ -21,6 +21,8 @@ Write: TypeAlias = Callable[["Graph", Any, list[Value]], list[str]]
 """Writes the nodes of an equation, given its inputs; returns its outputs' names."""
 
 OPSET = 18
+EMPTY = ""
+"""The name of a value without entries, such as what `jnp.pad` adds to an axis that it leaves alone. It has no node."""
 _IR_VERSION = 10  # of opset 21: a newer one would shut out runtimes that know all operators used here
 _INLINED = {
     "checkpoint": "jaxpr",
@@ -115,6 +117,8 @@ class Graph:
         if fixed and not any(isinstance(value, str) for value in read):
             found = equation.primitive.bind(*read, **equation.params)
             return list(found) if equation.primitive.multiple_results else [found]
+        if all(0 in variable.aval.shape for variable in equation.outvars):
+            return [EMPTY] * len(equation.outvars)
         if name not in self._primitives:
             raise InputError(f"the network cannot be written as ONNX: it uses {name}, which azjax does not convert")
         return self._primitives[name](self, equation, read)
@@ -134,6 +138,8 @@ class Graph:
     def name_of(self, value: Value) -> str:
         """The name of a value; a constant gets one."""
         if isinstance(value, str):
+            if value == EMPTY:
+                raise InputError("the network cannot be written as ONNX: it computes with an array without entries")
             return value
         name, array = self._new_name(), np.asarray(value)
         kind = self.element_type(array.dtype)
@@ -179,7 +185,7 @@ class Graph:
 
     def _new_name(self) -> str:
         self._count += 1
-        return f"value_{self._count}"
+        return f"azjax/{self._count}"
 
 
 def is_fixed(shape: Sequence[Any]) -> bool:

@@ -3,12 +3,11 @@
 import math
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import GatherScatterMode
+from jax.lax import GatherScatterMode, RoundingMethod
 
 from azjax.core.errors import InputError
-from azjax.export.onnx_graph import Graph, Value, Write, is_fixed
+from azjax.export.onnx_graph import EMPTY, Graph, Value, Write, is_fixed
 
 
 def _elementwise(operator: str) -> Write:
@@ -49,6 +48,16 @@ def _erfc(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
 
 def _not_equal(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     return [graph.add("Not", [graph.add("Equal", inputs)])]
+
+
+def _remainder(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    return [graph.add("Mod", inputs, fmod=1)]  # with the sign of the dividend
+
+
+def _round(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    if equation.params["rounding_method"] != RoundingMethod.TO_NEAREST_EVEN:
+        raise InputError("the network cannot be written as ONNX: it rounds halves away from zero")
+    return [graph.add("Round", inputs)]
 
 
 def _clamp(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
@@ -92,7 +101,13 @@ def _tile(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
 
 
 def _concatenate(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
-    return [graph.add("Concat", inputs, axis=equation.params["dimension"])]
+    parts = [value for value in inputs if not (isinstance(value, str) and value == EMPTY)]
+    return [graph.add("Concat", parts, axis=equation.params["dimension"])]
+
+
+def _stack(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+    axis = np.array([equation.params["axis"]], np.int64)
+    return [graph.add("Concat", [graph.add("Unsqueeze", [value, axis]) for value in inputs], axis=int(axis[0]))]
 
 
 def _split(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
@@ -151,7 +166,8 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     taken = graph.add("Gather", [operand, inside], axis=axis)
     if equation.params["mode"] == GatherScatterMode.FILL_OR_DROP and (isinstance(within, str) or not within.all()):
         within = graph.reshape(within, [1] * axis + counted + [1] * (rank - axis - 1))
-        taken = graph.add("Where", [within, taken, _fill_value(equation.outvars[0].aval.dtype)])
+        fill_value = np.asarray(equation.params["fill_value"], equation.outvars[0].aval.dtype)
+        taken = graph.add("Where", [within, taken, fill_value])
     # ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
     count = len(counted)
     own = list(range(axis, axis + count))
@@ -169,15 +185,6 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     return [graph.reshape(taken, after)]
 
 
-def _fill_value(dtype: Any) -> Value:
-    """What JAX takes beyond the end of an axis."""
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return np.asarray(np.nan, dtype)
-    if dtype == np.bool_:
-        return np.True_
-    return np.asarray(np.iinfo(dtype).min or np.iinfo(dtype).max, dtype)
-
-
 def _pad(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
     low, high, inner = zip(*equation.params["padding_config"], strict=True)
     if any(inner):
@@ -189,6 +196,16 @@ def _reduce(operator: str) -> Write:
     def write(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
         axes = np.array(equation.params["axes"], np.int64)
         return [graph.add(operator, [inputs[0], axes], keepdims=0)] if len(axes) else [graph.name_of(inputs[0])]
+
+    return write
+
+
+def _reduce_bools(operator: str) -> Write:
+    reduce = _reduce(operator)
+
+    def write(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
+        numbers = graph.add("Cast", inputs, to=graph.element_type(np.int32))
+        return [graph.add("Cast", reduce(graph, equation, [numbers]), to=graph.element_type(np.bool_))]
 
     return write
 
@@ -329,14 +346,18 @@ PRIMITIVES: dict[str, Write] = {
     "or": _elementwise("Or"),
     "pad": _pad,
     "pow": _elementwise("Pow"),
+    "reduce_and": _reduce_bools("ReduceMin"),
     "reduce_max": _reduce("ReduceMax"),
     "reduce_min": _reduce("ReduceMin"),
+    "reduce_or": _reduce_bools("ReduceMax"),
     "reduce_prod": _reduce("ReduceProd"),
     "reduce_sum": _reduce("ReduceSum"),
     "reduce_window_max": _pooling("MaxPool"),
     "reduce_window_sum": _pooling("AveragePool"),
+    "rem": _remainder,
     "reshape": _reshape,
     "rev": _reverse,
+    "round": _round,
     "rsqrt": _rsqrt,
     "select_n": _select,
     "sign": _elementwise("Sign"),
@@ -346,6 +367,7 @@ PRIMITIVES: dict[str, Write] = {
     "sqrt": _elementwise("Sqrt"),
     "square": _square,
     "squeeze": _reshape,
+    "stack": _stack,
     "stop_gradient": _identity,
     "sub": _elementwise("Sub"),
     "tanh": _elementwise("Tanh"),

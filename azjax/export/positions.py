@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32
 
@@ -24,16 +25,21 @@ def in_float32(network: Network) -> Network:
 
 def evaluation(network: Network, variables: Variables) -> Evaluate:
     """The outputs of a network, with its variables as constants."""
-    constants = jax.tree.map(np.asarray, variables)
+    constants = jax.tree.map(jnp.asarray, variables)  # which traced numbers may index
 
     def evaluate_one(observation: Float32[Array, "*observation"]) -> dict[str, Array]:
         output, _ = network.apply(constants, observation[None], train=False)
         named = {"prior_logits": output.prior_logits, "value": output.value, **output.auxiliary}
-        return {name: array[0] for name, array in named.items()}
+        return {name: _as_float32(array[0]) for name, array in named.items()}
 
     # One position at a time under `vmap`: the network sees a batch of fixed size, as some networks need
     # (`len(observations)`), and the size of the outer batch may stay open.
     return jax.vmap(evaluate_one)
+
+
+def _as_float32(array: Array) -> Array:
+    """Auxiliary outputs may have other types; whole numbers keep theirs."""
+    return array.astype(jnp.float32) if jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
 def open_batch(observation_shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:

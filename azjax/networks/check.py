@@ -10,6 +10,7 @@ from azjax.core.remember import remember
 from azjax.networks.network import GameShape, Network, NetworkOutput, abstract_variables
 
 _BATCH = 3
+_OTHER_NAMES = ("observations", "prior_logits", "value")  # in the files of an export
 
 
 @remember  # an agent is loaded once for each of its levels
@@ -54,6 +55,8 @@ def check_network(network: Network, game: GameShape) -> None:
             is_right = (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) == (shape, jnp.float32)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"float32 {shape}")
         for name, leaf in output.auxiliary.items():
+            if name in _OTHER_NAMES:
+                raise InputError(f"{network}: the auxiliary output {name!r} has the name of another input or output")
             is_right = getattr(leaf, "shape", ())[:1] == (_BATCH,)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"a leading axis of {_BATCH}")
         same = _shapes(following) == _shapes(variables)

@@ -271,10 +271,13 @@ def _relay(host: str, port: int) -> int:
     def serve() -> None:
         while True:
             near, _ = server.accept()
-            with contextlib.suppress(OSError):
+            try:
                 far = socket.create_connection((host, port))
-                for ends in ((near, far), (far, near)):
-                    threading.Thread(target=forward, args=ends, daemon=True).start()
+            except OSError:  # JAX tries again
+                near.close()
+                continue
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=forward, args=ends, daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
     relay_port: int = server.getsockname()[1]

@@ -109,8 +109,8 @@ def calibrate(game: AnyGame, player: Player, count: int, key: PRNGKeyArray) -> C
 
 def _record(results: Float[np.ndarray, "rows"], games: int) -> Record:
     """Wins, draws and losses in the proportions of `results`, scaled to a number of games."""
-    wins, draws = (round(games * float(np.mean(results == result))) for result in (1, 0))
-    return Record(wins, draws, max(0, games - wins - draws))
+    wins, losses = (round(games * float(np.mean(np.sign(results) == sign))) for sign in (1, -1))
+    return Record(wins, max(0, games - wins - losses), losses)
 
 
 def _append(

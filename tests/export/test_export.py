@@ -209,6 +209,33 @@ def test_a_network_of_bfloat16_is_exported_in_float32(tmp_path):
     assert (told["computes_in"], told["azjax_computes_in"]) == ("float32", "bfloat16")
 
 
+@dataclasses.dataclass(frozen=True)
+class Halves(Aside):
+    """A network from outside that takes rows of its parameters, without a field `precision`, in bfloat16."""
+
+    def apply(self, variables, observations, train):
+        output, _ = Aside.apply(self, variables, observations, train)
+        rows = variables["params"]["more"][output.auxiliary["best"]].astype(jnp.bfloat16)
+        return dataclasses.replace(output, auxiliary={"rows": rows}), variables
+
+
+def test_a_network_that_indexes_its_parameters_is_exported_with_float32_outputs(tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("flatbuffers")
+    game = make("connect_four")
+    agent = agent_of(Halves(), game)
+    observations = positions(game, 16)
+    wanted = outputs(agent, observations)["rows"]
+    for format in ("onnx", "stablehlo"):
+        told = json.loads(export_agent(agent, format, tmp_path / f"agent.{format}").read_text())
+        assert {output["name"]: output["dtype"] for output in told["outputs"]}["rows"] == "float32"
+        assert "computes_in" not in told
+    found = in_onnxruntime(tmp_path / "agent.onnx", observations)["rows"]
+    np.testing.assert_allclose(found, np.asarray(wanted, np.float32), rtol=0.01)
+    exported = jax.export.deserialize(bytearray((tmp_path / "agent.stablehlo").read_bytes()))
+    np.testing.assert_array_equal(exported.call(observations)["rows"], np.asarray(wanted, np.float32))
+
+
 def test_the_description_tells_game_input_outputs_actions_and_symmetries(tmp_path):
     pytest.importorskip("safetensors")
     agent = exported_networks()["draw_mlp"]()
@@ -243,6 +270,19 @@ def test_another_format_of_the_same_agent_is_added_to_the_description(tmp_path):
         export_agent(agent, "stablehlo", tmp_path / "agent.stablehlo")
     with pytest.raises(InputError, match=r"agent\.json exists already and describes something else"):
         export_agent(exported_networks()["draw_mlp"](), "stablehlo", tmp_path / "agent.other")
+    trained_on = dataclasses.replace(agent, variables=jax.tree.map(lambda leaf: leaf + 1, agent.variables))
+    with pytest.raises(InputError, match=r"agent\.json exists already and describes something else"):
+        export_agent(trained_on, "stablehlo", tmp_path / "agent.later")
+
+
+def test_rounding_halves_away_from_zero_and_reducing_nothing_are_refused():
+    pytest.importorskip("onnx")
+    for function, message in (
+        (lambda given: jax.lax.round(given, jax.lax.RoundingMethod.AWAY_FROM_ZERO), "it rounds halves away from zero"),
+        (lambda given: given[:, 3:].sum(axis=1), "it computes with an array without entries"),
+    ):
+        with pytest.raises(InputError, match=message):
+            to_onnx(lambda given, function=function: {"out": function(given)}, "given", open_batch((3,)), PRIMITIVES)
 
 
 def test_entries_are_taken(tmp_path):
@@ -264,7 +304,15 @@ def test_entries_are_taken(tmp_path):
             "columns": jnp.take(kinds, best, axis=1, mode="clip"),
             "column beyond": jnp.take(kinds, best[:, 0] + 1, axis=1),
             "whole numbers beyond": jnp.take(np.arange(3, dtype=np.int32), best, axis=0),
+            "filled": given.at[:, np.array([0, 9])].get(mode="fill", fill_value=0.5),
+            "parameters": jnp.asarray(kinds)[best],
             "logsumexp": jax.nn.logsumexp(given, axis=2),
+            "edge": jax.vmap(lambda one: jnp.pad(one, ((1, 0), (0, 2)), mode="edge"))(given),
+            "stacked": jnp.stack([given, -given], axis=2),
+            "remainder": given % 0.25,
+            "whole remainder": (best - 2) % 3 + (best - 2) // 3,
+            "rounded": jnp.round(given * 2),
+            "all and any": jnp.all(given > -1, axis=2) | jnp.any(given > 1, axis=2),
         }
 
     model = to_onnx(taken, "observations", open_batch((3, 4)), PRIMITIVES)
