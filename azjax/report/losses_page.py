@@ -1,15 +1,13 @@
 """The page about the games that a player lost, as one HTML file without external references."""
 
-import html
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from azjax.core.errors import InputError
 from azjax.core.files import write_text
-from azjax.games.protocols import TextGame, action_to_text, player_names
-from azjax.render import svg
+from azjax.games.protocols import action_to_text, player_names
+from azjax.report.boards import board
 from azjax.report.figures import new_figure, svg_text, tidy
 from azjax.report.lost_games import LEAST_COST, LossReport, LostGame, Mistake, Turn
 from azjax.report.templates import render
@@ -129,8 +127,4 @@ def _picture(report: LossReport, mistake: Mistake) -> str:
     lost, ply = mistake.game, mistake.ply
     policy = np.zeros(report.game.num_actions, np.float32)
     policy[lost.preferred[ply]] = 1.0
-    try:
-        return svg(report.game, lost.states[ply], policy=policy, last_action=lost.actions[ply - 1] if ply else None)
-    except InputError:  # the game has no picture
-        drawn = report.game.draw(lost.states[ply]) if isinstance(report.game, TextGame) else ""
-        return f"<pre>{html.escape(drawn)}</pre>"
+    return board(report.game, lost.states[ply], policy=policy, last_action=lost.actions[ply - 1] if ply else None)

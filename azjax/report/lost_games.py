@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord, Player, Record
+from azjax.evaluation.match_result import forfeit_of
 from azjax.evaluation.players import choose
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import TextGame, player_names
@@ -93,7 +94,7 @@ class LossReport:
       game: the game of all records.
       player: whose games these are.
       judge: the name of the player that judged them.
-      results: of the games that the rules ended, with player 0's seat and with player 1's.
+      results: of the games that were played out or resigned, with player 0's seat and with player 1's.
       forfeits: games that ended otherwise, or not at all.
       endings: how often the lost games ended in which way: (the player's side, how).
       judged: the lost games that were judged.
@@ -147,11 +148,11 @@ def judge_lost_games(
     over = [
         (number, record, seat, rewards[seat])
         for number, record in own
-        if (rewards := record.rewards) is not None and record.end is None
+        if (rewards := record.rewards) is not None and forfeit_of(record.end) is None
         for seat in (0, 1)
         if record.players[seat] == player
     ]
-    lost = [(number, record, seat) for number, record, seat, reward in over if reward < 0]
+    lost = [(number, record, seat) for number, record, seat, reward in over if reward < 0 and record.moves]
     if not lost:
         raise InputError(f"{player} lost none of its {len(over)} games")
     game, sides = records[0].game, player_names(records[0].game)
@@ -168,7 +169,8 @@ def judge_lost_games(
         rows = slice(begin, begin + len(actions))
         sign = np.array([1 if state.current_player == seat else -1 for state in played[:-1]])
         gained = np.cumsum([float(state.rewards[seat]) for state in played])
-        to_come = np.append(sign * values[rows], 0.0)
+        assert record.rewards is not None
+        to_come = np.append(sign * values[rows], record.rewards[seat] - gained[-1])
         judged.append(
             LostGame(
                 number=number,
@@ -188,7 +190,7 @@ def judge_lost_games(
         judge=judge.name,
         results=(_results(over, 0), _results(over, 1)),
         forfeits=len(own) - len({number for number, *_ in over}),
-        endings=Counter((sides[seat], _ending(game, played[-1])) for _, _, seat, played, _ in replayed),
+        endings=Counter((sides[seat], _ending(record, played[-1])) for _, record, seat, played, _ in replayed),
         judged=judged,
     )
 
@@ -213,5 +215,7 @@ def _results(over: Sequence[tuple[int, GameRecord, int, float]], seat: int) -> R
     return Record.of(reward for _, _, own_seat, reward in over if own_seat == seat)
 
 
-def _ending(game: AnyGame, state: State) -> str:
-    return game.ending(state) if isinstance(game, TextGame) else "the game is lost"
+def _ending(record: GameRecord, state: State) -> str:
+    if record.end is not None:
+        return record.end
+    return record.game.ending(state) if isinstance(record.game, TextGame) else "the game is lost"

@@ -11,7 +11,7 @@ from azjax.core.progress import duration
 from azjax.evaluation import MatchResult
 from azjax.games.protocols import action_to_text, player_names
 from azjax.games.registry import options_of
-from azjax.render import svg
+from azjax.report.boards import board
 from azjax.report.figures import calibration_figure, learning_figures, svg_text
 from azjax.report.run_report import CALIBRATION_GAMES, RunReport
 from azjax.report.sample_games import SampleGame
@@ -44,7 +44,7 @@ def write_report(report: RunReport) -> Path:
     pictures = {
         **learning,
         "calibration": svg_text(calibration_figure(report.calibration)),
-        "tree": report.tree,
+        **({} if report.tree is None else {"tree": report.tree}),
     }
     content = {
         "title": f"{report.game.name}: {report.folder.absolute().name}",
@@ -152,7 +152,7 @@ def _game_content(report: RunReport, number: int, played: SampleGame) -> _GameCo
     return {
         "title": f"Game {number + 1}{how}: {result} after {len(moves)} plies",
         "frames": [
-            svg(game, state, policy=policy, last_action=action)
+            board(game, state, policy=policy, last_action=action)
             for state, policy, action in zip(played.states, policies, actions, strict=True)
         ],
         "moves": moves,

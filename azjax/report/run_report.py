@@ -13,7 +13,7 @@ from azjax.agents import load_player, load_search_spec
 from azjax.core.errors import InputError, RunError
 from azjax.evaluation import network_player
 from azjax.games.game import AnyGame
-from azjax.render import principal_variation, to_svg
+from azjax.render import has_picture, principal_variation, to_svg
 from azjax.report.sample_games import Calibration, SampleGame, calibrate, sample_games
 from azjax.report.strength import Strength, measure
 from azjax.runs import Throughput, load_run, load_state, measure_throughput
@@ -40,7 +40,7 @@ class RunReport:
       strength: of the network alone and with the search of its training; exact if the game can be solved.
       games: sample games of the network with search.
       calibration: results by the value of the network alone.
-      tree: the top of a search of AlphaZero from the start, as SVG.
+      tree: the top of a search of AlphaZero from the start, as SVG; None for a game without pictures.
       variation: the principal variation of that search.
       start_value: the value of that search, for the player to move.
     """
@@ -55,7 +55,7 @@ class RunReport:
     strength: list[Strength]
     games: list[SampleGame]
     calibration: Calibration
-    tree: str
+    tree: str | None
     variation: list[str]
     start_value: float
 
@@ -139,7 +139,7 @@ def gather(
         strength=strength,
         games=games,
         calibration=calibration,
-        tree=to_svg(result.tree, game, max_nodes=_TREE_NODES),
+        tree=to_svg(result.tree, game, max_nodes=_TREE_NODES) if has_picture(game) else None,
         variation=principal_variation(result.tree, game),
         start_value=float(result.value[0]),
     )

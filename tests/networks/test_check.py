@@ -67,6 +67,13 @@ class NoValue(Constant):
         return output, variables
 
 
+class ValueTwice(Constant):
+    def apply(self, variables, observations, train):
+        output, variables = super().apply(variables, observations, train)
+        output.auxiliary["value"] = output.value
+        return output, variables
+
+
 class NoDraw(Constant):
     def apply(self, variables, observations, train):
         output, variables = super().apply(variables, observations, train)
@@ -78,6 +85,7 @@ class NoDraw(Constant):
     ("network", "message"),
     [
         (NoValue(), r"value of a batch of 3, returned NoneType; it must be float32 \(3,\)"),
+        (ValueTwice(), "the auxiliary output 'value' has the name of another input or output"),
         (NoDraw(), r"draw of a batch of 3, returned NoneType; it must be a leading axis of 3"),
         (Constant(actions=7), r"prior_logits of a batch of 3, returned float32 \(3, 7\); it must be float32 \(3, 9\)"),
         (Constant(auxiliary=2), r"draw of a batch of 3, returned float32 \(2, 2\); it must be a leading axis of 3"),

@@ -7,12 +7,11 @@ import pytest
 
 from azjax.cli import main
 from azjax.commands.report import _longer_search
-from azjax.core.errors import InputError
 from azjax.evaluation import GameRecord, Player, Record, load_games, optimal_player, random_player, save_games, solve
 from azjax.evaluation.players import MoveChoice
 from azjax.games.protocols import action_to_text
 from azjax.games.registry import make
-from azjax.report import judge_lost_games, losses_page, write_losses
+from azjax.report import boards, judge_lost_games, write_losses
 from azjax.report.losses_page import facts, mistakes_summary, results_rows, turn_rows
 
 GAME = make("tictactoe")
@@ -113,6 +112,16 @@ def test_results_leave_out_forfeits(report):
     assert facts(report)["judged games"] == "4, with 27 positions"
 
 
+def test_a_resigned_game_is_lost_and_ends_with_its_result(judge):
+    resigned = record_of(*OPENING, reward=1.0, end="resignation")
+    at_once = record_of(reward=1.0, end="resignation")
+    report = judge_lost_games([resigned, at_once, RECORDS[2]], "oh", judge, num_games=10)
+    assert (report.results, report.forfeits) == ((Record(0, 0, 0), Record(0, 0, 2)), 1)
+    assert report.endings == {("O", "resignation"): 1}
+    (lost,) = report.judged
+    assert lost.values.tolist() == [0, 0, -1, -1]  # b1 gives up the draw
+
+
 def test_the_page_shows_the_mistake(report, tmp_path):
     write_losses(dataclasses.replace(report, player="<oh>"), tmp_path / "lost.html", num_positions=3)
     page = (tmp_path / "lost.html").read_text()
@@ -123,10 +132,7 @@ def test_the_page_shows_the_mistake(report, tmp_path):
 
 
 def test_a_game_without_a_picture_is_shown_as_text(report, tmp_path, monkeypatch):
-    def no_picture(*_, **__):
-        raise InputError("tictactoe has no picture")
-
-    monkeypatch.setattr(losses_page, "svg", no_picture)
+    monkeypatch.setattr(boards, "has_picture", lambda game: False)
     write_losses(report, tmp_path / "lost.html", num_positions=1)
     assert GAME.draw(report.worst_mistakes(1)[0].game.states[1]) in (tmp_path / "lost.html").read_text()
 

@@ -13,7 +13,7 @@ from small_run import SMALL
 from azjax.core.errors import RunError
 from azjax.evaluation import optimal_player, random_player, solve
 from azjax.games.registry import make
-from azjax.report import gather, write_report
+from azjax.report import boards, gather, write_report
 from azjax.report.figures import learning_figures
 from azjax.report.page import _turning_ply, facts, throughput_rows
 from azjax.report.sample_games import calibrate, sample_games
@@ -84,6 +84,17 @@ def test_the_page_contains_all_frames_of_its_games(report, page):
         assert all(share is None or 0 <= share <= 1 for share in shown["expected"])
     assert "after 2 random moves" in games[1]["title"]
     assert games[1]["expected"][:2] == [None, None]
+
+
+def test_a_game_without_pictures_is_shown_as_text(report, monkeypatch, tmp_path):
+    monkeypatch.setattr(boards, "has_picture", lambda game: False)
+    path = write_report(dataclasses.replace(report, folder=tmp_path, tree=None))
+    games = json.loads(
+        re.search(r'<script type="application/json" id="games">(.*?)</script>', path.read_text()).group(1)
+    )
+    assert games[0]["frames"][0] == f"<pre>{CONNECT2.draw(report.games[0].states[0])}</pre>"
+    assert "tree.svg" not in (tmp_path / "report.md").read_text()
+    assert not (tmp_path / "report" / "tree.svg").exists()
 
 
 def test_the_page_shows_the_throughput_of_each_part(report, page):
