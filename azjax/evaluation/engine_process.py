@@ -127,6 +127,7 @@ class EngineProcess:
             with contextlib.suppress(queue.Empty):
                 self._lines.get(timeout=0.01)
         self._error_reader.join()
+        self._lines.put(None)  # for a thread that still waits for a line; the queue is empty
         os.close(self._woken)
         for output in (self._process.stdout, self._process.stderr):
             assert output is not None

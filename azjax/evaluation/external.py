@@ -109,8 +109,14 @@ class ExternalSeats(Seats):
         Raises:
           InputError: the program cannot be started again, or cannot begin at the start.
         """
-        with concurrent.futures.ThreadPoolExecutor(len(self._games)) as threads:
+        threads = concurrent.futures.ThreadPoolExecutor(len(self._games))
+        try:
             return list(threads.map(self._move, rows.tolist(), [played[row] for row in rows]))
+        except BaseException:
+            self.close()  # which wakes the threads that wait for an answer
+            raise
+        finally:
+            threads.shutdown()
 
     def close(self) -> None:
         """Ends the processes."""

@@ -97,6 +97,8 @@ def play_match(
     states, openings = random_openings(game, opening_plies, jax.random.fold_in(start_key, 0), begun, is_fair)
     players = (first, second)
     limits = [side.processes for side in players if isinstance(side, ExternalPlayer)]
+    # Those that search one position after another gain nothing from games side by side; each that ended is kept.
+    limits += [2 for side in players if isinstance(side, TimedPlayer | OpenSpielPlayer)]
     if sequential_test is not None:
         limits.append(_GAMES_BETWEEN_TESTS)
     batch_size = min(batch_size, num_games, *limits)

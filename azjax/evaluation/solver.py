@@ -325,17 +325,18 @@ def _explore(
         too_large = max_states is not None and found + expected > max_states
         hint = f" (about {expected:,} more follow: raise --max-states, now {max_states:,})" if too_large else ""
         progress(f"finding positions, ply {len(expansions)}{hint}", found, None)
-        limit = None if max_states is None else max_states - found
         try:
-            expansion, following = expand_layer(game, layers[-1], limit)
+            expansion, following = expand_layer(game, layers[-1], max_states)
         except TooManyError as error:
-            raise too_many(game, max_states, found + error.count) from None
+            raise too_many(game, max_states, error.count) from None
         kept.append(np.ones(layers[-1].size, bool))
         expansions.append(expansion)
         for earlier, still in zip(layers, kept, strict=True):
             again = np.isin(earlier.keys, following.keys, assume_unique=True)
             found -= int((still & again).sum())
             still &= ~again
+        if max_states is not None and found + following.size > max_states:
+            raise too_many(game, max_states, found + following.size)
         layers.append(following)
     return layers[:-1], expansions, kept
 

@@ -26,7 +26,7 @@ class TimedPlayer:
     Attributes:
       name: for display.
       player: with a `TimedPolicy`.
-      seconds: of each move, above 0. The simulations that are under way when they end are finished.
+      seconds: of each move, above 0; see `azjax.search.search_within`.
 
     Raises:
       InputError: a player that cannot search for a time, or seconds of 0 and below.

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -39,8 +40,8 @@ def search_within(
       key: consumed by the evaluator and the rule of selection.
       states: the roots, every leaf [B, ...].
       hyper: the numbers of the search.
-      seconds: no chunk of simulations begins after them. They count from the end of the first chunk. The second one,
-        which continues a tree, is another program: a search that ran before with the same shapes has compiled both.
+      seconds: for all simulations. After the first chunk no other begins that would end later, if it took the mean time
+        of those before. Compilation does not count: the first search of its kind runs both its programs before.
       num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
         search.
       max_nodes: capacity of each tree; a full one goes on without making nodes. By default that of the policy, and
@@ -68,15 +69,17 @@ def search_within(
     if num_simulations is not None:
         max_nodes = min(max_nodes, num_simulations + 1)
     policy = dataclasses.replace(policy, max_nodes=max_nodes)
+    if seconds is not None:
+        _compile(policy, params, key, states, hyper)
+    began, done = time.perf_counter(), chunk
     result: SearchResult = policy(params, key, states, hyper=hyper)
     result.value.block_until_ready()
-    began, done = time.perf_counter(), chunk
     while True:
-        passed = time.perf_counter() - began
         left = np.inf if num_simulations is None else num_simulations - done
         if seconds is not None:
-            rate = (done - chunk) / passed if done > chunk else np.inf
-            left = 0 if passed >= seconds else min(left, rate * (seconds - passed))
+            rate = done / (passed := time.perf_counter() - began)
+            in_time = rate * (seconds - passed)
+            left = 0 if in_time < chunk else min(left, in_time)
         # A solver may still prove that the most visited action loses.
         lead = left if isinstance(policy, AlphaZero) and not policy.solver else np.inf
         if left <= 0 or done + chunk > MOST_SIMULATIONS or (stop_early and _is_settled(result, lead)):
@@ -85,6 +88,20 @@ def search_within(
         result = policy(params, key, states, hyper=hyper, tree=result.tree, donate_tree=True)
         result.value.block_until_ready()
         done += chunk
+
+
+_compiled: set[object] = set()
+
+
+def _compile(policy: SearchPolicy, params: PyTree, key: Keys, states: State, hyper: SearchHyper | None) -> None:
+    """Runs the program that begins a tree and the one that continues it, unless such a search ran before."""
+    leaves, structure = jax.tree.flatten((params, key, states, hyper))
+    kind = policy, structure, *map(jax.typeof, leaves)
+    if kind in _compiled:
+        return
+    result = policy(params, key, states, hyper=hyper)
+    policy(params, key, states, hyper=hyper, tree=result.tree, donate_tree=True).value.block_until_ready()
+    _compiled.add(kind)
 
 
 def check_seconds(seconds: float) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -137,6 +138,21 @@ def test_santorini_ais_protocol_plays_positions(tmp_path, positions_of):
     second = log.read_text().splitlines()[3]
     assert re.fullmatch(r"set_position [0-4]{25}/2/mortal:[A-E][1-5],[A-E][1-5]/mortal:E5,E2", second)
     assert result.forfeits == (None, "silence: no move within 0.2 s")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interrupt_does_not_wait_for_an_answer(processes):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            against_random(player("gtp", "silent", seconds=500, processes=processes))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_the_moves_of_santorini_ai_are_read_from_its_next_positions():

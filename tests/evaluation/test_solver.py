@@ -149,11 +149,15 @@ def test_a_game_whose_positions_repeat_is_refused(nim):
 
 
 def test_too_many_positions_are_refused_with_the_count_so_far():
-    with pytest.raises(ValueError, match=r"tictactoe has more than max_states = 100 reachable positions: 334 found"):
+    with pytest.raises(ValueError, match=r"tictactoe has more than max_states = 100 reachable positions: 252 found"):
         solve(azjax.games.make("tictactoe"), max_states=100)
     assert solve(azjax.games.make("connect2"), max_states=32).num_states == 32
     with pytest.raises(ValueError, match="max_states = 31"):
         solve(azjax.games.make("connect2"), max_states=31)
+    chomp = azjax.games.make("chomp", columns=4, rows=3)  # positions come back at later plies, and count once
+    assert solve(chomp, max_states=68).num_states == 68
+    with pytest.raises(ValueError, match="more than max_states = 67 reachable positions"):
+        solve(chomp, max_states=67)
 
 
 def test_progress_is_reported_after_every_ply():
