@@ -57,8 +57,10 @@ def restore_or_begin(
 def _check_has_lost_no_checkpoint(run: Run, begun: Sequence[Path]) -> None:
     """Checks that a run without a checkpoint, beside those in the folders `begun` that have one, had none so far."""
     rows = read_rows(run.folder / METRICS)
-    # Rows after the first checkpoint is due prove that there was one, and so does the last row.
-    due = min(run.config.checkpoint_every + 1, run.config.iterations)
+    # Rows after the first checkpoint is due prove that there was one. After the last row there is one too, unless the
+    # run was stopped before it was written: then the folder of checkpoints holds none.
+    is_empty = run.checkpoints.folder.is_dir()
+    due = run.config.checkpoint_every + 1 if is_empty else min(run.config.checkpoint_every + 1, run.config.iterations)
     if any(row["iteration"] >= due for row in rows):
         raise RunError(f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
     # One that has rows was stopped between its first save and that of another.

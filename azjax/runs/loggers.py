@@ -3,7 +3,8 @@
 import contextlib
 import importlib
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,7 +39,42 @@ class TensorBoard(Callback):
             writer.close()
 
 
-class WeightsAndBiases(Callback):
+class _Service(Callback):
+    """A program that keeps metrics elsewhere. When it fails, which costs no run, it gets no more of them.
+
+    Args:
+      package: its name.
+      extra: what installs it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        self._package = package
+        self._module = _import(package, extra)
+        self._has_failed = False
+
+    def __call__(self, update: Update) -> None:
+        self._attempt(lambda: self._log(update))
+
+    def end(self) -> None:
+        self._attempt(self._finish)
+
+    def _log(self, update: Update) -> None:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        if self._has_failed:
+            return
+        try:
+            work()
+        except Exception as error:
+            self._has_failed = True
+            warnings.warn(f"{self._package} gets no more metrics: {_one_line(error)}", stacklevel=3)
+
+
+class WeightsAndBiases(_Service):
     """Writes to Weights & Biases, whose environment variables (`WANDB_PROJECT`, `WANDB_MODE`, ...) hold.
 
     Each process that trains makes a run there, in the group of its run folder, since a run there cannot take back the
@@ -49,25 +85,25 @@ class WeightsAndBiases(Callback):
     """
 
     def __init__(self) -> None:
-        self._wandb = _import("wandb", "wandb")
+        super().__init__("wandb", "wandb")
         self._runs: dict[Path, Any] = {}
 
     def begin(self, folder: Path, config: Config, iteration: int) -> None:
         name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
         with _in_one_line("wandb"):
-            self._runs[folder] = self._wandb.init(
+            self._runs[folder] = self._module.init(
                 name=name, group=str(folder), config=config_to_json(config), dir=str(folder), reinit="create_new"
             )
 
-    def __call__(self, update: Update) -> None:
+    def _log(self, update: Update) -> None:
         self._runs[update.folder].log(_finite(update), step=update.iteration)
 
-    def end(self) -> None:
+    def _finish(self) -> None:
         for run in self._runs.values():
             run.finish()
 
 
-class MlFlow(Callback):
+class MlFlow(_Service):
     """Writes to MLflow, whose environment variables (`MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME`) hold.
 
     Each process that trains makes a run there; see `WeightsAndBiases`.
@@ -77,29 +113,29 @@ class MlFlow(Callback):
     """
 
     def __init__(self) -> None:
-        self._mlflow = _import("mlflow", "mlflow")
+        super().__init__("mlflow", "mlflow")
         self._client: Any = None
         self._runs: dict[Path, str] = {}
 
     def begin(self, folder: Path, config: Config, iteration: int) -> None:
         with _in_one_line("mlflow"):
             if self._client is None:
-                self._client = self._mlflow.MlflowClient()
-            experiment = self._mlflow.set_experiment(
-                self._mlflow.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax"
+                self._client = self._module.MlflowClient()
+            experiment = self._module.set_experiment(
+                self._module.environment_variables.MLFLOW_EXPERIMENT_NAME.get() or "azjax"
             )
-        name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
-        run = self._client.create_run(experiment.experiment_id, run_name=name, tags={"folder": str(folder)})
-        self._runs[folder] = run.info.run_id
-        settings = config_to_json(config)
-        for key, value in (settings.pop("hyper") | settings).items():
-            self._client.log_param(run.info.run_id, key, value)
+            name = f"{folder.name} from iteration {iteration}" if iteration else folder.name
+            run = self._client.create_run(experiment.experiment_id, run_name=name, tags={"folder": str(folder)})
+            self._runs[folder] = run.info.run_id
+            settings = config_to_json(config)
+            for key, value in (settings.pop("hyper") | settings).items():
+                self._client.log_param(run.info.run_id, key, value)
 
-    def __call__(self, update: Update) -> None:
+    def _log(self, update: Update) -> None:
         for name, value in _finite(update).items():
             self._client.log_metric(self._runs[update.folder], name, value, step=update.iteration)
 
-    def end(self) -> None:
+    def _finish(self) -> None:
         for run in self._runs.values():
             self._client.set_terminated(run)
 
@@ -110,7 +146,11 @@ def _in_one_line(package: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise RunError(f"{package}: {' '.join(str(error).split()) or type(error).__name__}") from error
+        raise RunError(f"{package}: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _import(package: str, extra: str) -> ModuleType:

@@ -146,6 +146,17 @@ def test_a_run_that_ended_before_a_checkpoint_was_due_and_has_lost_its_last_is_r
         train(GAME, short, tmp_path / "run", resume=True)
 
 
+def test_a_run_that_was_killed_while_it_wrote_its_only_checkpoint_begins_again(tmp_path):
+    short = dataclasses.replace(SMALL, iterations=2, checkpoint_every=100)
+    for name in ("run", "whole"):
+        train(GAME, short, tmp_path / name)
+    (tmp_path / "run" / "checkpoints" / "2.json").unlink()
+    with pytest.warns(UserWarning, match="it begins again|the run begins at its start") as told:
+        train(GAME, short, tmp_path / "run", resume=True)
+    assert len(told) == 2
+    assert_equal_runs(tmp_path / "run", tmp_path / "whole")
+
+
 def test_a_run_without_a_checkpoint_says_that_it_begins_again(straight, tmp_path):
     train(GAME, dataclasses.replace(SMALL, iterations=1), tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints")

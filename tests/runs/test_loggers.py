@@ -68,6 +68,26 @@ def test_a_program_that_is_not_installed_is_named(monkeypatch):
         WeightsAndBiases()
 
 
+def test_a_program_that_fails_gets_no_more_metrics_and_ends_no_run(tmp_path, monkeypatch):
+    calls = []
+
+    class Program:
+        def init(self, **options):
+            return self
+
+        def log(self, metrics, step):
+            calls.append(step)
+            raise OSError("no route\nto host")
+
+        def finish(self):
+            calls.append("finish")
+
+    monkeypatch.setattr(loggers.importlib, "import_module", lambda name: Program())
+    with pytest.warns(UserWarning, match=r"^wandb gets no more metrics: no route to host$") as told:
+        log_two_iterations(WeightsAndBiases(), tmp_path / "run")
+    assert (calls, len(told)) == ([4], 1)
+
+
 @pytest.mark.parametrize("error", [ValueError("No API key\nconfigured."), RuntimeError("No API key configured.")])
 def test_a_program_that_refuses_a_run_is_told_in_one_line(tmp_path, monkeypatch, error):
     class Program:
