@@ -69,6 +69,23 @@ def split_level(spec: str) -> tuple[str, str]:
     return (agent, level) if level and not is_trained(spec) and is_trained(agent) else (spec, "")
 
 
+def check_level(spec: str) -> None:
+    """Raises InputError for a trained agent with something else after the colon than a level or simulations."""
+    agent, suffix = split_level(spec)
+    if suffix and suffix not in LEVELS:
+        _simulations(agent, suffix)
+
+
+def _simulations(agent: str, suffix: str) -> int:
+    """The number after the colon of `agent:suffix`."""
+    number = whole_number(suffix)
+    if number is None and seconds_of(suffix) is not None:
+        raise InputError(f"{agent}:{suffix}: seconds after the colon are for matches; gtp has --seconds")
+    if number is None:
+        raise InputError(f"{agent}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
+    return number
+
+
 def every_checkpoint(spec: str) -> list[str]:
     """RUN@all as a spec for each checkpoint of the run; any other spec unchanged.
 
@@ -162,12 +179,7 @@ def load_player(
     if suffix in LEVELS:
         level = suffix
     elif suffix:
-        number = whole_number(suffix)
-        if number is None and seconds_of(suffix) is not None:
-            raise InputError(f"{spec}:{suffix}: seconds are for the players of a match")
-        if number is None:
-            raise InputError(f"{spec}:{suffix}: after the colon comes a number of simulations or {', '.join(LEVELS)}")
-        num_simulations = number
+        num_simulations = _simulations(spec, suffix)
     if level not in LEVELS:
         raise InputError(f"unknown level {level!r}; available: {', '.join(LEVELS)}")
     if given and level != LEVELS[-1]:
@@ -330,7 +342,8 @@ def load_opponent(
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
     check_for_a_time(spec, search.get("policy"), search.get("reuse_tree", False))
-    player = load_player(spec, game, **search)
+    # The number of simulations is not used; `leaves_per_step` has to divide it.
+    player = load_player(spec, game, num_simulations=search.get("leaves_per_step", 1), **search)
     return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
 

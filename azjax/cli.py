@@ -49,9 +49,9 @@ GAME is a game such as tictactoe, connect_four, brandub or santorini, or one of 
 alone lists all. PLAYER is a run folder, a packaged agent (`azjax agents` lists them), optimal:FILE with a file
 that `azjax solve` wrote, or with --game GAME one of random, optimal, or a search without a network such as uct:1000 or
 uniform:64. RUN@best or RUN@100 is a certain checkpoint, AGENT:400 searches with 400 simulations, and AGENT:medium,
-AGENT:easy and AGENT:beginner play without a search. In matches a player may be a program (gtp:COMMAND,
-opentafl:COMMAND, santorini:COMMAND or line:COMMAND) or a bot of OpenSpiel (openspiel:mcts:1000 or
-openspiel:minimax:6).
+AGENT:easy and AGENT:beginner play without a search. In matches AGENT:0.5s searches for half a second a move, and a
+player may be a program (gtp:COMMAND, opentafl:COMMAND, santorini:COMMAND or line:COMMAND) or a bot of OpenSpiel
+(openspiel:mcts:1000 or openspiel:minimax:6).
 
 Exit codes: 0 done, 1 error, 2 bad input; 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP (a closed terminal);
 141: the program that reads the output has ended. A training run that is stopped saves first.

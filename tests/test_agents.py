@@ -129,6 +129,7 @@ def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run
     assert load_opponent(f"{run}:16", seconds=0.01).policy.policy.num_simulations == 16
     assert (own := load_opponent(f"{run}:0.5s", seconds=0.01, solver=True)).name == f"{run} + solver, 0.5 s"
     assert own.seconds == 0.5
+    assert load_opponent(f"{run}:0.5s", leaves_per_step=5).player.policy.policy.leaves_per_step == 5
     assert load_opponent(f"{run}:easy", seconds=0.01).policy.temperature == 1
     for options in ({"reuse_tree": True}, {"policy": "gumbel"}):
         with pytest.raises(ValueError, match="a search for a time goes without a reused tree and Gumbel's policy"):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Literal
 
-from azjax.agents import LEVELS, check_for_a_time, is_trained, load_search_spec, split_level
+from azjax.agents import LEVELS, check_for_a_time, check_level, is_trained, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.core.errors import InputError
 from azjax.core.text import whole_number
@@ -70,8 +70,9 @@ def gtp_command(arguments: list[str]) -> None:
 def _analyze(spec: str, game: AnyGame, options: GtpOptions) -> None:
     spec, options = split_simulations(spec, options)
     agent, level = split_level(spec)
-    if level:
+    if level in LEVELS[:-1]:
         raise InputError(f"{spec}: json goes without a level that does not search")
+    check_level(spec)
     if not is_trained(agent):
         if options.num_simulations is not None:
             raise InputError(f"num_simulations is for trained agents; {spec} is not one")

@@ -122,7 +122,7 @@ def match_command(arguments: list[str]) -> None:
     rated = [*names.values(), *(pool.players if pool else ())]
     anchor = names.get(options.anchor or "", options.anchor)
     if anchor not in (None, *rated):
-        raise InputError(f"unknown anchor {anchor!r}; players: {', '.join(dict.fromkeys(rated))}")
+        raise InputError(f"unknown anchor {anchor!r}; players: {'; '.join(dict.fromkeys(rated))}")
     if len({*rated}) < 3 and (options.plot is not None or anchor is not None):
         raise InputError("anchor and plot are for the ratings of three players or more")
     judge = None if options.judge is None else load_player(options.judge, game)
@@ -214,10 +214,10 @@ def _print_matches(options: MatchOptions, game: AnyGame, matches: Sequence[Match
         if options.sprt is not None and match.accepted is None:
             low, high = options.sprt
             say(f"{match.first} against {match.second}: undecided between {low:+g} and {high:+g} Elo")
-        different = len({*match.actions})
-        if match.games >= _SOME_GAMES and different <= match.games / 4:
+        if match.games >= _SOME_GAMES and match.num_different <= match.games / 4:
             say(
-                f"warning: of the {match.games:,} games of {match.first} against {match.second} {different:,} differ, "
+                f"warning: of the {match.games:,} games of {match.first} against {match.second} "
+                f"{match.num_different:,} differ, "
                 "so that the intervals are too narrow; --opening-plies makes games differ"
             )
         if match.num_forfeits > _MANY_FORFEITS * match.games:

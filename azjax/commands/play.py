@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.progress import track
 
-from azjax.agents import LEVELS, is_trained, load_player, load_search_spec, split_level
+from azjax.agents import LEVELS, check_level, is_trained, load_player, load_search_spec, split_level
 from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.commands.console import console
 from azjax.core.errors import InputError
@@ -77,6 +77,7 @@ def play_command(arguments: list[str]) -> None:
     if spec != typed and not on_page:
         options = dataclasses.replace(options, level=options.level or "hard")
     agent, level = split_level(spec)
+    check_level(spec)
     if level and (options.level or on_page):
         where = "--level" if options.level else "the page"
         raise InputError(f"{spec}: the level is chosen by {where}; name {agent} or {agent}:SIMULATIONS")

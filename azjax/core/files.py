@@ -47,7 +47,7 @@ def check_can_write(path: str | Path) -> None:
       InputError: it cannot.
     """
     path = Path(path)
-    folder = path.absolute().parent
+    folder = Path(os.path.realpath(path)).parent  # a link stays one, and its target is written
     if path.is_dir():
         raise InputError(f"{path} cannot be written: it is a folder")
     if path.exists() and not path.is_file():

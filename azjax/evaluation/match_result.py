@@ -93,6 +93,11 @@ class MatchResult:
         return sum(self.plies) / len(self.plies)
 
     @property
+    def num_different(self) -> int:
+        """Games that differ in their moves or in who moved first; deterministic players repeat games."""
+        return len({(actions, number % 2) for number, actions in enumerate(self.actions)})
+
+    @property
     def moving_first(self) -> Record:
         """Games in which the first player was player 0."""
         return Record.of(self.rewards[::2])

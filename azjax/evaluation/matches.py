@@ -183,7 +183,7 @@ def play_round_robin(
     check_num_games(num_games)
     names = [player.name for player in players]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise InputError(f"matches need two players or more, each with a name of its own; got {', '.join(names)}")
+        raise InputError(f"matches need two players or more, each with a name of its own; got {'; '.join(names)}")
     results: list[MatchResult] = []
     pairs = list(itertools.combinations(players, 2))
     # Even, since a match plays each opening twice.

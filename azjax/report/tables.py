@@ -90,9 +90,7 @@ def match_table(game: AnyGame, matches: Sequence[MatchResult]) -> Table:
             )
         low, high = np.quantile(match.plies, (0.05, 0.95))
         table.add_row(f"  plies {match.mean_length:.1f} ({low:.0f} to {high:.0f})")
-        # Two deterministic players repeat one game, so that the intervals say less than they seem to.
-        different = len(set(zip(match.actions, np.arange(match.games) % 2, strict=True)))
-        table.add_row(f"  different games {different:,}")
+        table.add_row(f"  different games {match.num_different:,}")
         for reason, count in collections.Counter(filter(None, match.forfeits)).most_common():
             table.add_row(f"  forfeited, {count:,} times: {reason}")
         for name, seconds in zip((match.first, match.second), match.move_seconds, strict=True):

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 
-from azjax.agents import game_of, load_player
+from azjax.agents import check_level, game_of, load_player
 from azjax.core.errors import InputError
 from azjax.evaluation import Player, mistakes, play_match, play_round_robin, rate, solve, tabulate
 from azjax.evaluation.ratings import pairings_of
@@ -180,6 +180,7 @@ def _player(folder: Path, game: AnyGame, num_simulations: int) -> Player:
 
 def _check_opponent(spec: str, game: AnyGame) -> None:
     own = game_of(spec)
+    check_level(spec)
     if own is None:
         num_simulations_of(spec)  # raises if it is unknown
     elif own != game:

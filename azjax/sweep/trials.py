@@ -288,8 +288,12 @@ class Trials:
             ]
         return sum(Attribute.POINT not in attempt.user_attrs for attempt in before) >= self.study.trials
 
+    def _has_direction(self) -> bool:
+        """Whether the study in the storage is to be maximized, or minimized, as this one is."""
+        return self.optuna_study.direction.name.lower() == self.study.objective.direction
+
     def _check_same(self) -> None:
-        """Checks that the study in the storage is this one."""
+        """Checks that the study in the storage is this one, or was never begun."""
         current = self.study.describe()
         saved = self.optuna_study.user_attrs.get("study")
         if saved is None:
@@ -297,7 +301,9 @@ class Trials:
             return
         saved |= {"base": shared_settings(with_defaults(saved["base"]), saved["search"])}
         changes = [f"{name} = {was}, requested {now}" for name, was, now in _leaves(saved, current) if was != now]
-        if changes:
+        if changes and not self._attempts() and self._has_direction():
+            self.optuna_study.set_user_attr("study", current)  # nothing was tried as it was before
+        elif changes:
             raise InputError(
                 f"the storage has a study {self.study.name} with {'; '.join(changes)}; only trials and [slurm] may "
                 "change: give the file another name, or name another --folder"

@@ -44,6 +44,10 @@ from refusals import refused_without_a_file
             "json goes without a level that does not search",
         ),
         (
+            ["gtp", "connect2:1s", "--protocol", "json"],
+            "connect2:1s: seconds after the colon are for matches; gtp has --seconds",
+        ),
+        (
             ["gtp", "connect2", "--protocol", "json", "--seed", "7"],
             "json goes without --policy, --reuse-tree and --seed",
         ),

@@ -43,7 +43,13 @@ def test_a_device_is_written_to_and_stays():
 
 def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
     check_can_write(tmp_path / "file")
-    for path, reason in ((tmp_path, "it is a folder"), (tmp_path / "no" / "file", "there is no folder .*no")):
+    (tmp_path / "link").symlink_to(tmp_path / "no" / "file")
+    no_folder = "there is no folder .*no"
+    for path, reason in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "no" / "file", no_folder),
+        (tmp_path / "link", no_folder),
+    ):
         with pytest.raises(InputError, match=f"cannot be written: {reason}"):
             check_can_write(path)
 

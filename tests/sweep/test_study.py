@@ -164,6 +164,7 @@ KIND = 'kind = "mistakes"'
         (KIND, 'kind = "score"', "[objective]: score needs opponent"),
         (KIND, 'kind = "score"\nopponent = "you"', "[objective]: unknown player 'you'; available: random, optimal, "),
         (KIND, 'kind = "score"\nopponent = "tictactoe"', "[objective]: opponent tictactoe plays "),
+        (KIND, 'kind = "score"\nopponent = "connect2:meduim"', "connect2:meduim: after the colon comes a number of"),
         (KIND, 'kind = "score"\nopponent = "random"\ngames = 3', "games must be even and at least 2, so that both"),
         (KIND, 'kind = "elo"\nopponents = []', "opponents must be one or more different PLAYERs, got []"),
         (KIND, 'kind = "elo"\nopponents = "random"', "[objective]: opponents must be a list of texts, got 'random'"),

@@ -234,8 +234,15 @@ def test_a_grid_is_complete_even_if_points_are_tried_again(make_trials):
     assert trials.is_over()
 
 
-def test_another_study_of_the_same_name_is_refused(make_trials):
+def test_a_study_that_was_not_begun_takes_the_place_of_another(make_trials):
     make_trials()
+    make_trials(("width = 16", "width = 8")).claim()
+    with pytest.raises(ValueError, match=r"base.width = 8, requested 16; only trials"):
+        make_trials()
+
+
+def test_another_study_of_the_same_name_is_refused(make_trials):
+    make_trials().claim()
     make_trials(("trials = 3", "trials = 8\n"), ("[budget]", "[slurm]\ntimeout_min = 5\n\n[budget]"))
     with pytest.raises(
         ValueError, match=r"base.width = 16, requested 8; budget.rungs = 2, requested 4; only trials and \[slurm\]"
