@@ -46,7 +46,7 @@ class Proof(NamedTuple):
     Attributes:
       value: with best play, for the side to move; None if it was not found.
       at_least, at_most: bounds of it that were found.
-      best_action: keeps the value, or the lower bound; None where that is a loss, which every action keeps.
+      best_action: keeps the value; None where that is a loss, which every action keeps, or was not found.
       positions: that were looked at.
       seconds: that it took.
     """

@@ -209,17 +209,41 @@ def _accept_all(host: str, port: int, processes: int) -> tuple[dict[int, socket.
             except (OSError, ValueError, StopIteration):  # not a process of this run
                 peer.close()
                 continue
-            if count != processes or not 0 < rank < processes or rank in peers:
+            problem = ""
+            if count != processes or not 0 < rank < processes:
                 problem = f"process {rank} of {count} came where process 0 of {processes} waits for the others"
-                peer.sendall(f"refused {problem}\n".encode())
+            elif rank in peers and not _has_closed(peers[rank]):
+                problem = f"process {rank} of {processes} came twice"
+            if problem:
+                with contextlib.suppress(OSError):
+                    peer.sendall(f"refused {problem}\n".encode())
                 raise RunError(problem)
+            if rank in peers:  # the process was started again
+                peers[rank].close()
             peers[rank] = peer
         opened.pop_all()
     with _server(host, 0) as free:
         runtime_port = free.getsockname()[1]
-    for peer in peers.values():
-        peer.sendall(f"welcome {runtime_port}\n".encode())
+    for rank, peer in peers.items():
+        try:
+            peer.sendall(f"welcome {runtime_port}\n".encode())
+        except OSError as error:
+            raise RunError(f"process {rank} ended before all {processes} had come") from error
     return peers, f"{host}:{runtime_port}"
+
+
+def _has_closed(peer: socket.socket) -> bool:
+    """Whether a process that waits for the others, and so sends nothing, has ended."""
+    before = peer.gettimeout()
+    peer.setblocking(False)
+    try:
+        return not peer.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        peer.settimeout(before)
 
 
 def _reach(host: str, port: int) -> socket.socket:

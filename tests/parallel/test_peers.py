@@ -60,6 +60,25 @@ def test_processes_with_different_numbers_of_processes_are_refused(port):
     assert met[0] == met[1] == "process 1 of 3 came where process 0 of 2 waits for the others"
 
 
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_process_that_was_started_again_takes_its_own_place(port, has_ended):
+    met = {}
+    server = threading.Thread(target=lambda: met.update(_meet(port, [0], [3])))
+    server.start()
+    first = peers._reach("localhost", port)
+    challenge = next(peers._lines(first, 60))
+    first.sendall(f"{peers._HELLO}1 3 {peers._proof(challenge, 1, 3)}\n".encode())
+    if has_ended:
+        first.close()
+    met |= _meet(port, *([[1, 2], [3, 3]] if has_ended else [[1], [3]]))
+    server.join(60)
+    first.close()
+    if has_ended:
+        _close(met)
+    else:
+        assert met == {0: "process 1 of 3 came twice", 1: "process 1 of 3 came twice"}
+
+
 def test_missing_processes_are_named(port, monkeypatch):
     monkeypatch.setattr(peers, "_MEETING_SECONDS", 1.0)
     assert _meet(port, [0], [3])[0] == "of 3 processes these are missing: 1, 2"
