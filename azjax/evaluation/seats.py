@@ -79,8 +79,9 @@ class PolicySeats(Seats):
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
         self._memory = start_memory(self._player, states)
         if len(seats) == 1 and not self._is_compiled:
-            act(self._player, jax.random.key(0), jax.tree.map(jnp.asarray, states), self._memory)
-            self._is_compiled = True
+            self.choose(jax.random.key(0), states, np.arange(1), [[]])
+            self.seconds.clear()
+            self._memory, self._is_compiled = start_memory(self._player, states), True
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
         """Pads the rows to a power of two, so that few sizes are compiled.
