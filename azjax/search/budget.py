@@ -96,8 +96,11 @@ _compiled: set[object] = set()
 def _compile(policy: SearchPolicy, params: PyTree, key: Keys, states: State, hyper: SearchHyper | None) -> None:
     """Runs the program that begins a tree and the one that continues it, unless such a search ran before."""
     leaves, structure = jax.tree.flatten((params, key, states, hyper))
-    kind = policy, structure, *map(jax.typeof, leaves)
-    if kind in _compiled:
+    try:
+        kind = policy, structure, *map(jax.typeof, leaves)
+        if kind in _compiled:
+            return
+    except TypeError:  # what is not hashable, or no array, the search itself refuses
         return
     result = policy(params, key, states, hyper=hyper)
     policy(params, key, states, hyper=hyper, tree=result.tree, donate_tree=True).value.block_until_ready()

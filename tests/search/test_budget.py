@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import azjax
+from azjax.core.errors import InputError
 from azjax.search import AlphaZero, alphazero_policy, budget, evaluators, search_within
 
 GAME = azjax.make("tictactoe")
@@ -96,6 +97,14 @@ def test_no_simulations_begin_that_would_end_after_the_time(seconds, chunks, mon
 def test_other_budgets_are_refused(budget, message):
     with pytest.raises(ValueError, match=message):
         search_within(POLICY, None, KEY, SOME, **budget)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+def test_what_a_search_refuses_is_refused_with_a_time_too():
+    with pytest.raises(InputError, match="states must be a batch of states of tictactoe, got a NoneType"):
+        search_within(POLICY, None, KEY, None, seconds=1.0)
+    with pytest.raises(InputError, match="key must be a key"):
+        search_within(POLICY, None, "key", SOME, seconds=1.0)
 
 
 def test_visits_beyond_those_that_are_counted_are_refused():
