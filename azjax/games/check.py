@@ -18,10 +18,12 @@ from azjax.core.whole_numbers import whole
 from azjax.games.fact_laws import check_facts, check_types
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.host_laws import check_on_host
-from azjax.games.laws import LAWS, hold, in_method, state_at
+from azjax.games.laws import LAWS, hold, hold_each, in_method, state_at
 from azjax.games.pictures import has_picture
 from azjax.games.protocols import BoardGame, CellGame, DrawableGame, EditableGame, TextGame
 from azjax.games.registry import make
+
+_ROUNDING = 1e-6  # of the sum of a game's rewards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,16 +135,18 @@ def _random_positions(game: Game[S], num_games: int, seed: int, advance: Callabl
 
     # On the host, where a new shape costs no compilation.
     states = jax.device_get(jax.jit(jax.vmap(game.init))(jax.random.split(init_key, num_games)))
-    seen = [states]
+    seen, paid = [states], np.zeros(num_games)
     while not states.terminated.all() and len(seen) <= game.max_plies:
         following = jax.device_get(play_ply(jax.random.fold_in(play_key, len(seen)), states))
         running = ~states.terminated
         seen.append(jax.tree.map(lambda leaf: leaf[running], following))
-        states = following
+        states, paid = following, paid + np.asarray(following.rewards)[:, 0]
         advance(int(running.sum()))
     unfinished = int(np.argmin(states.terminated))
     law = f"a game ends within max_plies = {game.max_plies}"
     hold(states.terminated.all(), "max_plies", law, at=state_at(states, unfinished))
+    law = "the rewards of a whole game are together in -1..1"
+    hold_each(np.abs(paid) <= 1 + _ROUNDING, "step", law, states)
     positions: S = jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
     return positions, len(seen) - 1
 

@@ -115,7 +115,13 @@ def check_types(game: AnyGame, advance: Callable[[int], object] = lambda count: 
 
     def returns(name: str, result: Any, shape: tuple[int, ...], dtype: Any, law: str) -> None:
         found = f"it returned {_type(result)} instead of {_type(jax.ShapeDtypeStruct(shape, dtype))}"
-        hold((result.shape, result.dtype) == (shape, dtype), name, law, found=found)
+        is_array = isinstance(result, jax.ShapeDtypeStruct)
+        hold(is_array and (result.shape, result.dtype) == (shape, dtype), name, law, found=found)
+
+    def pair(name: str, result: Any, law: str) -> tuple[Any, Any]:
+        is_pair = isinstance(result, tuple) and len(result) == 2
+        hold(is_pair, name, law, found=f"it returned {_type(result)} instead of a pair")
+        return result  # type: ignore[no-any-return]
 
     actions, slots = game.num_actions, game.max_legal_actions
     start = traced("init", jax.eval_shape(lambda: jax.random.key(0)))
@@ -126,17 +132,20 @@ def check_types(game: AnyGame, advance: Callable[[int], object] = lambda count: 
     mask = traced("legal_action_mask", start)
     returns("legal_action_mask", mask, (actions,), bool, "legal_action_mask is bool [A]")
     _check_step_types(start, traced("step", start, jax.ShapeDtypeStruct((), jnp.int32)))
-    action, valid = traced("legal_slots", start)
-    returns("legal_slots", action, (slots,), jnp.int32, "legal_slots is int32 [K] and bool [K]")
-    returns("legal_slots", valid, (slots,), bool, "legal_slots is int32 [K] and bool [K]")
+    law = "legal_slots is int32 [K] and bool [K]"
+    action, valid = pair("legal_slots", traced("legal_slots", start), law)
+    returns("legal_slots", action, (slots,), jnp.int32, law)
+    returns("legal_slots", valid, (slots,), bool, law)
     drawn = traced("sample_legal_action", start, jax.ShapeDtypeStruct((), jnp.uint32))
     returns("sample_legal_action", drawn, (), jnp.int32, "sample_legal_action is int32 []")
     observation, law = traced("observe", start), "observe has observation_shape and is float32"
     returns("observe", observation, game.observation_shape, jnp.float32, law)
-    states, permutation = traced("symmetries", start)
-    count = permutation.shape[0] if permutation.ndim else 0
     law = "symmetries are states with a leading axis S, and int32 [S A]"
+    states, permutation = pair("symmetries", traced("symmetries", start), law)
+    count = (*getattr(permutation, "shape", ()), 0)[0]
     returns("symmetries", permutation, (count, actions), jnp.int32, law)
+    found = f"its states are {_type(states)}"
+    hold(type(states) is type(start), "symmetries", law, found=found)
     for (name, leaf), image in zip(leaves_by_name(start).items(), leaves_by_name(states).values(), strict=True):
         found = (
             f"leaf {name} is {_type(image)} instead of {_type(jax.ShapeDtypeStruct((count, *leaf.shape), leaf.dtype))}"
@@ -153,5 +162,7 @@ def _check_step_types(before: Any, after: Any) -> None:
 
 
 def _type(leaf: Any) -> str:
-    """Such as `int32 [25]`."""
+    """Such as `int32 [25]`; the type of what is no array."""
+    if not hasattr(leaf, "dtype"):
+        return f"a {type(leaf).__name__}"
     return f"{leaf.dtype} [{', '.join(map(str, leaf.shape))}]"

@@ -44,7 +44,8 @@ class Game(abc.ABC, Generic[S]):
       * player 0 moves first, and a running game has a legal action;
       * a legal action changes the position, of which `current_player` is a part;
       * an illegal action, and any action after the end, leaves the position as it is with zero rewards;
-      * rewards are in -1..1, `sum(rewards) == 0`, and nothing ever makes a NaN;
+      * rewards are in -1..1, and so are those of a whole game together, `sum(rewards) == 0`, and nothing ever makes a
+        NaN;
       * the valid slots of `legal_slots` are exactly the actions of `legal_action_mask`;
       * permute, then step = step, then permute (`symmetries`), of positions without their history.
     """
@@ -94,7 +95,7 @@ class Game(abc.ABC, Generic[S]):
         The default compacts the mask. A game that can enumerate its moves overrides it.
 
         Returns:
-          actions: the action of each slot, 0 in holes.
+          actions: the action of each slot, any one in holes.
           valid: which slots hold an action.
         """
         mask = self.legal_action_mask(state)

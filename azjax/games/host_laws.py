@@ -122,6 +122,10 @@ def _check_cells(game: Any, state: State, actions: list[int]) -> None:
     wanted = [tuple(game.action_squares(state, action)) for action in actions]
     law = "squares_of_actions has the action_squares of every legal action"
     hold(found == wanted, "squares_of_actions", law, at=(state, wanted), found=str(found))
+    with in_method("with_piece"):
+        placed = [game.with_piece(state, 0, piece) for piece in range(len(game.piece_names))]
+        shown = {int(np.asarray(jax.jit(game.cells)(each))[0]) for each in placed}
+    hold(len(shown) > 1, "with_piece", "with_piece changes cells", at=state)
     with in_method("with_mover"):
         other = game.with_mover(state, 1 - int(state.current_player))
         same = np.array_equal(jax.jit(game.cells)(other), cells)

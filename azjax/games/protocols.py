@@ -77,7 +77,7 @@ class TextGame(Protocol[S]):
         return ""
 
     def ending(self, state: S) -> str:
-        """How a finished game ended, in a few words. The default names the winner."""
+        """How a finished game ended, in a few words. The default names whom the last ply paid."""
         result = int(np.sign(state.rewards[0]))
         return f"{self.player_names[0 if result > 0 else 1]} wins" if result else "a draw"
 

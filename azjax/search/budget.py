@@ -1,6 +1,7 @@
 """A search with a budget: a host loop around jitted chunks of simulations. Axis letters: see `tree.py`."""
 
 import dataclasses
+import numbers
 import time
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from azjax.core.errors import InputError
+from azjax.core.whole_numbers import whole
 from azjax.games.game import State
 from azjax.search.alphazero import AlphaZero
 from azjax.search.draws import Keys, fold_in
@@ -58,9 +60,9 @@ def search_within(
         raise InputError("a search needs a budget: seconds, num_simulations or both")
     if seconds is not None:
         check_seconds(seconds)
-    if num_simulations is not None and (num_simulations < 1 or num_simulations % chunk):
+    if num_simulations is not None and ((whole(num_simulations) or 0) < 1 or num_simulations % chunk):
         raise InputError(
-            f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations}"
+            f"num_simulations must be a multiple of the policy's {chunk}, at least once, got {num_simulations!r}"
         )
     if num_simulations is not None and num_simulations > MOST_SIMULATIONS:
         raise InputError(f"num_simulations must be at most {MOST_SIMULATIONS:,}, got {num_simulations:,}")
@@ -109,8 +111,8 @@ def _compile(policy: SearchPolicy, params: PyTree, key: Keys, states: State, hyp
 
 def check_seconds(seconds: float) -> None:
     """Raises InputError for seconds of a search, or of another answer, that are out of range."""
-    if not seconds > 0:
-        raise InputError(f"seconds must be above 0, got {seconds}")
+    if not isinstance(seconds, numbers.Real) or not seconds > 0:
+        raise InputError(f"seconds must be above 0, got {seconds!r}")
     if seconds > _MOST_SECONDS:
         raise InputError(f"seconds must be at most {_MOST_SECONDS:,}, got {seconds}")
 

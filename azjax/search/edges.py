@@ -20,7 +20,7 @@ from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass, replace_fields, static_field
 from azjax.core.xla import materialize
 from azjax.search.priors import Untried, untried_of
-from azjax.search.selection import EdgeTerms, Fold, NodeStatistics, Selection
+from azjax.search.selection import EdgeStatistics, EdgeTerms, Fold, NodeStatistics, Selection
 
 _C = TypeVar("_C")
 _S = TypeVar("_S", bound="EdgeStore")
@@ -83,7 +83,7 @@ class EdgeStore(abc.ABC):
     ) -> dict[str, Any]:
         """The fields above for trees that hold their roots alone, with blocks of the `shape` [M, B, L]."""
         with_mass = folds(selection, len(prior))
-        terms: Any = jax.eval_shape(selection.init, jax.ShapeDtypeStruct((len(prior),), jnp.float32))
+        terms = _terms_of(selection, len(prior))
         size = math.prod(shape)
         _check_size(size * len(terms))
         return {
@@ -342,6 +342,23 @@ def folds(selection: Selection, batch: int) -> bool:
 
     jax.eval_shape(trace, jax.ShapeDtypeStruct((batch,), jnp.float32))
     return is_folded
+
+
+def _terms_of(selection: Selection, batch: int) -> Any:
+    """The terms of an edge, as the rule gives them before and after its first visit."""
+
+    def trace(row: Float32[Array, "B"]) -> tuple[Any, Any]:
+        return selection.init(row), selection.update(EdgeStatistics(row, row, row, row, row, selection.sums(row)))
+
+    before, after = jax.eval_shape(trace, jax.ShapeDtypeStruct((batch,), jnp.float32))
+    rule = type(selection).__name__
+    for name, terms in (("init", before), ("update", after)):
+        if "q" not in getattr(terms, "_fields", ()):
+            raise InputError(f"{rule}.{name} must return a NamedTuple with q and what else it keeps, got {terms!r}")
+    if type(before) is not type(after):
+        kinds = type(before).__name__, type(after).__name__
+        raise InputError(f"{rule}: init and update must return the same NamedTuple, got {' and '.join(kinds)}")
+    return before
 
 
 def _check_size(count: int) -> None:

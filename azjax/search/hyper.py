@@ -17,6 +17,8 @@ _RANGES = {
     "temperature": (0.0, float("inf")),
 }
 
+_OPTIONAL = ("forced_playouts", "dirichlet_alpha")
+
 BY_STATE = ("c_puct", "dirichlet_fraction", "dirichlet_alpha", "temperature", "gumbel_scale")
 """The numbers of `SearchHyper` that may differ from state to state."""
 
@@ -58,10 +60,12 @@ class SearchHyper:
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             number = getattr(self, name)
-            if isinstance(number, str):
+            if isinstance(number, str) or (number is None and name not in _OPTIONAL):
                 raise InputError(f"{name} must be a number, got {number!r}")
             if isinstance(number, int | float) and not low <= number <= high:
                 raise InputError(f"{name} must be {low:g}..{high:g}, got {number}")
+        if self.rescale_values is None or isinstance(self.rescale_values, str):
+            raise InputError(f"rescale_values must be True or False, got {self.rescale_values!r}")
 
 
 def traced(number: Shaped[ArrayLike, "..."]) -> Float32[Array, "..."]:

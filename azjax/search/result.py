@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float32, Int32, Key, Shaped
 
+from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
 from azjax.games.game import AnyGame
 from azjax.search.draws import Number, sample_by_visits
@@ -56,7 +57,13 @@ def summarize(
     weights = jnp.where(tried, visited.astype(jnp.float32), others)
     slot = sample_by_visits(keys, weights, remaining, temperature)
     # What is proven worse is no target, whatever its prior.
-    target = jnp.where(remaining, selection.target(jnp.where(remaining, prior, -1.0), visited, q), 0.0)
+    target = selection.target(jnp.where(remaining, prior, -1.0), visited, q)
+    if target.shape != prior.shape:
+        rule = type(selection).__name__
+        raise InputError(
+            f"{rule}.target must return {list(prior.shape)}, a number of each slot, got {list(target.shape)}"
+        )
+    target = jnp.where(remaining, target, 0.0)
     target = jnp.where(tried & jnp.any(target > 0, axis=1, keepdims=True), target, weights)
     total = jnp.sum(target, axis=1, keepdims=True)
     policy = target / jnp.where(total > 0, total, 1)

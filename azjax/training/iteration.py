@@ -198,6 +198,8 @@ def make_iteration(
 def _results(steps: Steps, plies_before: Int32[Array, "G"], plies_after: Int32[Array, "G"]) -> Metrics:
     """Number, results for player 0 and mean length of the games that ended, and the share of proven plies.
 
+    The result of a game is the sign of the reward of its last ply, as in games that pay at the end alone.
+
     `plies_before` and `plies_after` are those of the running games.
     """
     decided = steps.ended & ~steps.truncated

@@ -33,7 +33,7 @@ class Targets:
 
     Attributes:
       states: the positions, each under its symmetry.
-      actions: the action of each slot; 0 in holes.
+      actions: the action of each slot; any one in holes.
       valid: whether the slot holds a legal action.
       policy: the search's policy over the slots.
       value: see `value_target`.

@@ -256,9 +256,10 @@ def _following(
     player, value, reward, ended, truncated = (entry.reshape(rows.shape) for entry in entries)
     # The rows after the end belong to the next game of the column, or are older.
     is_after = jnp.cumsum(ended, axis=1, dtype=jnp.int32) - ended > 0
-    value = jnp.where(player == player[:, :1], value, -value)
-    won = jnp.sum(jnp.where(is_after, 0.0, reward), axis=1)
-    result = jnp.where(player[:, 0] == 0, won, -won)
+    reward = jnp.where(is_after, 0.0, reward) * jnp.where(player[:, :1] == 0, 1.0, -1.0)
+    result = jnp.sum(reward, axis=1)
+    # What was paid since the position, and what the search expects beyond it.
+    value = jnp.cumsum(reward, axis=1) - reward + jnp.where(player == player[:, :1], value, -value)
     was_truncated = jnp.any(truncated & ~is_after, axis=1)
     reply = steps.states, steps.policy, steps.learned
     reply_states, reply_policy, reply_learned = read(reply, (row + 1) % num_rows, column)

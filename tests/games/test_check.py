@@ -118,10 +118,49 @@ class BothWin(Mnk):
         return dataclasses.replace(following, rewards=jnp.abs(following.rewards))
 
 
+class SlotsAreOneArray(Mnk):
+    def legal_slots(self, state):
+        return super().legal_slots(state)[0]
+
+
+class SymmetriesAreThree(Mnk):
+    def symmetries(self, state):
+        return *super().symmetries(state), state
+
+
+class SymmetriesAreNoStates(Mnk):
+    def symmetries(self, state):
+        return super().symmetries(state)[::-1]
+
+
+class ObservationIsNone(Mnk):
+    def observe(self, state):
+        return None
+
+
 @pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
+        (
+            SlotsAreOneArray,
+            "legal_slots: it returned int32 [9] instead of a pair; broken law: legal_slots is int32 [K] and bool [K]",
+        ),
+        (
+            SymmetriesAreThree,
+            "symmetries: it returned a tuple instead of a pair; broken law: symmetries are states with a leading axis "
+            "S, and int32 [S A]",
+        ),
+        (
+            SymmetriesAreNoStates,
+            "symmetries: it returned a StonesState instead of int32 [0, 9]; broken law: symmetries are states with a "
+            "leading axis S, and int32 [S A]",
+        ),
+        (
+            ObservationIsNone,
+            "observe: it returned a NoneType instead of float32 [3, 3, 2]; broken law: observe has observation_shape "
+            "and is float32",
+        ),
         (
             BoardBecomesLonger,
             "step: leaf stones.0.0 changed from uint32 [] to uint32 [2]; broken law: step keeps every shape and dtype "
@@ -184,6 +223,18 @@ def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
         check_game(broken(3, 3, 3), num_games=4)
     assert str(found.value) == message
     assert (found.value.__cause__ is not None) == ("raised" in message)
+
+
+class PaysEachPly(RulesAlone):
+    def step(self, state, action):
+        following = super().step(state, action)
+        paid = jnp.where(self.legal_action_mask(state)[action], jnp.array([0.75, -0.75]), 0.0)
+        return replace_fields(following, rewards=jnp.clip(following.rewards * 0.1 + paid, -1, 1))
+
+
+def test_what_a_whole_game_pays_is_a_result():
+    with pytest.raises(LawError, match=r"broken law: the rewards of a whole game are together in -1\.\.1"):
+        check_game(PaysEachPly(), num_games=4)
 
 
 def test_the_squares_of_an_action_are_a_tuple():

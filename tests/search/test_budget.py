@@ -91,9 +91,12 @@ def test_no_simulations_begin_that_would_end_after_the_time(seconds, chunks, mon
         ({"seconds": 0.0}, "seconds must be above 0, got 0.0"),
         ({"seconds": float("inf")}, "seconds must be at most 1,000,000, got inf"),
         ({"num_simulations": 50}, "multiple of the policy's 40, at least once, got 50"),
+        ({"num_simulations": 80.0}, "multiple of the policy's 40, at least once, got 80.0"),
+        ({"seconds": "1"}, "seconds must be above 0, got '1'"),
         ({"num_simulations": 0}, "multiple of the policy's 40, at least once, got 0"),
     ],
 )
+@pytest.mark.usefixtures("types_unchecked")
 def test_other_budgets_are_refused(budget, message):
     with pytest.raises(ValueError, match=message):
         search_within(POLICY, None, KEY, SOME, **budget)

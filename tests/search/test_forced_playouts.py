@@ -77,11 +77,11 @@ def test_the_policy_leaves_out_forced_visits():
     np.testing.assert_array_equal(kept, [[60, 23, 8, 0]])
 
 
-def test_without_forcing_nothing_is_taken_out_but_single_visits():
+def test_without_forcing_nothing_is_taken_out():
     visits = jnp.array([[60, 30, 8, 1]])
     q = jnp.array([[0.5, 0.4, 0.2, -1.0]])
     prior = jnp.array([[0.4, 0.3, 0.29, 0.01]])
-    np.testing.assert_array_equal(rule(0.0).target(prior, visits, q), [[60, 30, 8, 0]])
+    np.testing.assert_array_equal(rule(0.0).target(prior, visits, q), visits)
 
 
 @pytest.mark.parametrize(("depth", "root_visits"), [(0, 15), (1, 0)], ids=["root", "below"])

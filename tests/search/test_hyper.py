@@ -22,7 +22,7 @@ NAN, INFINITY = float("nan"), float("inf")
             ("dirichlet_alpha", 0.0),
             ("forced_playouts", -2),
             ("maxvisit_init", -1),
-            ("c_puct", "1"),
+            *[("c_puct", "1"), ("temperature", None), ("rescale_values", "no")],
         ],
     ],
 )

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +43,43 @@ def test_numbers_of_another_batch_are_refused():
 def test_what_is_no_key_is_refused(key):
     with pytest.raises(InputError, match=rf"key must be a key, such as jax.random.key\(0\), got {key}"):
         POLICY(None, key, STATES)
+
+
+class Fewer(NamedTuple):
+    q: Any
+
+
+@pytree_dataclass
+class OtherTerms(Puct):
+    def update(self, edge):
+        return Fewer(edge.q)
+
+
+@pytree_dataclass
+class NoTerms(Puct):
+    def init(self, prior):
+        return prior, prior
+
+
+@pytree_dataclass
+class OneTarget(Puct):
+    def target(self, prior, visits, q):
+        return visits[:, 0].astype(jnp.float32)
+
+
+@pytest.mark.usefixtures("types_unchecked")
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (OtherTerms, "OtherTerms: init and update must return the same NamedTuple, got PuctTerms and Fewer"),
+        (NoTerms, r"NoTerms.init must return a NamedTuple with q and what else it keeps, got \(ShapeDtypeStruct"),
+        (OneTarget, r"OneTarget.target must return \[2, 9\], a number of each slot, got \[2\]"),
+    ],
+)
+def test_what_a_rule_of_ones_own_returns_is_checked(rule, message):
+    policy = AlphaZero(GAME, UNIFORM, 4, rule=lambda hyper, game: rule(jnp.float32(1), jnp.float32(0)))
+    with pytest.raises(InputError, match=f"^{message}"):
+        policy(None, jax.random.key(0), STATES)
 
 
 @pytest.mark.usefixtures("types_unchecked")

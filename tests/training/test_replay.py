@@ -206,6 +206,14 @@ def test_what_follows_a_position_are_the_values_of_its_game_and_then_the_result(
     np.testing.assert_array_equal(second.reply_policy, policy[2])
 
 
+def test_what_a_game_pays_before_its_end_counts_in_what_follows(empty):
+    """The searches are right: of 0.5 for player 0 half is paid at once, and the rest in the end."""
+    movers, ended = np.array([0, 1, 1, 1]), np.array([False, False, False, True])
+    rewards, values = np.array([0.25, 0.5, 0, -0.25]), np.array([0.5, -0.25, 0.25, 0.25])
+    replay = _columns(empty, movers, rewards, ended, value=values.astype(np.float32))
+    assert set(_following(replay, 0).values.tolist()) == {0.5}
+
+
 def test_after_the_end_is_the_result_of_the_game_whatever_the_trace(empty):
     """The lambda-return of the position is less than its win, since the search saw nothing."""
     movers, ended = np.array([1, 0, 0, 0]), np.array([False, True, False, False])

@@ -64,7 +64,7 @@ class ForcedPuct(Selection):
         """The visits without those that were forced ("policy target pruning").
 
         Every slot but the most visited loses up to sqrt(k P N) visits, as long as its score stays below that of the
-        most visited one; a single visit that remains is dropped.
+        most visited one; a single visit that remains of several is dropped.
         """
         counts = visits.astype(jnp.float32)
         total = jnp.sum(counts, axis=1, keepdims=True)
@@ -77,4 +77,4 @@ class ForcedPuct(Selection):
         fewest = jnp.where(gap > 0, jnp.floor(weight / jnp.where(gap > 0, gap, 1.0)), jnp.inf)
         forced = jnp.floor(jnp.sqrt(self.forced_playouts * jnp.maximum(prior, 0) * total))
         kept = jnp.minimum(jnp.maximum(counts - forced, fewest), counts)
-        return jnp.where(is_best, counts, jnp.where(kept <= 1, 0, kept))
+        return jnp.where(is_best, counts, jnp.where((kept <= 1) & (kept < counts), 0, kept))

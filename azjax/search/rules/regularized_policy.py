@@ -17,12 +17,12 @@ _TINY = 1e-12
 class RegularizedPolicy(Selection):
     """Samples from the policy y that makes Q y - l KL(P, y) highest, Grill et al. 2020, proposition 1 and equation 9.
 
-    y(a) = l P(a) / (alpha - Q(a)), where alpha makes the sum 1 and l = c_puct sqrt(N) / (`num_slots` + N) for N
+    y(a) = l P(a) / (alpha - Q(a)), where alpha makes the sum 1 and l = c_puct sqrt(max(N, 1)) / (`num_slots` + N) for N
     visits of all edges. An edge without a child has the node's mean value as its Q. The training target is y at the
     root, where that mean is of the children alone.
     """
 
-    c_puct: Float32[Array, ""]
+    c_puct: Float32[Array, ""] | Float32[Array, "B"]
     num_slots: int = static_field()
 
     is_random = True
