@@ -428,3 +428,14 @@ def test_seconds_of_connect_four_are_as_strong_as_the_page_says():
     seconds, positions = map(float, told.groups())
     assert much["seconds_per_move"] == pytest.approx(seconds, abs=0.005)
     assert 1 / much["all"] == pytest.approx(positions, rel=0.02)
+
+
+def test_what_helps_at_play_is_that_of_the_committed_file():
+    rows = {(row["agent"], row["variant"]): row for row in result_of("at_play")["rows"]}
+    assert "In Brandub a kept tree gains a little, and proofs nothing." in prose("search")
+    assert rows["brandub", "reused tree"]["interval"][0] > 0.5
+    low, high = rows["brandub", "solver"]["interval"]
+    assert low < 0.5 < high
+    assert "from these openings all but the same few games are drawn" in prose("search")
+    games = {tuple(row["won_drawn_lost"]) for (agent, _), row in rows.items() if agent == "connect_four"}
+    assert games == {(4, 392, 4)}
