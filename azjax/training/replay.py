@@ -83,8 +83,9 @@ class Following:
     """What came after the positions of a batch in their games.
 
     Attributes:
-      values: the search's values of the position and of those after it, for the player to move in the position. After
-        the end it is the result of the game, or the search's last value where the game was truncated.
+      values: the search's values of the position and of those after it, with the rewards from the position on, for the
+        player to move in the position. After the end it is the sum of these rewards; that of a truncated game ends with
+        the search's last value.
       plies_left: how many plies the game had left, with the move of the position; W for that many and more, and where
         the game was truncated.
       has_reply: the game went on after the move, and a full search chose the next one.
