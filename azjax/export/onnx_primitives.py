@@ -1,6 +1,7 @@
 """The ONNX nodes of each primitive of JAX that networks commonly use."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -168,21 +169,28 @@ def _gather(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
         within = graph.reshape(within, [1] * axis + counted + [1] * (rank - axis - 1))
         fill_value = np.asarray(equation.params["fill_value"], equation.outvars[0].aval.dtype)
         taken = graph.add("Where", [within, taken, fill_value])
-    # ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
-    count = len(counted)
-    own = list(range(axis, axis + count))
-    rest = [number if number < axis else number + count - 1 for number in range(rank) if number != axis]
     after = equation.outvars[0].aval.shape
     places = dict(zip(dimensions.offset_dims, kept, strict=True))
-    order = []
-    for place in range(len(after)):
-        if place not in places:
-            order.append(own.pop(0))
-        elif places[place] != axis:
-            order.append(rest.pop(0))
+    order = _order_of_axes([places.get(place) for place in range(len(after))], axis, len(counted), rank)
     if order != sorted(order):
         taken = graph.add("Transpose", [taken], perm=order)
     return [graph.reshape(taken, after)]
+
+
+def _order_of_axes(sources: Sequence[int | None], axis: int, count: int, rank: int) -> list[int]:
+    """The axes of ONNX's result in the order of JAX's.
+
+    ONNX has the axes of the numbers where the axis was, JAX where no axis of the operand is left.
+
+    Args:
+      sources: of each axis of JAX's result the one of the operand; None for one of the numbers.
+      axis: from which entries are taken.
+      count: axes of the numbers.
+      rank: of the operand.
+    """
+    own = list(range(axis, axis + count))
+    rest = [number if number < axis else number + count - 1 for number in range(rank) if number != axis]
+    return [(own if source is None else rest).pop(0) for source in sources if source is None or source != axis]
 
 
 def _pad(graph: Graph, equation: Any, inputs: list[Value]) -> list[str]:
