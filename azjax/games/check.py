@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float64
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
@@ -18,7 +19,7 @@ from azjax.core.whole_numbers import whole
 from azjax.games.fact_laws import check_facts, check_types
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.host_laws import check_on_host
-from azjax.games.laws import LAWS, hold, hold_each, in_method, state_at
+from azjax.games.laws import LAWS, hold, in_method, state_at
 from azjax.games.pictures import has_picture
 from azjax.games.protocols import BoardGame, CellGame, DrawableGame, EditableGame, TextGame
 from azjax.games.registry import make
@@ -82,11 +83,13 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
             check_facts(game)
             check_types(game, advance)
         with _stage(progress, "random games", "positions") as advance:
-            states, plies = _random_positions(game, games, seed, advance)
+            states, plies, paid = _random_positions(game, games, seed, advance)
         with _stage(progress, "laws", "laws", len(LAWS)) as advance:
             for law in LAWS:
                 law(game, states, jax.random.key(seed))
                 advance(1)
+            most, law_of_games = np.abs(paid).max(), "the rewards of a whole game are together in -1..1"
+            hold(most <= 1 + _ROUNDING, "step", law_of_games, found=f"a random game paid {most:g} in all")
         with _stage(progress, "text, squares and pictures", "positions") as advance:
             check_on_host(game, states, np.random.default_rng(seed), advance)
     masks = jax.jit(jax.vmap(game.legal_action_mask))(states)
@@ -124,8 +127,13 @@ def make_checked(name: str, /, **options: Any) -> AnyGame:
     return game
 
 
-def _random_positions(game: Game[S], num_games: int, seed: int, advance: Callable[[int], None]) -> tuple[S, int]:
-    """All positions [B, ...] of random games, the finished ones once each, and the plies of the longest game."""
+def _random_positions(
+    game: Game[S], num_games: int, seed: int, advance: Callable[[int], None]
+) -> tuple[S, int, Float64[np.ndarray, "G"]]:
+    """All positions [B, ...] of random games, the finished ones once each, and the plies of the longest game.
+
+    The last are the rewards of player 0 in each game, added up.
+    """
     init_key, play_key = jax.random.split(jax.random.key(seed))
 
     @jax.jit
@@ -140,15 +148,14 @@ def _random_positions(game: Game[S], num_games: int, seed: int, advance: Callabl
         following = jax.device_get(play_ply(jax.random.fold_in(play_key, len(seen)), states))
         running = ~states.terminated
         seen.append(jax.tree.map(lambda leaf: leaf[running], following))
-        states, paid = following, paid + np.asarray(following.rewards)[:, 0]
+        states, paid = following, paid + np.where(running, np.asarray(following.rewards)[:, 0], 0.0)
         advance(int(running.sum()))
     unfinished = int(np.argmin(states.terminated))
     law = f"a game ends within max_plies = {game.max_plies}"
     hold(states.terminated.all(), "max_plies", law, at=state_at(states, unfinished))
-    law = "the rewards of a whole game are together in -1..1"
-    hold_each(np.abs(paid) <= 1 + _ROUNDING, "step", law, states)
+
     positions: S = jax.tree.map(lambda *leaves: np.concatenate(leaves), *seen)
-    return positions, len(seen) - 1
+    return positions, len(seen) - 1, paid
 
 
 def _lacks(game: AnyGame, state: S) -> Iterator[str]:

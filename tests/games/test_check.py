@@ -228,12 +228,15 @@ def test_the_method_and_the_leaf_that_are_wrong_are_named(broken, message):
 class PaysEachPly(RulesAlone):
     def step(self, state, action):
         following = super().step(state, action)
-        paid = jnp.where(self.legal_action_mask(state)[action], jnp.array([0.75, -0.75]), 0.0)
+        is_legal = self.legal_action_mask(state)[jnp.clip(action, 0, 8)] & (action == jnp.clip(action, 0, 8))
+        paid = jnp.where(is_legal, jnp.array([0.75, -0.75]), 0.0)
         return replace_fields(following, rewards=jnp.clip(following.rewards * 0.1 + paid, -1, 1))
 
 
 def test_what_a_whole_game_pays_is_a_result():
-    with pytest.raises(LawError, match=r"broken law: the rewards of a whole game are together in -1\.\.1"):
+    with pytest.raises(
+        LawError, match=r"paid .* in all; broken law: the rewards of a whole game are together in -1\.\.1"
+    ):
         check_game(PaysEachPly(), num_games=4)
 
 
