@@ -163,6 +163,8 @@ def match_command(arguments: list[str]) -> None:
     _print_matches(options, game, matches)
     if options.records is not None and matches:
         say(f"games saved to {options.records}")
+    if options.pool is not None:
+        pool = Pool(options.pool, game)  # with what other matches added meanwhile
     pairings = pool.pairings() if pool else pairings_of(matches)
     if len({name for *pair, _ in pairings for name in pair}) > 2:
         ratings = rate(pairings, anchor=anchor)
