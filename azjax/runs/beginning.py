@@ -59,8 +59,8 @@ def _check_has_lost_no_checkpoint(run: Run, begun: Sequence[Path]) -> None:
     rows = read_rows(run.folder / METRICS)
     # Rows after the first checkpoint is due prove that there was one. After the last row there is one too, unless the
     # run was stopped before it was written: then the folder of checkpoints holds none.
-    is_empty = run.checkpoints.folder.is_dir()
-    due = run.config.checkpoint_every + 1 if is_empty else min(run.config.checkpoint_every + 1, run.config.iterations)
+    has_folder = run.checkpoints.folder.is_dir()
+    due = run.config.checkpoint_every + 1 if has_folder else min(run.config.checkpoint_every + 1, run.config.iterations)
     if any(row["iteration"] >= due for row in rows):
         raise RunError(f"{run.folder} has metrics and no checkpoint: restore its checkpoints, or name another folder")
     # One that has rows was stopped between its first save and that of another.
