@@ -185,17 +185,21 @@ def _accept_all(host: str, port: int, processes: int) -> tuple[dict[int, socket.
     """
     peers: dict[int, socket.socket] = {}
     deadline = time.monotonic() + _MEETING_SECONDS
+
+    def waiting() -> set[int]:
+        return {rank for rank, peer in peers.items() if not _has_closed(peer)}
+
     try:
         server = _server(host, port)
     except (OSError, OverflowError) as error:
         raise RunError(f"process 0 cannot listen at {host}:{port}: {error}") from error
     with server, contextlib.ExitStack() as opened:
-        while len(peers) < processes - 1:
+        while len(waiting()) < processes - 1:
             server.settimeout(max(deadline - time.monotonic(), 0.01))
             try:
                 peer, _ = server.accept()
             except TimeoutError:
-                missing = ", ".join(str(rank) for rank in range(1, processes) if rank not in peers)
+                missing = ", ".join(map(str, sorted({*range(1, processes)} - waiting())))
                 raise RunError(f"of {processes} processes these are missing: {missing}") from None
             opened.enter_context(peer)
             challenge = secrets.token_hex()
@@ -212,7 +216,7 @@ def _accept_all(host: str, port: int, processes: int) -> tuple[dict[int, socket.
             problem = ""
             if count != processes or not 0 < rank < processes:
                 problem = f"process {rank} of {count} came where process 0 of {processes} waits for the others"
-            elif rank in peers and not _has_closed(peers[rank]):
+            elif rank in waiting():
                 problem = f"process {rank} of {processes} came twice"
             if problem:
                 with contextlib.suppress(OSError):

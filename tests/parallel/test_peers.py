@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -60,23 +61,40 @@ def test_processes_with_different_numbers_of_processes_are_refused(port):
     assert met[0] == met[1] == "process 1 of 3 came where process 0 of 2 waits for the others"
 
 
-@pytest.mark.parametrize("has_ended", [True, False])
-def test_a_process_that_was_started_again_takes_its_own_place(port, has_ended):
+@contextlib.contextmanager
+def _waiting(port, rank, processes):
+    """A process that has come and waits for the others, until the context ends."""
+    with peers._reach("localhost", port) as connection:
+        challenge = next(peers._lines(connection, 60))
+        connection.sendall(f"{peers._HELLO}{rank} {processes} {peers._proof(challenge, rank, processes)}\n".encode())
+        yield
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_a_process_that_was_started_again_takes_its_own_place(last, port):
     met = {}
     server = threading.Thread(target=lambda: met.update(_meet(port, [0], [3])))
     server.start()
-    first = peers._reach("localhost", port)
-    challenge = next(peers._lines(first, 60))
-    first.sendall(f"{peers._HELLO}1 3 {peers._proof(challenge, 1, 3)}\n".encode())
-    if has_ended:
-        first.close()
-    met |= _meet(port, *([[1, 2], [3, 3]] if has_ended else [[1], [3]]))
+    with _waiting(port, 1, 3):
+        pass
+    other = threading.Thread(target=lambda: met.update(_meet(port, [3 - last], [3])))
+    other.start()
+    time.sleep(0.5)  # so that process 0 meets the other first
+    met |= _meet(port, [last], [3])
+    other.join(60)
     server.join(60)
-    first.close()
-    if has_ended:
-        _close(met)
-    else:
-        assert met == {0: "process 1 of 3 came twice", 1: "process 1 of 3 came twice"}
+    assert {rank: sorted(connections) for rank, (connections, _) in met.items()} == {0: [1, 2], 1: [0], 2: [0]}
+    _close(met)
+
+
+def test_a_process_that_comes_twice_is_refused(port):
+    met = {}
+    server = threading.Thread(target=lambda: met.update(_meet(port, [0], [3])))
+    server.start()
+    with _waiting(port, 1, 3):
+        met |= _meet(port, [1], [3])
+        server.join(60)
+    assert met == {0: "process 1 of 3 came twice", 1: "process 1 of 3 came twice"}
 
 
 def test_missing_processes_are_named(port, monkeypatch):
