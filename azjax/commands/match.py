@@ -165,9 +165,12 @@ def match_command(arguments: list[str]) -> None:
         say(f"games saved to {options.records}")
     if options.pool is not None:
         pool = Pool(options.pool, game)  # with what other matches added meanwhile
-    pairings = pool.pairings() if pool else pairings_of(matches)
-    if len({name for *pair, _ in pairings for name in pair}) > 2:
-        ratings = rate(pairings, anchor=anchor)
+    pairings = [each for each in (pool.pairings() if pool else pairings_of(matches)) if each[2].games]
+    counted = {name for *pair, _ in pairings for name in pair}
+    if len({*rated}) > 2 and (unrated := sorted({*rated} - counted)):
+        say(f"not rated, since none of their games counts: {'; '.join(unrated)}")
+    if len(counted) > 2:
+        ratings = rate(pairings, anchor=anchor if anchor in counted else None)
         console.print(ratings_table(game, ratings))
         if options.plot is not None:
             draw_ratings(game, ratings, options.plot)

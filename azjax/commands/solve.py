@@ -5,8 +5,6 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-import jax
-
 from azjax.commands.arguments import first_word, parse_with_game
 from azjax.commands.console import console, progress_bar, say
 from azjax.core.errors import InputError
@@ -20,7 +18,7 @@ from azjax.evaluation import (
     solve,
     solve_endings,
 )
-from azjax.evaluation.host_games import position_from_text
+from azjax.evaluation.host_games import only_start, position_from_text
 from azjax.evaluation.solution import Progress
 from azjax.evaluation.solver import MAX_STATES
 from azjax.evaluation.tables import check_can_replace
@@ -71,6 +69,10 @@ def solve_command(arguments: list[str]) -> None:
     if options.perft is not None and (options.output is not None or options.max_states is not None):
         raise InputError("--perft counts moves alone: --output and --max-states are for solutions")
     if options.perft is not None:
+        if options.perft > game.max_plies:
+            raise InputError(
+                f"--perft must be at most {game.max_plies:,}, the plies of the longest game, got {options.perft:,}"
+            )
         console.print(perft_table(game, perft(game, options.perft)))
         return
     if options.prove is not None:
@@ -115,7 +117,7 @@ def _solve_endings(game: AnyGame, pieces: int, options: SolveOptions) -> None:
 def _prove(game: AnyGame, text: str, options: SolveOptions) -> None:
     if options.output is not None:
         raise InputError("--output is for whole solutions; a proof is one value")
-    state = game.init(jax.random.key(0)) if text == "start" else position_from_text(game, text)
+    state = only_start(game) if text == "start" else position_from_text(game, text)
     table = None if options.tables is None else load_table(options.tables, game).best_moves()
     with _shown("proving") as progress:
         max_positions = MAX_STATES if options.max_states is None else options.max_states

@@ -72,7 +72,7 @@ class _ValueErrors:
         decided = true != 0
         self.error += float(np.abs(values - true).sum(dtype=np.float64))
         self.decided += int(np.count_nonzero(decided))
-        self.right_sign += int(np.count_nonzero(decided & (np.sign(values) == true)))
+        self.right_sign += int(np.count_nonzero(decided & (np.sign(values) == np.sign(true))))
 
 
 def _measure(solution: Solution, table: PlayerTable, progress: Progress) -> tuple[Mistakes, _ValueErrors]:

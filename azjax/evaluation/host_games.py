@@ -16,7 +16,7 @@ from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, Game, S, random_legal_action
 from azjax.games.protocols import TextGame, action_from_text
 
-_STARTS_COMPARED = 4  # of a game whose start may be random
+_STARTS_COMPARED = 16  # of a game whose start may be random
 _ATTEMPTS = 1000  # balanced openings are rare in some games, one of 20 in Brandub
 
 
@@ -76,12 +76,25 @@ def start_text(game: Game[S], state: S) -> str | None:
     Raises:
       InputError: another start, of a game whose positions cannot be written as text.
     """
-    own = jax.tree.leaves(_starts(game, jax.random.split(jax.random.key(0), _STARTS_COMPARED)))
-    if all(
-        np.all(np.asarray(leaf) == np.asarray(other)) for leaf, other in zip(own, jax.tree.leaves(state), strict=True)
-    ):
-        return None
-    return text_game(game).to_text(state)
+    return None if _is_every_start(game, state) else text_game(game).to_text(state)
+
+
+def only_start(game: Game[S]) -> S:
+    """The start of a game that always begins alike.
+
+    Raises:
+      InputError: the game draws its start.
+    """
+    start = rows_of(starts_of(game, _STARTS_COMPARED, jax.random.key(0)), 0)
+    if not _is_every_start(game, start):
+        raise InputError(f"{game.name} draws its start, and has no position that all its games begin with")
+    return start
+
+
+def _is_every_start(game: Game[S], state: S) -> bool:
+    """Whether some starts of the game are all this one."""
+    starts = jax.tree.leaves(starts_of(game, _STARTS_COMPARED, jax.random.key(0)))
+    return all(np.all(own == np.asarray(leaf)) for own, leaf in zip(starts, jax.tree.leaves(state), strict=True))
 
 
 def text_game(game: AnyGame) -> TextGame[Any]:

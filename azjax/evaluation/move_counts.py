@@ -22,7 +22,7 @@ def perft(game: AnyGame, depth: int) -> list[int]:
     """The numbers of sequences of 1, 2, ... `depth` legal actions from the start; a finished game is not extended.
 
     Raises:
-      InputError: negative depth.
+      InputError: negative depth, or a game that draws its start.
     """
     if depth < 0:
         raise InputError(f"depth must not be negative, got {depth}")

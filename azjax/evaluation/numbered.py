@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int8, Int32, UInt8, UInt32
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.evaluation.host_games import only_start
 from azjax.evaluation.positions import HOLE
 from azjax.evaluation.solution import (
     BLOCK_CHILDREN,
@@ -268,9 +269,9 @@ def solve_numbered(
 
     Raises:
       InputError: more than `max_states` positions, one that comes back within a game, games of more than `MAX_PLIES`
-        plies, other rewards, or values that depend on more than the position.
+        plies, other rewards, values that depend on more than the position, or a game that draws its start.
     """
-    start = jax.jit(game.init)(jax.random.key(0))
+    start = only_start(game)
     check_solvable(game, start)
     if game.max_plies > MAX_PLIES:
         raise InputError(f"{game.name}: games have up to {game.max_plies} plies, and at most {MAX_PLIES} can be solved")

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float32, Int, Int32, PyTree, Shaped, UInt32, UInt64
 
 from azjax.core.bits import hash_words
 from azjax.core.packing import Packing
+from azjax.evaluation.host_games import only_start
 from azjax.games.game import AnyGame, Game, S, State, reward_of_mover
 
 HOLE = -1  # in tables by slot: no legal action
@@ -63,8 +64,12 @@ class TooManyError(Exception):
 
 
 def first_layer(game: AnyGame) -> Layer:
-    """The start position alone."""
-    state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game.init(jax.random.key(0)))
+    """The start position alone.
+
+    Raises:
+      InputError: the game draws its start.
+    """
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], only_start(game))
     words = jax.jit(pack)(state)
     return Layer(join(*keys(words)), np.asarray(words))
 

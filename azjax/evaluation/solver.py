@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, UInt32, UInt64
 
 from azjax.core.errors import InputError
 from azjax.core.pytree import pytree_dataclass
+from azjax.evaluation.host_games import only_start
 from azjax.evaluation.move_counts import total_ways, ways_to_children
 from azjax.evaluation.numbered import solve_numbered
 from azjax.evaluation.positions import (
@@ -267,13 +268,14 @@ def solve(game: AnyGame, *, max_states: int | None = MAX_STATES, progress: Progr
       progress: called after each ply, and more often in large games.
 
     Raises:
-      InputError: more than `max_states` positions, one that comes back within a game, or values that depend on more
-        than the position. `solve_numbered` requires more of a game that numbers its positions.
+      InputError: more than `max_states` positions, one that comes back within a game, values that depend on more than
+        the position, or a game that draws its start. `solve_numbered` requires more of a game that numbers its
+        positions.
     """
     check_is_game(game)
     if is_numbered(game):
         return solve_numbered(game, max_states=max_states, progress=progress)
-    check_solvable(game, game.init(jax.random.key(0)))
+    check_solvable(game, only_start(game))
     layers, expansions, kept = _explore(game, max_states, progress)
     keys_by_row = np.concatenate([layer.keys[still] for layer, still in zip(layers, kept, strict=True)])
     order = np.argsort(keys_by_row)

@@ -25,6 +25,7 @@ from azjax.games.protocols import BoardGame, CellGame, DrawableGame, EditableGam
 from azjax.games.registry import make
 
 _ROUNDING = 1e-6  # of the sum of a game's rewards
+_MOST_GAMES = 65_536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,7 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
 
     Args:
       game: the game to test.
-      num_games: random games, played side by side; at least 1.
+      num_games: random games, played side by side; 1..65,536.
       seed: of the random play.
       console: shows the progress if it is a terminal. Default: standard output.
 
@@ -69,7 +70,7 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
       what was tested, and what the page will lack.
 
     Raises:
-      InputError: a class in place of a game, or no number of games.
+      InputError: a class in place of a game, or a number of games out of range.
       LawError: a law is broken, or a method of the game raised an error, which is then the cause. The message names the
         method, the law, and the leaf or the position. A `LawError` is an `AssertionError`.
     """
@@ -78,6 +79,8 @@ def check_game(game: AnyGame, *, num_games: int = 32, seed: int = 0, console: Co
     games = whole(num_games)
     if games is None or games < 1:
         raise InputError(f"games must be at least 1, got {num_games!r}")
+    if games > _MOST_GAMES:
+        raise InputError(f"games must be at most {_MOST_GAMES:,}, whose positions are all kept, got {games}")
     with _progress(Console() if console is None else console) as progress:
         with _stage(progress, "methods", "methods") as advance:
             check_facts(game)

@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import jax
-import numpy as np
 
 from azjax.core.errors import InputError
 from azjax.core.json_text import parse_json
 from azjax.core.version import __version__
-from azjax.evaluation.host_games import host_step, position_from_text
+from azjax.evaluation.host_games import position_from_text, replay
 from azjax.games.game import State
-from azjax.games.protocols import action_from_text
 from azjax.play.lines import Stream
 from azjax.play.ongoing_game import total_rewards
 from azjax.play.search_pool import SearchPool, SearchRequest, SearchUpdate
@@ -227,12 +225,10 @@ class AnalysisEngine:
             first = game.init(jax.random.key(0)) if start is None else position_from_text(game, start)
         except InputError as error:
             raise _QueryError("initialPosition", str(error)) from None
-        states: list[State] = [jax.tree.map(np.asarray, first)]
-        for number, move in enumerate(query.moves, start=1):
-            try:
-                states.append(host_step(game, states[-1], action_from_text(game, states[-1], move)))
-            except InputError as error:
-                raise _QueryError("moves", f"move {number}: {error}") from None
+        try:
+            states, _ = replay(game, first, query.moves)
+        except InputError as error:
+            raise _QueryError("moves", str(error)) from None
         return states
 
     def _report(self, search: _Search, update: SearchUpdate | Exception) -> None:

@@ -127,7 +127,7 @@ class GtpEngine:
         self._clock = Clock(float(main), period=float(period), period_moves=max(stones, 1)) if is_limited else None
         self._ongoing.clocks = [self._clock] * 2
         if is_limited:
-            self._ongoing.compile_timed_search()
+            self._ongoing.compile_for_clocks()
         return ""
 
     def _set_time_left(self, words: list[str]) -> str:
@@ -138,7 +138,7 @@ class GtpEngine:
         self._ongoing.clocks[_COLORS[words[0].lower()]] = Clock(
             float(seconds), moves=stones, period=clock.period, period_moves=clock.period_moves
         )
-        self._ongoing.compile_timed_search()
+        self._ongoing.compile_for_clocks()
         return ""
 
     def _set_simulations(self, words: list[str]) -> str:

@@ -105,6 +105,10 @@ class OngoingGame:
         seconds = self._seconds if clock is None else clock.budget()
         memory = self._memories[-1]
         if seconds is not None and isinstance(self.player.policy, TimedPolicy):
+            if clock is None:
+                self.compile_timed_search(seconds)
+            else:
+                self.compile_for_clocks()
             # It starts from an empty tree: the tree in the memory is too small for it.
             actions = self._search_within(seconds).action
         else:
@@ -123,6 +127,7 @@ class OngoingGame:
           seconds: search time of a `TimedPolicy`, above 0. Other players think as always and give one move.
         """
         if isinstance(self.player.policy, TimedPolicy):
+            self.compile_timed_search(seconds)
             result = self._search_within(seconds)
             visits, values = np.asarray(result.visits[0]), np.asarray(result.q_values[0])
             best = int(result.action[0])
@@ -144,9 +149,17 @@ class OngoingGame:
         # Trees in the old memories have another capacity.
         self._memories = [start_memory(self.player, batch_of_one(self.state))] * len(self.states)
 
-    def compile_timed_search(self, seconds: float = 0.0) -> None:
-        """Compiles a search for this many seconds, and as many as the clocks allow, so that no clock runs meanwhile."""
-        seconds = max([seconds, *(clock.budget() for clock in self.clocks if clock is not None)])
+    def compile_for_clocks(self) -> None:
+        """Compiles a search for the time that the clocks allow.
+
+        After the first move a search that was compiled before stays: its tree may be small, but no clock runs while it
+        compiles again.
+        """
+        if len(self.states) == 1 or not self._most_seconds:
+            self.compile_timed_search(max(clock.budget() for clock in self.clocks if clock is not None))
+
+    def compile_timed_search(self, seconds: float) -> None:
+        """Compiles a search for this many seconds."""
         if not isinstance(self.player.policy, TimedPolicy) or seconds <= self._most_seconds:
             return
         self._most_seconds, before = seconds, self._timed
@@ -157,8 +170,7 @@ class OngoingGame:
             policy.search_within(self._timed.params, jax.random.key(0), start, 0.01)
 
     def _search_within(self, seconds: float) -> SearchResult:
-        """A search of the current position, compiled before it begins."""
-        self.compile_timed_search(seconds)
+        """A search of the current position with what was compiled."""
         policy = self._timed.policy
         assert isinstance(policy, TimedPolicy)
         return policy.search_within(self._timed.params, self._next_key(), batch_of_one(self.state), seconds)

@@ -143,7 +143,7 @@ class OpenTaflEngine:
             )
             for millis, count in zip(left, overtimes, strict=True)
         ]
-        self._ongoing.compile_timed_search()
+        self._ongoing.compile_for_clocks()
         return ""
 
     def _play(self, words: list[str]) -> str:

@@ -162,7 +162,7 @@ def draw_ratings(game: AnyGame, ratings: Ratings, path: str | Path) -> None:
     panel = figure.subplots()
     heights = range(len(ratings.players), 0, -1)
     panel.errorbar(ratings.elo, heights, xerr=elo_errors(ratings.elo, ratings.intervals), fmt="o", color=_BLUE, ms=4)
-    panel.set_yticks(heights, ratings.players)
+    panel.set_yticks(heights, ratings.players, parse_math=False)
     panel.set_title(game.name, fontsize=10)
     tidy(panel, "Elo, with 95% intervals", grid="x")
     save_picture(figure, Path(path))

@@ -41,11 +41,13 @@ class Strength:
 
 
 def try_solve(game: AnyGame) -> Solution | None:
-    """The solution of a small game; None if the game has too many positions or repeats them."""
+    """The solution of a small game whose result is the reward of its last move; None of other games."""
     try:
-        return solve(game, max_states=_MAX_STATES)
+        solution = solve(game, max_states=_MAX_STATES)
+        solution.check_results()
     except InputError:
         return None
+    return solution
 
 
 def measure(

@@ -179,6 +179,16 @@ def test_players_of_different_games_are_refused(capsys):
     assert text.endswith("connect2 plays connect2 and tictactoe plays tictactoe: choose players of one game")
 
 
+def test_who_forfeited_all_games_is_not_rated(capsys, tmp_path):
+    program = shlex.join([sys.executable, SCRIPT, "line", "illegal", "1"])
+    players = ["random", "uniform:1", f"line:{program}"]
+    plot = tmp_path / "ratings.png"
+    main(["match", *players, "--game", "connect2", "--games", "2", "--anchor", players[-1], "--plot", str(plot)])
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"not rated, since none of their games counts: line:{program}" in text
+    assert not plot.exists()
+
+
 def test_many_forfeits_are_warned_of(capsys):
     program = shlex.join([sys.executable, SCRIPT, "line", "illegal", "1"])
     main(["match", f"line:{program}", "random", "--game", "tictactoe", "--games", "2"])

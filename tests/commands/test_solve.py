@@ -105,6 +105,10 @@ def test_perft_has_no_solution_to_limit_or_save(capsys, option):
             ["solve", "tictactoe", "--perft", "2", "--max-states", "9"],
             "--perft counts moves alone: --output and --max-states are for solutions",
         ),
+        (
+            ["solve", "tictactoe", "--perft", str(10**20)],
+            "--perft must be at most 9, the plies of the longest game, got",
+        ),
         (["solve", "mnk", "--columns", "many"], "--columns must be an integer, got 'many'; `azjax solve mnk --help`"),
     ],
 )

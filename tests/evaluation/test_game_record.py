@@ -5,7 +5,8 @@ import jax
 import numpy as np
 import pytest
 
-from azjax.evaluation import GameRecord, load_games, play_match, random_player, records_of, save_games
+from azjax.core.errors import InputError
+from azjax.evaluation import GameRecord, load_games, perft, play_match, random_player, records_of, save_games, solve
 from azjax.games.mnk import Mnk
 from azjax.games.registry import make
 
@@ -94,6 +95,10 @@ def test_a_game_with_random_starts_records_the_start(tmp_path):
     assert len({record.start for record in records}) > 3
     for record in records:
         record.replay()
+    message = "^mnk draws its start, and has no position that all its games begin with$"
+    for needs_the_start in (solve, lambda game: perft(game, 1)):
+        with pytest.raises(InputError, match=message):
+            needs_the_start(game)
 
 
 def test_a_record_may_have_an_end_outside_the_rules():

@@ -252,6 +252,11 @@ def test_a_check_without_games_is_refused(games):
         check_game(RulesAlone(), num_games=games)
 
 
+def test_a_check_of_more_games_than_fit_is_refused():
+    with pytest.raises(InputError, match=r"^games must be at most 65,536, whose positions are all kept, got 10{20}$"):
+        check_game(RulesAlone(), num_games=10**20)
+
+
 @pytest.mark.usefixtures("types_unchecked")
 def test_a_class_in_place_of_a_game_is_refused():
     with pytest.raises(InputError, match=r"check_game needs a game, such as Mnk\(\), and got the class Mnk"):

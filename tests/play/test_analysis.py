@@ -105,6 +105,11 @@ def test_a_position_may_be_given_as_text(engine):
         ({"id": 7}, "id", "id must be a text"),
         ({"id": "x", "moves": "b2"}, "moves", "moves must be a list of moves"),
         ({"id": "x", "moves": ["b2", "b2"]}, "moves", "move 2: 'b2' is not a legal move here"),
+        (
+            {"id": "x", "moves": ["a1", "a2", "b1", "b2", "c1", "c2"]},
+            "moves",
+            "the game ended after 5 moves, and has 6",
+        ),
         ({"id": "x", "initialPosition": "?"}, "initialPosition", "tictactoe"),
         ({"id": "x", "initialPosition": 3}, "initialPosition", "must be a position"),
         ({"id": "x", "analyzeTurns": [1]}, "analyzeTurns", "after 0 moves a turn is 0..0, got 1"),

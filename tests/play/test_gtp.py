@@ -229,6 +229,20 @@ def test_time_limits_the_search_in_place_of_simulations():
         assert engine._ongoing.clocks == [None, None]
 
 
+def test_nothing_compiles_while_a_clock_runs(monkeypatch):
+    game, compiled = OngoingGame(GAME, _searcher()), []
+
+    def compile_search(self, seconds):
+        compiled.append(seconds)
+        self._most_seconds = seconds
+
+    monkeypatch.setattr(OngoingGame, "compile_timed_search", compile_search)
+    engine = GtpEngine(game)
+    for line in ("time_settings 100 0 0", "play b b2", "time_left w 1000 0", "clear_board", "time_settings 1000 0 0"):
+        assert engine.answer(line) == "=\n\n"
+    assert compiled == [0.9 * 100 / 20, 0.9 * 1000 / 20]
+
+
 @pytest.mark.slow_except("player0")
 @pytest.mark.parametrize("player", [_searcher(reuse_tree=True), uct_player(GAME, num_simulations=8)])
 def test_simulations_can_be_set_during_a_game(player):

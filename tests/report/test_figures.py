@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from azjax.evaluation import Record, rate
 from azjax.games.registry import make
-from azjax.report.figures import learning_figure
+from azjax.report.figures import draw_ratings, learning_figure
 from azjax.report.intervals import elo_errors, elo_interval, number
 
 
@@ -45,6 +46,13 @@ def test_lines_of_a_rating_go_to_its_ends_or_200_elo_beyond_all_others(elo, inte
     left, right = elo_errors([elo, -300.0, 500.0], [interval, (-300.0, 0.0), (500.0, 600.0)])
     assert (left[0], right[0]) == lengths
     assert (left[1:], right[1:]) == ([0, 0], [300, 100])
+
+
+def test_names_of_players_are_no_mathematics(tmp_path):
+    """They may be command lines with variables of the shell."""
+    ratings = rate([("line:sh -c 'D=.; exec $D/a__b $Z'", "random", Record(1, 1, 1))])
+    draw_ratings(make("tictactoe"), ratings, tmp_path / "ratings.svg")
+    assert "$D/a__b $Z" in (tmp_path / "ratings.svg").read_text()
 
 
 def test_results_of_self_play_are_shares_of_the_games_that_ended():
