@@ -389,4 +389,10 @@ def action_from_text(game: Game[S], state: S, text: str) -> int:
 
 def square_name(rows: int, row: int, column: int, *, from_top: bool = False) -> str:
     """The square of a board: `row` counts from the top, and `a1` is bottom left, as in chess, or top left."""
-    return f"{string.ascii_lowercase[column]}{row + 1 if from_top else rows - row}"
+    return f"{column_name(column)}{row + 1 if from_top else rows - row}"
+
+
+def column_name(column: int) -> str:
+    """The letter of a column; after `z` come `aa`, `ab`, ..., as in a spreadsheet."""
+    before, last = divmod(column, len(string.ascii_lowercase))
+    return (column_name(before - 1) if before else "") + string.ascii_lowercase[last]

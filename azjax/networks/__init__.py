@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from azjax.core.errors import InputError
+from azjax.core.errors import AzjaxError, InputError
 from azjax.core.registry import Registry
 from azjax.core.whole_numbers import whole
 from azjax.networks.axial import AxialNet
 from azjax.networks.board import BoardNet
-from azjax.networks.check import check_network
+from azjax.networks.check import check_network, in_one_line
 from azjax.networks.equivariant_mlp import EquivariantMlp
 from azjax.networks.layers import activation_function, compute_dtype
 from azjax.networks.mlp import Mlp
@@ -101,12 +101,24 @@ def make_network(
     check_settings(name, width=width, depth=depth, precision=precision, activation=activation)
     if isinstance(name, str):
         settings = {"width": width, "depth": depth, "precision": precision, "activation": activation}
-        network = _factory(name)(**{setting: settings[setting] for setting in settings_of(name)})
+        network = _made(name, **{setting: settings[setting] for setting in settings_of(name)})
     else:
         network = name
     if isinstance(network, NnxNetwork):
         network = network.for_game(game)
     check_network(network, game)
+    return network
+
+
+def _made(name: str, **settings: Any) -> Network:
+    """What the factory of a network makes."""
+    try:
+        network = _factory(name)(**settings)
+    except AzjaxError:
+        raise
+    except Exception as error:
+        raise InputError(f"network {name}: making it raises {in_one_line(error)}") from error
+    _check_object(network)
     return network
 
 
@@ -118,12 +130,7 @@ def check_settings(network: str | Network, *, width: int, depth: int, precision:
         object that is no network.
     """
     if not isinstance(network, str):
-        if not isinstance(network, Network):
-            raise InputError(f"network must be a name or an object with init and apply, got {network!r}")
-        try:
-            hash(network)
-        except TypeError as error:
-            raise InputError(f"a network must be hashable, as a frozen dataclass is: {error}") from error
+        _check_object(network)
         return
     _factory(network)
     for field, size in (("width", width), ("depth", depth)):
@@ -131,6 +138,16 @@ def check_settings(network: str | Network, *, width: int, depth: int, precision:
             raise InputError(f"network {field} must be a whole number of at least 1, got {size!r}")
     compute_dtype(precision)
     activation_function(activation)
+
+
+def _check_object(network: object) -> None:
+    """Raises InputError for an object that is no network."""
+    if not isinstance(network, Network):
+        raise InputError(f"network must be a name or an object with init and apply, got {network!r}")
+    try:
+        hash(network)
+    except TypeError as error:
+        raise InputError(f"a network must be hashable, as a frozen dataclass is: {error}") from error
 
 
 def settings_of(network: str | Network) -> list[str]:

@@ -27,7 +27,7 @@ def check_network(network: Network, game: GameShape) -> None:
     except AzjaxError:
         raise
     except Exception as error:
-        raise InputError(f"{network}: init raises {_in_one_line(error)}") from error
+        raise InputError(f"{network}: init raises {in_one_line(error)}") from error
     _hold(isinstance(variables, dict) and "params" in variables, network, "init", variables, 'a dict with "params"')
     for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
         name = jax.tree_util.keystr(path, simple=True, separator="/")
@@ -45,7 +45,7 @@ def check_network(network: Network, game: GameShape) -> None:
             raise
         except Exception as error:
             got = f"float32 {observations.shape}"
-            raise InputError(f"{network}: apply raises for observations {got}: {_in_one_line(error)}") from error
+            raise InputError(f"{network}: apply raises for observations {got}: {in_one_line(error)}") from error
         is_pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], NetworkOutput)
         _hold(is_pair, network, "apply", result, "a NetworkOutput and the variables")
         output, following = result
@@ -54,6 +54,8 @@ def check_network(network: Network, game: GameShape) -> None:
             leaf = getattr(output, name)
             is_right = (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) == (shape, jnp.float32)
             _hold(is_right, network, f"apply, {name} of a batch of {_BATCH},", leaf, f"float32 {shape}")
+        is_dict = isinstance(output.auxiliary, dict)
+        _hold(is_dict, network, "apply, auxiliary,", output.auxiliary, "a dict of arrays")
         for name, leaf in output.auxiliary.items():
             if name in _OTHER_NAMES:
                 raise InputError(f"{network}: the auxiliary output {name!r} has the name of another input or output")
@@ -79,5 +81,6 @@ def _describe(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(map(str, value))})" if isinstance(value, dict) else type(value).__name__
 
 
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
+    """The type and the message of an error."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -15,7 +15,7 @@ from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_to_text
 from azjax.render.drawing import LAYERS
-from azjax.render.picture import svg
+from azjax.render.picture import svg_element
 
 _SVG = "http://www.w3.org/2000/svg"
 _SLIDE, _FADE = 0.4, 0.2  # durations in plies
@@ -142,18 +142,18 @@ def _frames(game: AnyGame, states: Sequence[State], actions: Sequence[int]) -> l
         raise InputError(f"a game of {len(actions)} actions has {len(actions) + 1} states, got {len(states)}")
     frames = []
     for state, action in zip(states, [None, *actions], strict=True):
-        frame = ElementTree.fromstring(svg(game, state, last_action=action))
-        for element in frame.iter():
-            element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-        frames.append(frame if "aria-label" in frame.attrib else _as_sheet(game, frame))
+        frame = svg_element(game, state, action)
+        frames.append(frame if "data-down" in frame.attrib else _as_sheet(game, frame))
     return frames
 
 
 def _as_sheet(game: AnyGame, picture: ElementTree.Element) -> ElementTree.Element:
     """A sheet with one shape: a picture that was not drawn on a `Sheet`, such as one of another library."""
-    width, height = (picture.attrib[side].removesuffix("px") for side in ("width", "height"))
+    _, _, width, height = picture.attrib["viewBox"].split()
+    picture.attrib.update(width=width, height=height)
     size = {"width": width, "viewBox": f"0 0 {width} {height}"}
-    sheet = ElementTree.Element("svg", size, role="img", **{"class": "azjax", "aria-label": game.name})
+    label = picture.get("aria-label", game.name)
+    sheet = ElementTree.Element("svg", size, role="img", **{"class": "azjax", "aria-label": label})
     ElementTree.SubElement(sheet, "g", {"class": "pieces"}).append(picture)
     return sheet
 

@@ -8,7 +8,6 @@ role; `first`, for example, is the color of player 0's pieces.
 """
 
 import math
-import string
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 from xml.sax.saxutils import escape, quoteattr
@@ -18,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from azjax.core.errors import InputError
 from azjax.games.game import AnyGame, State
-from azjax.games.protocols import action_to_text, player_names
+from azjax.games.protocols import action_to_text, column_name, player_names
 
 SQUARE = 100
 """The side of a square."""
@@ -256,7 +255,7 @@ class Sheet:
     ) -> None:
         """Writes the columns' names (letters by default) below the board and the rows' numbers beside it."""
         size = 23 * self.scale
-        for column, name in enumerate(columns or string.ascii_lowercase[: self.columns]):
+        for column, name in enumerate(columns or map(column_name, range(self.columns))):
             y = SQUARE * self.rows + 26 * self.scale
             self.add("board", text(SQUARE * (column + 0.5), y, name, size, fill="faint"))
         for row in range(self.rows if rows else 0):

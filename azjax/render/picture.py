@@ -1,6 +1,8 @@
 """The picture of a position, for any game that has one."""
 
 import dataclasses
+import re
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 from jaxtyping import ArrayLike, Int
@@ -12,6 +14,10 @@ from azjax.games.game import AnyGame, State
 from azjax.games.pictures import draw_board, has_picture
 from azjax.games.protocols import DrawableGame
 from azjax.render.drawing import Policy
+
+_NAMESPACE = "http://www.w3.org/2000/svg"
+_SIDE = re.compile(r"\+?(\d+\.?\d*|\.\d+)(?:px|pt|pc|mm|cm|in|em|rem|ex)?")
+_USUAL_SIZE = ("300", "150")  # of a picture without a size, by CSS
 
 
 def svg(
@@ -44,6 +50,18 @@ def svg(
     if isinstance(game, DrawableGame):
         return game.svg(state, policy=policy, last_action=last)
     return draw_board(game, state, policy, last)
+
+
+def svg_element(game: AnyGame, state: State, last_action: Int[ArrayLike, ""] | None = None) -> ElementTree.Element:
+    """The document of `svg` as a part of another: tags without a namespace, and four numbers as its `viewBox`."""
+    picture = ElementTree.fromstring(svg(game, state, last_action=last_action))
+    for element in picture.iter():
+        element.tag = element.tag.removeprefix(f"{{{_NAMESPACE}}}")
+    box = picture.get("viewBox", "").replace(",", " ").split()
+    sides = [_SIDE.fullmatch(picture.get(side, "").strip()) for side in ("width", "height")]
+    size = [side[1] if side and float(side[1]) else usual for side, usual in zip(sides, _USUAL_SIZE, strict=True)]
+    picture.set("viewBox", " ".join(box if len(box) == 4 else ["0", "0", *size]))
+    return picture
 
 
 @dataclasses.dataclass(frozen=True)

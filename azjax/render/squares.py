@@ -55,8 +55,10 @@ def draw_squares(
             ([divmod(square, columns) for square in game.action_squares(state, action)], probability)
             for action, probability in likely
         ]
-        sheet.heat([(path[0], probability) for path, probability in clicked if len(path) == 1], _BADGES)
-        moves = [(path[0], path[-1], probability) for path, probability in clicked if len(path) > 1]
+        # An action may end where it began: its arrow points at the last square that is another one.
+        ends = [([square for square in path if square != path[0]], path[0], share) for path, share in clicked]
+        sheet.heat([(start, share) for others, start, share in ends if not others], _BADGES)
+        moves = [(start, others[-1], share) for others, start, share in ends if others]
         sheet.arrows(moves[:_ARROWS], _BADGES)
     from_top = _rows_from_top(game)
     sheet.coordinates(rows_from_top=from_top)

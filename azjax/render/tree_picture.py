@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 
 from azjax.games.game import AnyGame
-from azjax.render.picture import svg
+from azjax.render.picture import svg_element
 from azjax.render.tree_nodes import NodeSummary, most_visited, move_text, node_summaries, preorder
 from azjax.render.tree_text import VALUES_NOTE, statistics
 from azjax.search.tree import ROOT, Tree
@@ -104,11 +104,5 @@ def _label(
 
 
 def _board(game: AnyGame, node: NodeSummary) -> ElementTree.Element:
-    """The picture of the node's position as a part of another; `viewBox` holds its own size."""
-    board = ElementTree.fromstring(svg(game, node.state, last_action=node.action))
-    for element in board.iter():
-        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-    if "viewBox" not in board.attrib:
-        width, height = (board.attrib[side].removesuffix("px") for side in ("width", "height"))
-        board.set("viewBox", f"0 0 {width} {height}")
-    return board
+    """The picture of the node's position; `viewBox` holds its own size."""
+    return svg_element(game, node.state, node.action)

@@ -74,6 +74,13 @@ class ValueTwice(Constant):
         return output, variables
 
 
+class NoDict(Constant):
+    def apply(self, variables, observations, train):
+        output, variables = super().apply(variables, observations, train)
+        object.__setattr__(output, "auxiliary", None)
+        return output, variables
+
+
 class NoDraw(Constant):
     def apply(self, variables, observations, train):
         output, variables = super().apply(variables, observations, train)
@@ -86,6 +93,7 @@ class NoDraw(Constant):
     [
         (NoValue(), r"value of a batch of 3, returned NoneType; it must be float32 \(3,\)"),
         (ValueTwice(), "the auxiliary output 'value' has the name of another input or output"),
+        (NoDict(), r"apply, auxiliary, returned NoneType; it must be a dict of arrays"),
         (NoDraw(), r"draw of a batch of 3, returned NoneType; it must be a leading axis of 3"),
         (Constant(actions=7), r"prior_logits of a batch of 3, returned float32 \(3, 7\); it must be float32 \(3, 9\)"),
         (Constant(auxiliary=2), r"draw of a batch of 3, returned float32 \(2, 2\); it must be a leading axis of 3"),

@@ -130,6 +130,34 @@ def test_an_unknown_network_names_the_known_ones():
         make_network("cnn", GAME, width=8, depth=1)
 
 
+class Unhashable:
+    __hash__ = None
+
+    def init(self, key, game):
+        return {}
+
+    def apply(self, variables, observations, train):
+        return None
+
+
+class Fives:
+    def __init__(self, width=3):
+        raise ValueError(f"width must be a multiple of 5,\ngot {width}")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (Unhashable, "^a network must be hashable, as a frozen dataclass is: unhashable type: 'Unhashable'$"),
+        (Fives, "^network of_tests: making it raises ValueError: width must be a multiple of 5, got 8$"),
+    ],
+)
+def test_what_the_name_of_an_own_network_makes_is_checked(made, message, monkeypatch):
+    monkeypatch.setattr("azjax.networks._factory", lambda name: made)
+    with pytest.raises(InputError, match=message):
+        make_network("of_tests", GAME, width=8, depth=1)
+
+
 def test_a_network_without_layers_is_refused():
     with pytest.raises(ValueError, match="depth must be a whole number of at least 1, got 0"):
         make_network("mlp", GAME, width=8, depth=0)

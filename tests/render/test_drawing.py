@@ -13,11 +13,12 @@ from rules_alone import RulesAlone
 
 import azjax.games
 from azjax.core.errors import InputError
-from azjax.games.protocols import action_from_text
+from azjax.games.protocols import BoardGame, action_from_text
 from azjax.games.registry import make
 from azjax.render.boards.mnk import winning_lines
 from azjax.render.boards.santorini import possible_moves
 from azjax.render.picture import svg
+from azjax.render.squares import draw_squares
 
 SVG = "{http://www.w3.org/2000/svg}"
 GAME = make("tictactoe")
@@ -222,3 +223,23 @@ def test_a_policy_that_is_not_masked_is_drawn(name, options):
 def test_what_cannot_be_drawn_is_refused(game, state, options, message):
     with pytest.raises(InputError, match=message):
         svg(game, state, **options)
+
+
+class Round(RulesAlone, BoardGame):
+    """Tic-tac-toe whose moves end where they began."""
+
+    def action_squares(self, state, action):
+        return (0, 4, 0) if action == 0 else (action, action)
+
+
+def test_a_move_that_ends_where_it_began_has_an_arrow_or_a_shade():
+    picture = draw_squares(Round(), START, np.zeros((3, 3), int), policy=np.full(9, 1 / 9))
+    assert picture.count('<path d="M') == 1
+
+
+def test_columns_beyond_z_have_two_letters():
+    owners = np.zeros((2, 54), int)
+    owners[1, [25, 26, 53]] = 1
+    picture = draw_squares(RulesAlone(), START, owners)
+    assert "on z1, aa1, bb1" in label(picture)
+    assert {"z", "aa", "ab", "bb"} <= set(texts(picture))

@@ -1,5 +1,6 @@
 """Trees as text and as pictures, of searches whose trees are known by hand."""
 
+import dataclasses
 import functools
 import re
 import xml.etree.ElementTree as ElementTree
@@ -13,7 +14,7 @@ from rules_alone import RulesAlone
 import azjax.games
 from azjax.core.errors import InputError
 from azjax.games.protocols import DrawableGame
-from azjax.render import principal_variation, to_graphviz, to_svg, to_text
+from azjax.render import animate, principal_variation, slideshow, to_graphviz, to_svg, to_text
 from azjax.render.tree_nodes import node_summaries
 from azjax.search import advance, alphazero_policy, evaluators, uct_policy
 
@@ -276,6 +277,40 @@ def test_a_picture_with_a_size_in_pixels_is_scaled():
     board = ElementTree.fromstring(to_svg(tictactoe_tree(), PixelPictures())).find(f"{SVG}svg")
     assert board.attrib["viewBox"] == "0 0 50 100"
     assert float(board.attrib["height"]) == 2 * float(board.attrib["width"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Document(RulesAlone, DrawableGame):
+    """Tic-tac-toe whose picture is any document of SVG."""
+
+    attributes: str = ""
+
+    def svg(self, state, *, policy=None, last_action=None):
+        shape = '<circle r="9"/>'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {self.attributes}>{shape}</svg>'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "box"),
+    [
+        ("", "0 0 300 150"),
+        ('viewBox="0 0 60 40"', "0 0 60 40"),
+        ('viewBox="0,0,60, 40" aria-label="a board"', "0 0 60 40"),
+        ('width="60pt" height="40pt"', "0 0 60 40"),
+        ('width="100%" height="100%"', "0 0 300 150"),
+        ('width="6" height="4" viewBox="-1 -2 60 40"', "-1 -2 60 40"),
+    ],
+)
+def test_any_document_is_a_part_of_other_pictures(attributes, box):
+    game = Document(attributes=attributes)
+    board = ElementTree.fromstring(to_svg(tictactoe_tree(), game)).find(f"{SVG}svg")
+    assert board.attrib["viewBox"] == box
+    states = [game.init(jax.random.key(0))]
+    states.append(game.step(states[0], 4))
+    *_, width, height = box.split()
+    for document in (animate(game, states, [4]), slideshow(game, states, [4], title="of tests")):
+        assert f'viewBox="0 0 {width} {height}"' in document
+        assert '<circle r="9"' in document
 
 
 def test_the_tree_of_a_game_without_pictures_is_not_drawn():
