@@ -5,7 +5,7 @@ balanced openings: random plies after which the agent before finds neither side 
 sides, and all search with as many simulations:
 
 - each kept checkpoint against the agent before: strength against training time;
-- the last checkpoint against that after three quarters of the training.
+- the last checkpoint against the one that is nearest to three quarters of the training.
 
     python experiments/against_before.py santorini_5x5
     python experiments/against_before.py brandub

@@ -12,6 +12,7 @@ agent against each other. Writes azjax/packaged/NAME.npz and NAME.md.
 
 import dataclasses
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -92,8 +93,8 @@ def model_card(name: str, recipe: Recipe, game: Game, run: Run, step: int, commi
     config = run.config
     games = sum(row["games"] for row in read_rows(run.folder / METRICS)[:step])
     positions = step * config.num_games * config.steps_per_iteration
-    on = machine()
-    used = f"{on['cores']}" if cores in (None, on["cores"]) else f"{cores} of {on['cores']}"
+    on, all_cores = machine(), os.cpu_count()
+    used = f"{all_cores}" if cores in (None, all_cores) else f"{cores} of {all_cores}"
     rows = {
         "Command": f"`python experiments/packaged_agents.py {name}`",
         "Commit": commit,
@@ -258,7 +259,7 @@ def against_before(name: str) -> list[str]:
     results = _read(f"{name}_before")
     count, (row, late) = results["settings"]["num_simulations"], results["rows"][-2:]
     told = []
-    for match, rival in ((row, "the agent that was packaged before it"), (late, "itself after three quarters")):
+    for match, rival in ((row, "the agent that was packaged before it"), (late, f"itself after {late['rival']}")):
         low, high = match["interval"]
         told.append(f"against {rival} {match['score']:.1%} ({low:.1%} to {high:.1%})")
     return [

@@ -56,6 +56,12 @@ def test_the_ladder_of_a_game_of_pgx_is_small_beside_its_training(name):
     assert cost <= config.evaluation_share * config.evaluations_per_iteration  # else `train` refuses it
 
 
+def test_larger_boards_of_chomp_are_not_measured_on_all_positions():
+    default, large = (preset(make("chomp", **options)) for options in ({}, {"rows": 10, "columns": 10}))
+    assert default.evaluate_every > 0
+    assert large == default.replace(evaluate_every=0)
+
+
 def test_games_of_other_packages_are_not_among_those_of_the_doctor():
     assert {name.split()[0] for name in games_with_presets()} <= set(available())
 
