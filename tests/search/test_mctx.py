@@ -255,3 +255,11 @@ def test_random_keys_in_an_embedding_are_refused():
     root = ours.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), jax.random.split(jax.random.key(0), 2))
     with pytest.raises(ValueError, match=r"root.embedding holds key<fry>: store jax.random.key_data of it"):
         ours.muzero_policy(None, jax.random.key(0), root, lambda *_: None, num_simulations=4)
+
+
+@policies
+def test_functions_among_the_params_are_refused(policy):
+    with pytest.raises(
+        ValueError, match=r"params\['activation'\] must be an array, got a custom_jvp: let recurrent_fn"
+    ):
+        getattr(ours, policy)({"activation": jax.nn.relu}, jax.random.key(0), START, lambda *_: None, num_simulations=4)

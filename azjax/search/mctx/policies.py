@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float32, Int32, PRNGKeyArray, PyTree, Real, Shaped
 
 from azjax.core.errors import InputError
@@ -87,8 +88,7 @@ def gumbel_muzero_policy(
     check_considered(max_num_considered_actions)
     _check_loop(loop_fn)
     loop_key, noise_key = jax.random.split(rng_key)  # as in mctx, so that the noise is the same
-    # No gradient flows through a search, whose loops JAX could not differentiate.
-    params, root = jax.lax.stop_gradient((params, root))
+    params, root = _without_gradient(params, root)
     start = root_of(root, invalid_actions)
     # Drawn along one axis: XLA compiles a draw of two for a second.
     draws = jax.random.gumbel(noise_key, (start.prior.size,), jnp.float32).reshape(start.prior.shape)
@@ -155,8 +155,7 @@ def muzero_policy(
     numbers = {"dirichlet_fraction": dirichlet_fraction, "dirichlet_alpha": dirichlet_alpha, "temperature": temperature}
     SearchHyper(**numbers)  # refuses what is out of range
     start_key, loop_key = jax.random.split(rng_key)
-    # No gradient flows through a search, whose loops JAX could not differentiate.
-    params, root = jax.lax.stop_gradient((params, root))
+    params, root = _without_gradient(params, root)
     start = root_of(root, invalid_actions)
     noise_keys, action_keys = keys_of_states(start_key, len(start.prior), 2)
     start = start._replace(prior=add_dirichlet_noise(noise_keys, start.prior, dirichlet_fraction, dirichlet_alpha))
@@ -168,6 +167,20 @@ def muzero_policy(
     weights = visits / jnp.maximum(jnp.sum(visits, axis=1, keepdims=True), 1)
     action = sample_by_visits(action_keys, visits, start.prior >= 0, temperature)
     return PolicyOutput(action, weights, Tree(tree, None))
+
+
+def _without_gradient(params: PyTree, root: RecurrentRoot) -> tuple[PyTree, RecurrentRoot]:
+    """No gradient flows through a search, whose loops JAX could not differentiate.
+
+    Raises:
+      InputError: a leaf of `params` is no array.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if not isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
+            name = f"params{jax.tree_util.keystr(path)}"
+            raise InputError(f"{name} must be an array, got a {type(leaf).__name__}: let recurrent_fn hold it")
+    stopped: tuple[PyTree, RecurrentRoot] = jax.lax.stop_gradient((params, root))
+    return stopped
 
 
 def _check_loop(loop_fn: Callable[..., Any]) -> None:
