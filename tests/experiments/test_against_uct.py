@@ -69,7 +69,8 @@ def test_results_against_the_agent_before_are_not_replaced_by_those_against_anot
     committed = json.loads((study.RESULTS / "brandub_before.json").read_text())
     (tmp_path / "results.json").write_text(json.dumps(committed))
     # The packaged agent is the one that was measured, not the one before it.
-    with pytest.raises(InputError, match=r"with digest add60de1c0602ec9, not .*: put the agent before into"):
+    before = committed["settings"]["before"]
+    with pytest.raises(InputError, match=f"with digest {before}, not .*: put the agent before into"):
         study.main("brandub", folder=tmp_path / "run", output=tmp_path / "results.json")
     assert not (tmp_path / "run").exists()
 

@@ -259,7 +259,5 @@ def test_random_keys_in_an_embedding_are_refused():
 
 @policies
 def test_functions_among_the_params_are_refused(policy):
-    with pytest.raises(
-        ValueError, match=r"params\['activation'\] must be an array, got a custom_jvp"
-    ):
+    with pytest.raises(ValueError, match=r"params\['activation'\] must be an array, got a custom_jvp"):
         getattr(ours, policy)({"activation": jax.nn.relu}, jax.random.key(0), START, lambda *_: None, num_simulations=4)
