@@ -38,7 +38,7 @@ def to_svg(tree: Tree, game: AnyGame, row: int = 0, *, max_nodes: int | None = 1
     """
     nodes = node_summaries(tree, row)
     shown = preorder(nodes, most_visited(nodes, max_nodes, max_depth))
-    boards = {number: _board(game, nodes[number]) for number in shown}
+    boards = {number: svg_element(game, nodes[number].state, nodes[number].action) for number in shown}
     _, _, width, height = map(float, boards[ROOT].attrib["viewBox"].split())
     board_height = _BOARD * height / width
     level = _LABEL + board_height + _EDGE
@@ -101,8 +101,3 @@ def _label(
 ) -> None:
     style = {"x": f"{x:g}", "y": f"{y:g}", "font-size": str(size), "fill": f"var(--{color})", "text-anchor": "middle"}
     ElementTree.SubElement(parent, "text", style | attributes).text = text
-
-
-def _board(game: AnyGame, node: NodeSummary) -> ElementTree.Element:
-    """The picture of the node's position; `viewBox` holds its own size."""
-    return svg_element(game, node.state, node.action)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import azjax.games
-from azjax.evaluation import player_tables
+from azjax.evaluation import exact, player_tables
 from azjax.evaluation.exact import Outcome, exact_report, expected_outcome, mistakes, versus
 from azjax.evaluation.player_tables import epsilon_optimal_table, optimal_table, random_table, tabulate
 from azjax.evaluation.players import MoveChoice, Player
@@ -275,3 +275,9 @@ def test_value_error_and_sign_are_taken_over_unfinished_positions(solution_of):
     won, drawn, lost = ((true == result).sum() for result in (1, 0, -1))
     assert report.value_sign_accuracy == won / (won + lost)
     assert report.value_error == pytest.approx((0.5 * won + 0.5 * drawn + 1.5 * lost) / 23)
+
+
+def test_the_sign_of_a_value_is_right_for_results_other_than_1():
+    errors = exact._ValueErrors()
+    errors.add(np.array([0.3, -0.1, 0.2, 0.5]), np.array([0.25, -0.25, -0.25, 0.0]))
+    assert (errors.decided, errors.right_sign) == (3, 2)
