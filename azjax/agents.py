@@ -318,7 +318,7 @@ def load_opponent(
         `load_player`; other players ignore them.
 
     Raises:
-      InputError: as `load_player`, an option out of range, or a reused tree or Gumbel's search with `seconds`.
+      InputError: as `load_player`, an option out of range, or Gumbel's search with `seconds`.
       RunError: as `load_player`.
     """
     kind, colon, command = spec.partition(":")
@@ -341,16 +341,16 @@ def load_opponent(
     name = name_with_options(spec, **search)
     if seconds is None or level not in ("", "hard"):
         return dataclasses.replace(load_player(spec, game, **search), name=name)
-    check_for_a_time(spec, search.get("policy"), search.get("reuse_tree", False))
+    check_for_a_time(spec, search.get("policy"))
     # The number of simulations is not used; `leaves_per_step` has to divide it.
     player = load_player(spec, game, num_simulations=search.get("leaves_per_step", 1), **search)
     return TimedPlayer(f"{name}, {seconds:g} s", player, seconds)
 
 
-def check_for_a_time(spec: str, policy: str | None, reuse_tree: bool) -> None:
-    """Refuses the options of a search that it cannot have for a time."""
-    if reuse_tree or policy == "gumbel":
-        raise InputError(f"{spec}: a search for a time goes without a reused tree and Gumbel's policy")
+def check_for_a_time(spec: str, policy: str | None) -> None:
+    """Refuses the policy that a search cannot have for a time."""
+    if policy == "gumbel":
+        raise InputError(f"{spec}: a search for a time goes without Gumbel's policy")
 
 
 def _is_run(spec: str) -> bool:

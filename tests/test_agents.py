@@ -131,9 +131,9 @@ def test_a_trained_agent_without_a_number_of_simulations_searches_for_a_time(run
     assert own.seconds == 0.5
     assert load_opponent(f"{run}:0.5s", leaves_per_step=5).player.policy.policy.leaves_per_step == 5
     assert load_opponent(f"{run}:easy", seconds=0.01).policy.temperature == 1
-    for options in ({"reuse_tree": True}, {"policy": "gumbel"}):
-        with pytest.raises(ValueError, match="a search for a time goes without a reused tree and Gumbel's policy"):
-            load_opponent(run, seconds=0.01, **options)
+    assert load_opponent(run, seconds=0.01, reuse_tree=True).name == f"{run} + reused tree, 0.01 s"
+    with pytest.raises(ValueError, match="a search for a time goes without Gumbel's policy"):
+        load_opponent(run, seconds=0.01, policy="gumbel")
     with pytest.raises(ValueError, match="seconds must be above 0, got -1"):
         load_opponent(run, seconds=-1)
 

@@ -31,7 +31,7 @@ Options = TypeVar("Options")
 _AgentOptions = TypeVar("_AgentOptions", bound="AgentOptions")
 
 HELP = ("-h", "--help")
-_OF_SEARCHES = ("num_simulations", "policy", "solver", "reuse_tree", "tables")
+_OF_SEARCHES = ("num_simulations", "policy", "solver", "tables")
 _MOST_GAMES = 2**30
 _PLAYERS = {1: "a PLAYER", None: "two PLAYERs or more"}
 
@@ -45,7 +45,6 @@ class AgentOptions:
       policy: the search of a trained agent: `alphazero`, `gumbel` or `uct`. Default: that of the training of a run, and
         `alphazero` for an agent that comes with azjax.
       solver: the search proves wins, losses and draws.
-      reuse_tree: the search continues in the tree below the moves played.
       tables: exact values for the leaves of a trained agent's search: a file of `azjax solve GAME --output FILE`.
       seed: seed of all random numbers.
     """
@@ -53,7 +52,6 @@ class AgentOptions:
     num_simulations: int | None = None
     policy: str | None = None
     solver: bool = False
-    reuse_tree: bool = False
     tables: Path | None = None
     seed: int = 0
 
@@ -63,13 +61,18 @@ class AgentOptions:
             raise InputError(f"num_simulations must be at least 1, got {self.num_simulations}")
 
     @property
+    def of_searches(self) -> tuple[str, ...]:
+        """The options that a player without a search refuses."""
+        return _OF_SEARCHES
+
+    @property
     def simulations(self) -> int:
         """`num_simulations`, or the default."""
         return NUM_SIMULATIONS if self.num_simulations is None else self.num_simulations
 
     def players(self, spec: str, game: AnyGame, levels: Sequence[str]) -> dict[str, Player]:
         """Loads the player at each of the levels. A trained agent is read once, while a trainer may save others."""
-        search: Any = {name: getattr(self, name) for name in _OF_SEARCHES}
+        search: Any = {name: getattr(self, name) for name in self.of_searches}
         read: Any = {}
         _check_number(spec, self.num_simulations)
         if self.num_simulations is not None and not is_trained(split_level(spec)[0]):
@@ -85,8 +88,8 @@ class AgentOptions:
     def check_level(self, spec: str) -> None:
         """Refuses options of a search if the player has a level that does not search."""
         if split_level(spec)[1] in LEVELS[:-1]:
-            for name in _OF_SEARCHES:
-                if getattr(self, name) != getattr(AgentOptions, name):
+            for name in self.of_searches:
+                if getattr(self, name) != getattr(type(self), name):
                     raise InputError(f"{name} is for players that search; {spec} does not")
 
 

@@ -21,12 +21,14 @@ class EvaluateOptions(AgentOptions):
     """Measures a player: on all positions where the game can be solved, and in matches.
 
     Attributes:
+      reuse_tree: in matches the search continues in the tree below the moves played.
       games: games of each match, an even number. Default: 10,000 if the game can be solved, else 100.
       solution: a file of `azjax solve GAME --output FILE`, for a game that takes long to solve.
       epsilon: also report exact scores against best play that makes this share of random moves, such as 0.1 0.5.
       by_ply: also report mistakes by ply.
     """
 
+    reuse_tree: bool = False
     games: int | None = None
     solution: Path | None = None
     epsilon: tuple[float, ...] = ()
@@ -39,6 +41,10 @@ class EvaluateOptions(AgentOptions):
         for epsilon in self.epsilon:
             if not 0 <= epsilon <= 1:
                 raise InputError(f"--epsilon must be 0..1, got {epsilon}")
+
+    @property
+    def of_searches(self) -> tuple[str, ...]:
+        return (*super().of_searches, "reuse_tree")
 
 
 def evaluate_command(arguments: list[str]) -> None:

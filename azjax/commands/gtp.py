@@ -11,7 +11,7 @@ from azjax.agents import LEVELS, check_for_a_time, check_level, is_trained, load
 from azjax.commands.arguments import AgentOptions, parse_with_players, split_simulations
 from azjax.core.errors import InputError
 from azjax.core.text import whole_number
-from azjax.evaluation.searching_players import several_leaves
+from azjax.evaluation.searching_players import keeping_trees, several_leaves
 from azjax.evaluation.standard_players import num_simulations_of
 from azjax.games.game import AnyGame
 from azjax.play.analysis import MAX_QUERY, AnalysisEngine
@@ -28,22 +28,23 @@ class GtpOptions(AgentOptions):
 
     Attributes:
       protocol: gtp; opentafl for tafl; or json, which analyzes many positions at once.
+      reuse_tree: a search continues in the tree below the moves played.
       seconds: search so long for each move without a clock, in place of the simulations. With json, the longest search
         of a position whose query names no time.
     """
 
     protocol: Literal["gtp", "opentafl", "json"] = "gtp"
+    reuse_tree: bool = True
     seconds: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.protocol != "json" and self.seconds is not None and self.num_simulations is not None:
             raise InputError("num_simulations and seconds are two limits of a search: leave out one")
-        if self.protocol == "json" and (self.policy or self.reuse_tree or self.seed):
-            raise InputError(
-                "json goes without --policy, --reuse-tree and --seed: its searches are AlphaZero's, from empty trees "
-                "and without draws"
-            )
+        if self.protocol == "json" and (self.policy or self.seed):
+            raise InputError("json goes without --policy and --seed: its searches are AlphaZero's, without draws")
+        if self.protocol == "json" and not self.reuse_tree:
+            raise InputError("--no-reuse-tree is for games; json searches each position from an empty tree")
 
 
 def gtp_command(arguments: list[str]) -> None:
@@ -57,11 +58,11 @@ def gtp_command(arguments: list[str]) -> None:
         _analyze(spec, game, options)
         return
     if options.seconds is not None:
-        check_for_a_time(spec, options.policy, options.reuse_tree)
+        check_for_a_time(spec, options.policy)
         if whole_number(split_level(spec)[1]) is not None:
             raise InputError(f"{spec} names its simulations, and seconds is another limit of a search: leave out one")
     (player,) = options.players(spec, game, LEVELS[-1:]).values()
-    player = dataclasses.replace(player, name=spec)
+    player = dataclasses.replace(keeping_trees(player) if options.reuse_tree else player, name=spec)
     ongoing = OngoingGame(game, player, seed=options.seed, seconds=options.seconds)
     engines: dict[str, Callable[[OngoingGame], Engine]] = {"gtp": GtpEngine, "opentafl": OpenTaflEngine}
     serve(engines[options.protocol](ongoing), read_lines(sys.stdin), sys.stdout)

@@ -13,7 +13,7 @@ from azjax.commands.arguments import AgentOptions, parse_with_players, split_sim
 from azjax.commands.console import console
 from azjax.core.errors import InputError
 from azjax.evaluation import iterate_games
-from azjax.evaluation.searching_players import several_leaves
+from azjax.evaluation.searching_players import keeping_trees, several_leaves
 from azjax.evaluation.standard_players import player_facts, search_in_words
 from azjax.games.game import AnyGame
 from azjax.packaged import levels_of
@@ -36,6 +36,7 @@ class PlayOptions(AgentOptions):
       port: port of the page; 0 for any free one.
       book: a file of games, as `azjax match --records` writes it, or a run, for the games of its ladder: the page shows
         which moves were played in a position, and how these games ended.
+      reuse_tree: in the terminal a search continues in the tree below the moves played.
       level: beginner and easy draw from the network's policy, at temperatures 4 and 1, medium takes its best move, hard
         searches. Default: asked.
       start: who moves first. Default: asked.
@@ -46,6 +47,7 @@ class PlayOptions(AgentOptions):
     host: str = "127.0.0.1"
     port: int = 8000
     book: Path | None = None
+    reuse_tree: bool = True
     level: Literal["beginner", "easy", "medium", "hard"] | None = None
     start: Literal["me", "agent"] | None = None
 
@@ -62,11 +64,13 @@ class PlayOptions(AgentOptions):
         if self.web and self.export is not None:
             raise InputError("--web and --export are two ways to show the page: choose one")
         on_page = self.web or self.export is not None
-        if on_page and (self.level or self.start or self.reuse_tree or self.policy or self.seed):
+        if on_page and (self.level or self.start or self.policy or self.seed):
             raise InputError(
-                "a page goes without --level, --start, --reuse-tree, --policy and --seed: level and start are chosen "
-                "on it, its searches are AlphaZero's, from an empty tree, and its draws differ from game to game"
+                "a page goes without --level, --start, --policy and --seed: level and start are chosen on it, its "
+                "searches are AlphaZero's, and its draws differ from game to game"
             )
+        if on_page and not self.reuse_tree:
+            raise InputError("--no-reuse-tree is for the terminal; a page searches each position from an empty tree")
 
 
 def play_command(arguments: list[str]) -> None:
@@ -91,9 +95,12 @@ def play_command(arguments: list[str]) -> None:
     if options.export is not None:
         _export_page(spec, game, options.export, options)
         return
+    players = options.players(spec, game, LEVELS if is_trained(spec) else LEVELS[-1:])
+    if options.reuse_tree:
+        players = {level: keeping_trees(player) for level, player in players.items()}
     play_in_terminal(
         game,
-        options.players(spec, game, LEVELS if is_trained(spec) else LEVELS[-1:]),
+        players,
         console=console,
         level=options.level,
         human_seat=None if options.start is None else ("me", "agent").index(options.start),

@@ -16,7 +16,7 @@ from jaxtyping import ArrayLike as Numbers
 
 from azjax.core import display
 from azjax.games.game import State
-from azjax.search import SearchResult
+from azjax.search import SearchResult, Tree
 
 
 class MoveChoice(NamedTuple):
@@ -74,14 +74,17 @@ class SearchingPolicy(Policy, Protocol):
 class TimedPolicy(Policy, Protocol):
     """A policy that can also search for a given time, in a host loop."""
 
-    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
-        """Searches the positions from empty trees, limited by time and not by simulations.
+    def search_within(
+        self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float, tree: Tree | None = None
+    ) -> SearchResult:
+        """Searches the positions, limited by time and not by simulations.
 
         Args:
           params: the player's parameters.
           key: consumed by the search.
           states: every leaf [B, ...].
           seconds: above 0; see `azjax.search.search_within`.
+          tree: of the same games, to continue; it must not be read afterwards. None begins new trees.
         """
 
 

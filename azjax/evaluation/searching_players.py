@@ -30,8 +30,8 @@ from azjax.search.reuse import by_game, by_node, follow
 _STEPS, _MOST_SIMULATIONS = 16, 256  # between two looks at the clock
 _LEAST_RATE = 10_000  # simulations a second
 _MOST_TIMED_LEAVES = 64
-_TREE_BYTES_PER_SECOND, _MOST_TREE_BYTES = 1 << 26, 1 << 30
-_LEAST_NODES = 1 << 12
+_TREE_BYTES_PER_SECOND, _MOST_TREE_BYTES = 1 << 27, 1 << 30
+_LEAST_NODES, _NODES_PER_SECOND = 1 << 12, 100_000
 
 
 def policy_player(
@@ -117,12 +117,14 @@ class _Search:
         result: SearchResult = self.policy(params, key, states, hyper=self.hyper, tree=tree)
         return result
 
-    def search_within(self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float) -> SearchResult:
+    def search_within(
+        self, params: PyTree, key: PRNGKeyArray, states: State, seconds: float, tree: Tree | None = None
+    ) -> SearchResult:
         """See `TimedPolicy`."""
         leaves = self.policy.leaves_per_step
         steps = max(1, min(_STEPS, _MOST_SIMULATIONS // leaves))
         policy = dataclasses.replace(self.policy, num_simulations=steps * leaves)
-        return search_within(policy, params, key, states, hyper=self.hyper, seconds=seconds)
+        return search_within(policy, params, key, states, hyper=self.hyper, seconds=seconds, tree=tree)
 
     def _choice(self, states: State, result: SearchResult) -> MoveChoice:
         played = jax.nn.one_hot(result.action, self.policy.game.num_actions)
@@ -159,6 +161,16 @@ def with_simulations(player: Player, num_simulations: int) -> Player:
     return _with_policy(player, policy)
 
 
+def keeping_trees(player: Player) -> Player:
+    """The same player under the same name, which keeps its tree below the moves that are played, as in play.
+
+    `experiments/at_play.py` measures what that gains. Other players than those that search are returned as they are.
+    """
+    if not isinstance(player.policy, _Search):
+        return player
+    return dataclasses.replace(player, policy=_ReusingSearch(player.policy.policy, player.policy.hyper))
+
+
 def for_one_position(player: Player) -> Player:
     """The same player for positions that come one at a time, as in play.
 
@@ -175,8 +187,8 @@ def for_seconds(player: Player, seconds: float) -> Player:
     """The same player to search one position at a time, for up to this many seconds.
 
     In place of Gumbel's search, whose halving needs its number of simulations beforehand, it is AlphaZero's. Its trees
-    have room for as many positions as 64 MB a second hold, at least 4,096, and at most for 1 GB; a full tree goes on
-    without new ones. Unless it has a number of leaves per step of its own, a search with a network evaluates
+    have room for 100,000 positions a second, or as many as 128 MB a second hold, at least 4,096 and at most 1 GB; a
+    full tree goes on without new ones. Unless it has a number of leaves per step of its own, a search with a network evaluates
     100 times as many as it has seconds, a power of two of at most 64. Other players are returned as they are.
     """
     if not isinstance(player.policy, _Search):
@@ -189,7 +201,9 @@ def for_seconds(player: Player, seconds: float) -> Player:
         policy = dataclasses.replace(policy, num_simulations=_STEPS * _MOST_TIMED_LEAVES)
         policy = several_leaves(policy, int(_LEAST_RATE * seconds), _MOST_TIMED_LEAVES)
     most_bytes = min(_TREE_BYTES_PER_SECOND * seconds, _MOST_TREE_BYTES)
-    nodes = max(int(most_bytes / _bytes_per_node(policy, player.params)), _LEAST_NODES)
+    # More would cost time: the whole tree is copied to keep the part below a move.
+    nodes = min(most_bytes / _bytes_per_node(policy, player.params), _NODES_PER_SECOND * seconds)
+    nodes = max(int(nodes), _LEAST_NODES)
     # A power of two: few shapes to compile.
     return _with_policy(player, dataclasses.replace(policy, max_nodes=1 << (nodes.bit_length() - 1)))
 

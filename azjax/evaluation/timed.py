@@ -10,18 +10,77 @@ from jaxtyping import PRNGKeyArray
 
 from azjax.core.errors import InputError
 from azjax.evaluation.host_games import rows_of
-from azjax.evaluation.players import Player, TimedPolicy
+from azjax.evaluation.players import Player, RememberingPolicy, TimedPolicy
 from azjax.evaluation.searching_players import for_seconds
 from azjax.evaluation.seats import Move, Rows, SeatNumbers, Seats
 from azjax.games.game import State
+from azjax.search import SearchResult, Tree, advance
 from azjax.search.budget import check_seconds
 
 _WARM_UP_SECONDS = 1e-3
 
 
+class TimedSearch:
+    """Searches for a time in one game, one position after another.
+
+    A player that remembers (`RememberingPolicy`) goes on in the tree of its last search, below the moves that were
+    played since. Others begin with an empty tree.
+
+    Args:
+      player: searches with its `TimedPolicy`.
+    """
+
+    def __init__(self, player: Player) -> None:
+        assert isinstance(player.policy, TimedPolicy)
+        self._policy, self._params = player.policy, player.params
+        self._keeps = isinstance(player.policy, RememberingPolicy)
+        self._tree: Tree | None = None
+        self._played: tuple[int, ...] = ()
+
+    def compile(self, states: State) -> None:
+        """Compiles the search of the position [1, ...], so that it is no part of the time of a move."""
+        played: tuple[int, ...] = ()
+        for _ in range(2 if self._keeps else 1):  # the second one continues the tree of the first
+            result = self.search(jax.random.key(0), states, played, _WARM_UP_SECONDS)
+            played = (*played, int(result.action[0]))
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins another game."""
+        self._tree, self._played = None, ()
+
+    def search(self, key: PRNGKeyArray, states: State, played: Sequence[int], seconds: float) -> SearchResult:
+        """Searches the position `states` [1, ...].
+
+        Args:
+          key: consumed by the search.
+          states: every leaf [1, ...].
+          played: all actions of the game so far.
+          seconds: for the search, and for what it keeps of the tree before.
+        """
+        began, tree = time.perf_counter(), self._kept(played)
+        left = max(seconds - (time.perf_counter() - began), _WARM_UP_SECONDS)
+        result = self._policy.search_within(self._params, key, states, left, tree)
+        if self._keeps:
+            self._tree, self._played = result.tree, tuple(played)
+        return result
+
+    def _kept(self, played: Sequence[int]) -> Tree | None:
+        """The tree below what was played since it was searched; None if the game took another course."""
+        tree, self._tree = self._tree, None
+        before = len(self._played)
+        if tree is None or tuple(played[:before]) != self._played:
+            return None
+        if len(played) == before:
+            return tree
+        below = advance(tree, *(np.array([action], np.int32) for action in played[before:]))
+        jax.block_until_ready(below)
+        return below
+
+
 @dataclasses.dataclass(frozen=True)
 class TimedPlayer:
-    """A player that searches each position, from an empty tree, for this many seconds.
+    """A player that searches each position for this many seconds; see `TimedSearch`.
 
     Attributes:
       name: for display.
@@ -47,12 +106,14 @@ class TimedSeats(Seats):
 
     def __init__(self, player: TimedPlayer) -> None:
         super().__init__()
-        self._player = dataclasses.replace(player, player=for_seconds(player.player, player.seconds))
+        self._player, self._seconds = for_seconds(player.player, player.seconds), player.seconds
+        self._searches: list[TimedSearch] = []
         self._is_compiled = False
 
     def begin(self, seats: SeatNumbers, starts: State, states: State) -> None:
+        self._searches = [TimedSearch(self._player) for _ in seats]
         if not self._is_compiled:
-            self._search(jax.random.key(0), states, 0, _WARM_UP_SECONDS)
+            self._searches[0].compile(rows_of(states, slice(0, 1)))
             self._is_compiled = True
 
     def choose(self, key: PRNGKeyArray, states: State, rows: Rows, played: Sequence[Sequence[int]]) -> Sequence[Move]:
@@ -60,12 +121,11 @@ class TimedSeats(Seats):
         moves = []
         for row in rows.tolist():
             began = time.perf_counter()
-            moves.append(self._search(jax.random.fold_in(key, row), states, row, self._player.seconds))
+            one = rows_of(states, slice(row, row + 1))
+            result = self._searches[row].search(jax.random.fold_in(key, row), one, played[row], self._seconds)
+            moves.append(int(np.asarray(result.action)[0]))
             self.seconds.append(time.perf_counter() - began)
         return moves
 
-    def _search(self, key: PRNGKeyArray, states: State, row: int, seconds: float) -> int:
-        player = self._player.player
-        assert isinstance(player.policy, TimedPolicy)
-        one = rows_of(states, slice(row, row + 1))
-        return int(np.asarray(player.policy.search_within(player.params, key, one, seconds).action)[0])
+    def close(self) -> None:
+        self._searches = []

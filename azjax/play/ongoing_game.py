@@ -19,6 +19,7 @@ from azjax.evaluation import (
     with_simulations,
 )
 from azjax.evaluation.host_games import host_step
+from azjax.evaluation.timed import TimedSearch
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 from azjax.play.clock import Clock
@@ -50,7 +51,10 @@ class OngoingGame:
             raise InputError(f"seconds is for searches; {player.name} does not search")
         self.game, self.player = game, for_one_position(player)
         self._key, self._num_keys, self._seconds = jax.random.key(seed), 0, seconds
-        self._loaded, self._timed, self._most_seconds = player, player, 0.0
+        self._loaded, self._most_seconds = player, 0.0
+        self._timed_player: Player | None = None
+        self._timed: TimedSearch | None = None
+        self._memory: PyTree = None
         self.clocks: list[Clock | None] = [None, None]
         self.begin()
 
@@ -78,7 +82,10 @@ class OngoingGame:
         """Starts a new game, at `start` or at the game's own start."""
         start = self.game.init(self._next_key()) if start is None else start
         self.states: list[State] = [jax.tree.map(np.asarray, start)]
-        self._memories = [start_memory(self.player, batch_of_one(self.state))]
+        self._played: list[int] = []
+        self._begin_memory()
+        if self._timed is not None:
+            self._timed.forget()
 
     def play(self, move: str) -> None:
         """Plays a move for the side to move.
@@ -86,7 +93,7 @@ class OngoingGame:
         Raises:
           InputError: the move is not legal.
         """
-        self._step(action_from_text(self.game, self.state, move), self._memories[-1])
+        self._step(action_from_text(self.game, self.state, move))
 
     def undo(self) -> None:
         """Takes back the last move.
@@ -97,27 +104,27 @@ class OngoingGame:
         if len(self.states) == 1:
             raise InputError("cannot undo")
         self.states.pop()
-        self._memories.pop()
+        self._played.pop()
+        self._begin_memory()
 
     def choose(self) -> str:
         """Plays the player's move for the side to move, and returns it. The game must not be over."""
         clock, began = self.clocks[self.mover], time.perf_counter()
         seconds = self._seconds if clock is None else clock.budget()
-        memory = self._memories[-1]
         if seconds is not None and isinstance(self.player.policy, TimedPolicy):
             if clock is None:
                 self.compile_timed_search(seconds)
             else:
                 self.compile_for_clocks()
-            # It starts from an empty tree: the tree in the memory is too small for it.
             actions = self._search_within(seconds).action
         else:
-            actions, _, memory = act(self.player, self._next_key(), batch_of_one(self.state), memory)
+            one = batch_of_one(self.state)
+            actions, _, self._memory = act(self.player, self._next_key(), one, self._memory)
         action = int(actions[0])
         move = action_to_text(self.game, self.state, action)
         if clock is not None:
             self.clocks[self.mover] = clock.after(time.perf_counter() - began)
-        self._step(action, memory)
+        self._step(action)
         return move
 
     def analyze(self, seconds: float) -> list[tuple[str, float]]:
@@ -146,8 +153,7 @@ class OngoingGame:
         """
         self._loaded, self._seconds = with_simulations(self._loaded, num_simulations), None
         self.player = for_one_position(self._loaded)
-        # Trees in the old memories have another capacity.
-        self._memories = [start_memory(self.player, batch_of_one(self.state))] * len(self.states)
+        self._begin_memory()  # the tree in the old one has another capacity
 
     def compile_for_clocks(self) -> None:
         """Compiles a search for the time that the clocks allow.
@@ -162,26 +168,29 @@ class OngoingGame:
         """Compiles a search for this many seconds."""
         if not isinstance(self.player.policy, TimedPolicy) or seconds <= self._most_seconds:
             return
-        self._most_seconds, before = seconds, self._timed
-        self._timed = for_seconds(self._loaded, seconds)
-        policy = self._timed.policy
-        if policy != before.policy and isinstance(policy, TimedPolicy):
-            start = batch_of_one(self.game.init(jax.random.key(0)))
-            policy.search_within(self._timed.params, jax.random.key(0), start, 0.01)
+        self._most_seconds, before = seconds, self._timed_player
+        player = self._timed_player = for_seconds(self._loaded, seconds)
+        if self._timed is None or before is None or player.policy != before.policy:
+            self._timed = TimedSearch(player)
+            self._timed.compile(batch_of_one(self.game.init(jax.random.key(0))))
 
     def _search_within(self, seconds: float) -> SearchResult:
         """A search of the current position with what was compiled."""
-        policy = self._timed.policy
-        assert isinstance(policy, TimedPolicy)
-        return policy.search_within(self._timed.params, self._next_key(), batch_of_one(self.state), seconds)
+        assert self._timed is not None
+        return self._timed.search(self._next_key(), batch_of_one(self.state), self._played, seconds)
 
     def _next_key(self) -> PRNGKeyArray:
         self._num_keys += 1
         return jax.random.fold_in(self._key, self._num_keys)
 
-    def _step(self, action: int, memory: PyTree) -> None:
+    def _begin_memory(self) -> None:
+        """Begins a memory at the current position. One is kept, and not one for each move: trees can be large."""
+        self._memory = start_memory(self.player, batch_of_one(self.state))
+
+    def _step(self, action: int) -> None:
         self.states.append(host_step(self.game, self.state, action))
-        self._memories.append(observe(self.player, memory, np.array([action], np.int32)))
+        self._played.append(action)
+        self._memory = observe(self.player, self._memory, np.array([action], np.int32))
 
 
 def batch_of_one(state: State) -> State:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.core.errors import InputError
-from azjax.evaluation import MoveChoice, Player, act, for_one_position, observe, search, start_memory
+from azjax.evaluation import MoveChoice, Player, RememberingPolicy, act, for_one_position, observe, search, start_memory
 from azjax.evaluation.host_games import host_step
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import (
@@ -35,6 +35,7 @@ from azjax.render import to_text
 _MAX_LISTED = 40  # legal moves listed at each turn
 _TOP_MOVES = 5  # of the agent's policy
 _TREE_NODES = 20  # of a printed search
+_MEMORIES = 8  # of the last turns: a memory can be a large tree
 _BAR_WIDTH = 24
 _STYLES = ("bold cyan", "bold magenta")  # of player 0 and player 1, and of their pieces
 _YES_NO = ("yes", "no")
@@ -160,7 +161,7 @@ class _Dialogue:
 
 
 class _Turn(NamedTuple):
-    """A position of the game, the agent's memory there, and the key with which the agent thinks."""
+    """A position of the game, the agent's memory there (None far back), and the key with which the agent thinks."""
 
     state: State
     memory: PyTree
@@ -228,14 +229,16 @@ class _TerminalGame:
                     self._show_search(turns[-1], "made")
                 case "why":
                     agents = [turn for turn in turns if not self._is_human(turn)]
-                    if agents:
+                    if agents and not self._has_forgotten(agents[-1]):
                         self._show_search(agents[-1], "depth")
+                    elif agents:
+                        self.dialogue.complain("The search of that move is not kept: it lies too far back.")
                     else:
                         self.dialogue.complain("The agent has not moved yet.")
                 case "back":
                     earlier = [ply for ply, turn in enumerate(turns[:-1]) if self._is_human(turn)]
                     if earlier:
-                        return turns[: earlier[-1] + 1]
+                        return self._back_to(turns[: earlier[-1] + 1])
                     self.dialogue.complain("There is no move of yours to take back.")
                 case "resign":
                     raise _Resigned
@@ -268,7 +271,18 @@ class _TerminalGame:
     def _after(self, turns: list[_Turn], memory: PyTree, action: int) -> list[_Turn]:
         state: State = host_step(self.game, turns[-1].state, action)
         memory = observe(self.agent, memory, np.array([action], np.int32))
-        return [*turns, _Turn(state, memory, next(self.keys))]
+        old = [turn._replace(memory=None) for turn in turns[:-_MEMORIES]]
+        return [*old, *turns[-_MEMORIES:], _Turn(state, memory, next(self.keys))]
+
+    def _back_to(self, turns: list[_Turn]) -> list[_Turn]:
+        """The turns, the last of which has a memory."""
+        last = turns[-1]
+        if self._has_forgotten(last):
+            last = last._replace(memory=start_memory(self.agent, batch_of_one(last.state)))
+        return [*turns[:-1], last]
+
+    def _has_forgotten(self, turn: _Turn) -> bool:
+        return turn.memory is None and isinstance(self.agent.policy, RememberingPolicy)
 
     def _is_human(self, turn: _Turn) -> bool:
         return int(turn.state.current_player) == self.human

@@ -16,6 +16,8 @@ from azjax.search.draws import Keys, fold_in
 from azjax.search.hyper import SearchHyper
 from azjax.search.policy import MOST_SIMULATIONS, SearchPolicy
 from azjax.search.result import SearchResult
+from azjax.search.reuse import check_tree
+from azjax.search.tree import Tree
 
 _MAX_NODES = 100_000
 _MOST_SECONDS = 1_000_000  # timers of the operating system go little further
@@ -32,6 +34,7 @@ def search_within(
     num_simulations: int | None = None,
     max_nodes: int | None = None,
     stop_early: bool = True,
+    tree: Tree | None = None,
 ) -> SearchResult:
     """Searches until the budget is used up, or more simulations cannot change the action.
 
@@ -46,10 +49,11 @@ def search_within(
         of those before. Compilation does not count: the first search of its kind runs both its programs before.
       num_simulations: a multiple of those of the policy; given with `seconds` too, the first budget used up ends the
         search.
-      max_nodes: capacity of each tree; a full one goes on without making nodes. By default that of the policy, and
-        100,000 if it has none.
+      max_nodes: capacity of each tree; a full one goes on without making nodes. By default that of `tree` or of the
+        policy, and 100,000 if there is none.
       stop_early: end when every root is proven or, in AlphaZero's search without a solver, the lead of its most visited
         action exceeds the simulations left; if only time is given, these are estimated from the rate so far.
+      tree: trees to continue, as in `SearchPolicy.__call__`; the result takes over their memory.
 
     Raises:
       InputError: no budget, one that is not positive, or a number of simulations that is no multiple of the policy's or
@@ -66,15 +70,17 @@ def search_within(
         )
     if num_simulations is not None and num_simulations > MOST_SIMULATIONS:
         raise InputError(f"num_simulations must be at most {MOST_SIMULATIONS:,}, got {num_simulations:,}")
+    if tree is not None:
+        check_tree(tree)
     if max_nodes is None:
-        max_nodes = policy.max_nodes or _MAX_NODES
-    if num_simulations is not None:
+        max_nodes = tree.max_nodes if tree is not None else policy.max_nodes or _MAX_NODES
+    if num_simulations is not None and tree is None:
         max_nodes = min(max_nodes, num_simulations + 1)
     policy = dataclasses.replace(policy, max_nodes=max_nodes)
     if seconds is not None:
         _compile(policy, params, key, states, hyper)
     began, done = time.perf_counter(), chunk
-    result: SearchResult = policy(params, key, states, hyper=hyper)
+    result: SearchResult = policy(params, key, states, hyper=hyper, tree=tree, donate_tree=tree is not None)
     result.value.block_until_ready()
     while True:
         left = np.inf if num_simulations is None else num_simulations - done

@@ -1,5 +1,6 @@
 """Trees that are kept from move to move. Axis letters: see `tree.py`."""
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
@@ -19,22 +20,25 @@ from azjax.search.tree import ROOT, Tree
 _Numbers: TypeAlias = tuple[Int32[Array, "N B"], Int32[Array, "N B"], Int32[Array, "B"]]
 """source, number and count: see `Tree.renumber`."""
 
+_Ancestors: TypeAlias = tuple[Bool[Array, "N B"], Int32[Array, "N B"]]
+"""Which nodes are known to be below the new root, and an ancestor of each, or `ROOT`."""
 
-def advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
-    """The trees below `action`, with the same capacity; empty where the search never tried it.
 
-    Hand them to a policy with the states after the action.
+def advance(tree: Tree, *actions: Int[Array | np.ndarray, "B"]) -> Tree:
+    """The trees below actions that are played one after the other; empty where the search never tried them.
+
+    They keep their capacity. Hand them to a policy with the states after the actions.
 
     Raises:
       InputError: no tree, or no whole number for each of its games.
     """
     check_tree(tree)
-    action = jnp.asarray(action)
-    if action.shape != (tree.batch,) or not jnp.issubdtype(action.dtype, jnp.integer):
-        got = f"{action.dtype} {list(action.shape)}"
-        raise InputError(f"action must be int [{tree.batch}], one for each game of the tree; got {got}")
-    advanced: Tree = _advance(tree, action)
-    return advanced
+    for action in map(jnp.asarray, actions):
+        if action.shape != (tree.batch,) or not jnp.issubdtype(action.dtype, jnp.integer):
+            got = f"{action.dtype} {list(action.shape)}"
+            raise InputError(f"action must be int [{tree.batch}], one for each game of the tree; got {got}")
+    below: Tree = _below(tree, functools.reduce(functools.partial(_child, tree), actions, _root_of(tree)))
+    return below
 
 
 def check_tree(tree: object) -> None:
@@ -43,9 +47,17 @@ def check_tree(tree: object) -> None:
         raise InputError(f"tree must be the `tree` of a SearchResult, got a {type(tree).__name__}")
 
 
+def _root_of(tree: Tree) -> Int32[Array, "B"]:
+    return jnp.full(tree.batch, ROOT, jnp.int32)
+
+
+_child = jax.jit(Tree.child)
+
+
 @jax.jit
-def _advance(tree: Tree, action: Int[Array, "B"]) -> Tree:
-    return tree.renumber(*_numbers_below(tree, _child_of_root(tree, action))).with_free_roots()
+def _below(tree: Tree, node: Int32[Array, "B"]) -> Tree:
+    """The trees below `node`; empty where it is `NO_NODE`."""
+    return tree.renumber(*_numbers(tree, _is_below(tree, node))).with_free_roots()
 
 
 @jax.jit
@@ -55,12 +67,7 @@ def compact(tree: Tree) -> Tree:
     Simulations make their nodes in all trees at once. So a tree has unused rows if it was begun after others or its
     simulations ended at finished games; without them it has capacity again.
     """
-    made = tree.visits > 0
-    nodes = jnp.broadcast_to(jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None], made.shape)
-    number = jnp.where(made, jnp.cumsum(made, axis=0, dtype=jnp.int32) - 1, -1)
-    row, columns = jnp.where(made, number, tree.num_nodes), jnp.arange(tree.batch, dtype=jnp.int32)[None]
-    source = jnp.full_like(nodes, -1).at[row, columns].set(nodes, mode="drop")
-    return tree.renumber(source, number, jnp.sum(made, axis=0, dtype=jnp.int32))
+    return tree.renumber(*_numbers(tree, tree.visits > 0))
 
 
 def continue_tree(tree: Tree, root: Root, make_tree: Callable[[], Tree], selection: Selection) -> Tree:
@@ -118,30 +125,29 @@ def _with_root_terms(tree: Tree, prior: Float32[Array, "B K"], selection: Select
     return replace_fields(tree, edges=edges.with_root_priors(tree.root_prior))
 
 
-def _child_of_root(tree: Tree, action: Int[Array, "B"]) -> Int32[Array, "B"]:
-    """The roots' children behind `action`; `ROOT` where there is none."""
-    children = tree.root_children()
-    actions = jnp.arange(tree.num_slots, dtype=jnp.int32)[None] if tree.root_actions is None else tree.root_actions
-    nodes = children.by_slot(children.at // tree.batch)
-    return jnp.max(jnp.where(actions == action[:, None], nodes, ROOT), axis=1)
+def _numbers(tree: Tree, stays: Bool[Array | np.ndarray, "N B"]) -> _Numbers:
+    """Numbers for the nodes that stay, in their order."""
+    nodes = jnp.broadcast_to(jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None], stays.shape)
+    number = jnp.where(stays, jnp.cumsum(stays, axis=0, dtype=jnp.int32) - 1, -1)
+    row, columns = jnp.where(stays, number, tree.num_nodes), jnp.arange(tree.batch, dtype=jnp.int32)[None]
+    source = jnp.full_like(nodes, -1).at[row, columns].set(nodes, mode="drop")
+    return source, number, jnp.sum(stays, axis=0, dtype=jnp.int32)
 
 
-def _numbers_below(tree: Tree, root: Int32[Array, "B"]) -> _Numbers:
-    """Numbers for the nodes from `root` down. Nodes keep their order, so that one pass over them suffices."""
-    batch = jnp.arange(tree.batch, dtype=jnp.int32)
-    parents, made = tree.nodes.parent, tree.visits > 0
+def _is_below(tree: Tree, root: Int32[Array, "B"]) -> Bool[Array, "N B"]:
+    """Which nodes are `root` or below it; none where it is `NO_NODE`.
 
-    def number_node(node: Int32[Array, ""], carry: _Numbers) -> _Numbers:
-        source, number, count = carry
-        is_root = (node == root) & (root > ROOT)
-        stays = is_root | (made[node] & (number[parents[node], batch] >= 0))
-        new = jnp.where(stays, count, -1)
-        source = source.at[jnp.where(stays, count, tree.num_nodes), batch].set(node, mode="drop")
-        return source, number.at[node].set(new), count + stays.astype(jnp.int32)
+    Each step doubles the number of ancestors that a node knows of.
+    """
 
-    dropped = jnp.full((tree.num_nodes, tree.batch), -1, jnp.int32)
-    begin = jnp.zeros_like(dropped), dropped, jnp.zeros(tree.batch, jnp.int32)
-    return cast(_Numbers, jax.lax.fori_loop(1, tree.num_nodes, number_node, begin))
+    def double(carry: _Ancestors) -> _Ancestors:
+        below, ancestor = carry
+        return below | jnp.take_along_axis(below, ancestor, axis=0), jnp.take_along_axis(ancestor, ancestor, axis=0)
+
+    nodes, made = jnp.arange(tree.num_nodes, dtype=jnp.int32)[:, None], tree.visits > 0
+    start = nodes == root[None], jnp.where(made, tree.nodes.parent, ROOT)
+    below, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[1] != ROOT), double, start)
+    return jnp.logical_and(made, below)
 
 
 # Trees that a player or self-play keeps for each of its games.
@@ -157,7 +163,7 @@ def follow(tree: Tree, action: Int[Array | np.ndarray, "B"], num_simulations: in
 
     Simulations make their nodes in all trees at once, so one tree that is nearly full would stop the others too.
     """
-    tree = cast(Tree, _advance(tree, action))
+    tree = cast(Tree, _below(tree, _child(tree, _root_of(tree), action)))
     num_made = jnp.sum(tree.visits > 0, axis=0, dtype=jnp.int32)
     # The next states bring their histories.
     tree = replace_fields(tree, histories=None, num_made=num_made)

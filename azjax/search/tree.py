@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, PyTree, Shaped, UInt32
+from jaxtyping import Array, Bool, Float32, Int, Int32, PyTree, Shaped, UInt32
 
 from azjax.core.arrays import add, put, read, write_rows
 from azjax.core.packing import Packing
@@ -24,6 +24,7 @@ from azjax.search.edges import EdgeStore, Index, take_rows, tree_of
 from azjax.search.selection import EdgeStatistics, EdgeTerms, NodeStatistics, Numbers
 
 ROOT = 0
+NO_NODE = -1
 
 WEIGHT = "weight"
 """In `Nodes.sums`, where an evaluator gives errors: the weights of the visits. See `uncertainty.py`."""
@@ -285,6 +286,17 @@ class Tree:
         index = (child * self.batch + jnp.arange(self.batch, dtype=jnp.int32)[:, None]).reshape(-1)
         # An emptied tree has edges without visits.
         return RootChildren(index, (edge >= 0) & (self.at(index).visits > 0).reshape(edge.shape))
+
+    def child(self, node: Int32[Array, "B"], action: Int[Array, "B"]) -> Int32[Array, "B"]:
+        """The children of nodes behind their actions; `NO_NODE` where there is none, or `node` is `NO_NODE`."""
+        index, slots = self.index(jnp.maximum(node, ROOT)), jnp.arange(self.num_slots, dtype=jnp.int32)[None]
+        actions = slots if self.actions is None else read(self.actions, index, self.num_slots)
+        slot = jnp.max(jnp.where(actions == action[:, None], slots, -1), axis=1)
+        edge = self.edges.find(index, jnp.maximum(slot, 0)[None])[0]
+        child = jnp.abs(read(self.edges.child, jnp.maximum(edge, 0)))
+        exists = (node >= ROOT) & (slot >= 0) & (edge >= 0)
+        # An emptied tree has edges without visits.
+        return jnp.where(exists & (self.at(self.index(child)).visits > 0), child, NO_NODE)
 
     def with_root_priors(self, prior: Float32[Array, "B K"]) -> "Tree":
         """The trees with other priors of the roots' slots. The edges are unchanged."""

@@ -16,12 +16,8 @@ from refusals import refused_without_a_file
             "seconds is for searches; random does not search",
         ),
         (
-            ["gtp", "connect2", "--seconds", "1", "--reuse-tree"],
-            "connect2: a search for a time goes without a reused tree and Gumbel's policy",
-        ),
-        (
             ["gtp", "connect2", "--seconds", "1", "--policy", "gumbel"],
-            "connect2: a search for a time goes without a reused tree and Gumbel's policy",
+            "connect2: a search for a time goes without Gumbel's policy",
         ),
         (
             ["gtp", "random", "--game", "tictactoe", "--protocol", "json"],
@@ -49,7 +45,11 @@ from refusals import refused_without_a_file
         ),
         (
             ["gtp", "connect2", "--protocol", "json", "--seed", "7"],
-            "json goes without --policy, --reuse-tree and --seed",
+            "json goes without --policy and --seed: its searches are AlphaZero's, without draws",
+        ),
+        (
+            ["gtp", "connect2", "--protocol", "json", "--no-reuse-tree"],
+            "--no-reuse-tree is for games; json searches each position from an empty tree",
         ),
     ],
 )

@@ -97,8 +97,12 @@ def test_the_page_searches_with_the_simulations_of_the_player(spec, simulations,
         ),
         (
             ["play", "tictactoe", "--web", "--level", "easy"],
-            "a page goes without --level, --start, --reuse-tree, --policy and --seed: level and start are chosen on "
-            "it, its searches are AlphaZero's, from an empty tree, and its draws differ from game to game",
+            "a page goes without --level, --start, --policy and --seed: level and start are chosen on it, its "
+            "searches are AlphaZero's, and its draws differ from game to game",
+        ),
+        (
+            ["play", "tictactoe", "--web", "--no-reuse-tree"],
+            "--no-reuse-tree is for the terminal; a page searches each position from an empty tree",
         ),
         (["play", "tictactoe", "--web", "--seed", "1"], "a page goes without --level, --start"),
         (["play", "tictactoe", "--web", "--export", "page"], "--web and --export are two ways to show the page"),

@@ -57,7 +57,7 @@ def test_another_number_of_simulations_keeps_the_leaves_that_divide_it():
     assert with_simulations(player, 25).policy.policy.leaves_per_step == 1
 
 
-@pytest.mark.parametrize(("seconds", "leaves", "nodes"), [(0.01, 1, 4096), (0.1, 8, 32768), (1.0, 64, 262144)])
+@pytest.mark.parametrize(("seconds", "leaves", "nodes"), [(0.01, 1, 4096), (0.1, 8, 8192), (1.0, 64, 65536)])
 def test_a_search_for_a_time_has_leaves_and_room_for_it(seconds, leaves, nodes):
     policy = for_seconds(searching(400), seconds).policy.policy
     assert (policy.leaves_per_step, policy.max_nodes) == (leaves, nodes)

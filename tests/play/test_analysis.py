@@ -309,8 +309,8 @@ def test_the_command_answers_until_the_end_of_its_input():
 
 @pytest.mark.slow
 def test_options_that_its_searches_do_not_have_are_refused():
-    command = [AZJAX, "gtp", "tictactoe", "--protocol", "json", "--reuse-tree"]
+    command = [AZJAX, "gtp", "tictactoe", "--protocol", "json", "--policy", "uct"]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert done.stdout == ""
-    assert "json goes without --policy, --reuse-tree and --seed" in done.stderr
+    assert "json goes without --policy and --seed" in done.stderr
