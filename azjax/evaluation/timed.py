@@ -17,7 +17,7 @@ from azjax.games.game import State
 from azjax.search import SearchResult, Tree, advance
 from azjax.search.budget import check_seconds
 
-_WARM_UP_SECONDS = 1e-3
+_ONE_CHUNK = 1e-9  # seconds that end with the first simulations
 
 
 class TimedSearch:
@@ -41,7 +41,7 @@ class TimedSearch:
         """Compiles the search of the position [1, ...], so that it is no part of the time of a move."""
         played: tuple[int, ...] = ()
         for _ in range(2 if self._keeps else 1):  # the second one continues the tree of the first
-            result = self.search(jax.random.key(0), states, played, _WARM_UP_SECONDS)
+            result = self.search(jax.random.key(0), states, played, _ONE_CHUNK)
             played = (*played, int(result.action[0]))
         self.forget()
 
@@ -59,7 +59,7 @@ class TimedSearch:
           seconds: for the search, and for what it keeps of the tree before.
         """
         began, tree = time.perf_counter(), self._kept(played)
-        left = max(seconds - (time.perf_counter() - began), _WARM_UP_SECONDS)
+        left = max(seconds - (time.perf_counter() - began), _ONE_CHUNK)
         result = self._policy.search_within(self._params, key, states, left, tree)
         if self._keeps:
             self._tree, self._played = result.tree, tuple(played)

@@ -3,6 +3,9 @@
 import pytest
 from refusals import refused_without_a_file
 
+from azjax.cli import main
+from azjax.evaluation import RememberingPolicy
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -55,3 +58,19 @@ from refusals import refused_without_a_file
 )
 def test_bad_input_is_refused_in_one_line(capsys, tmp_path, monkeypatch, arguments, message):
     assert message in refused_without_a_file(capsys, tmp_path, monkeypatch, arguments)
+
+
+@pytest.mark.parametrize(("arguments", "keeps"), [([], True), (["--no-reuse-tree"], False)])
+def test_a_search_keeps_its_tree_unless_it_is_told_not_to(arguments, keeps, monkeypatch):
+    served = []
+    monkeypatch.setattr("azjax.commands.gtp.serve", lambda engine, lines, output: served.append(engine))
+    main(["gtp", "connect2", *arguments])
+    (engine,) = served
+    assert isinstance(engine._ongoing.player.policy, RememberingPolicy) == keeps
+
+
+def test_a_player_that_does_not_search_has_no_tree_to_keep(monkeypatch):
+    served = []
+    monkeypatch.setattr("azjax.commands.gtp.serve", lambda engine, lines, output: served.append(engine))
+    main(["gtp", "random", "--game", "connect2"])
+    assert served[0]._ongoing.player.name == "random"

@@ -7,7 +7,7 @@ from small_run import SMALL
 
 from azjax import make
 from azjax.cli import main
-from azjax.evaluation import GameRecord, save_games
+from azjax.evaluation import GameRecord, RememberingPolicy, save_games
 from azjax.runs import train
 
 RUN = SMALL.replace(
@@ -62,6 +62,16 @@ def test_a_number_of_simulations_is_the_level_that_searches(arguments, level, mo
     monkeypatch.setattr("azjax.commands.play.play_in_terminal", lambda game, players, **options: given.update(options))
     main(["play", *arguments])
     assert given["level"] == level
+
+
+@pytest.mark.parametrize(("arguments", "keeping"), [([], ["hard"]), (["--no-reuse-tree"], [])])
+def test_in_the_terminal_a_search_keeps_its_tree_unless_it_is_told_not_to(arguments, keeping, monkeypatch):
+    given = []
+    monkeypatch.setattr("azjax.commands.play.play_in_terminal", lambda game, players, **options: given.append(players))
+    main(["play", "tictactoe", *arguments])
+    (players,) = given
+    assert list(players) == ["beginner", "easy", "medium", "hard"]
+    assert [level for level, one in players.items() if isinstance(one.policy, RememberingPolicy)] == keeping
 
 
 @pytest.mark.parametrize(("spec", "simulations"), [("tictactoe:32", 32), ("tictactoe", 64)])

@@ -4,15 +4,17 @@ import jax
 import pytest
 
 from azjax.evaluation import (
+    RememberingPolicy,
     for_one_position,
     for_seconds,
     policy_player,
     random_player,
     search_player,
+    start_memory,
     uct_player,
     with_simulations,
 )
-from azjax.evaluation.searching_players import several_leaves
+from azjax.evaluation.searching_players import keeping_trees, several_leaves
 from azjax.games.registry import make
 from azjax.networks import make_network
 from azjax.search import AlphaZero, GumbelAlphaZero, evaluators
@@ -81,6 +83,21 @@ def test_gumbels_search_for_a_time_is_alphazeros():
         for kind in (GumbelAlphaZero, AlphaZero)
     )
     assert gumbel == alphazero
+
+
+def test_a_player_that_keeps_its_tree_is_the_same_search():
+    player = searching(64)
+    kept = keeping_trees(player)
+    assert (kept.name, kept.params, kept.policy.policy) == (player.name, player.params, player.policy.policy)
+    assert start_memory(player, STARTS) is None
+    assert start_memory(kept, STARTS).max_nodes == 3 * 64 + 1
+    assert isinstance(for_seconds(kept, 1.0).policy, RememberingPolicy)
+    assert not isinstance(for_seconds(player, 1.0).policy, RememberingPolicy)
+
+
+def test_other_players_keep_no_tree():
+    player = random_player(GAME)
+    assert keeping_trees(player) is player
 
 
 def test_other_players_have_no_time():

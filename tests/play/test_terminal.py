@@ -388,6 +388,19 @@ def test_the_search_behind_the_agents_move_is_printed_on_request(reuse_tree):
     assert f"The agent plays {best}." in text
 
 
+def test_only_the_last_turns_have_a_memory():
+    game = azjax.games.make("mnk", columns=20, rows=1, in_a_row=20)
+    agent = search_player(game, evaluators.uniform(game), num_simulations=8, reuse_tree=True)
+    cells = [f"{column}1" for column in "tsrqpo"]
+    text = play(game, agent, *cells, "why", *["back"] * 6, "why", human_seat=1)
+    assert text.count("is not a legal move") == 0
+    assert text.count("The search of that move is not kept: it lies too far back.\n") == 1
+    text = play(game, Player("first", Remembers(game)), *cells, *["back"] * 6, human_seat=0)
+    # Back at their second turn, people meet an agent whose memory begins there, without the two thoughts before.
+    assert text.count("chance of winning from here is 100%") == 13 + 4 + 1
+    assert text.count("chance of winning from here is 0%") == 1
+
+
 def test_rollouts_are_printed_with_their_wins_and_a_player_without_search_says_so():
     assert "wins of X" in play(CONNECT2, uct_player(CONNECT2, num_simulations=8), "trace", human_seat=0)
     assert play(CONNECT2, FIRST, "tree", human_seat=0).count("first does not search; hint shows") == 1

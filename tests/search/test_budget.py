@@ -39,6 +39,23 @@ def test_each_state_may_have_its_own_key():
     assert within.visits.sum(axis=1).tolist() == [80, 80, 80]
 
 
+def test_a_tree_is_continued():
+    once = search_within(POLICY, None, KEY, SOME, num_simulations=80, max_nodes=200, stop_early=False)
+    begun = dataclasses.replace(POLICY, max_nodes=200)(None, KEY, SOME)
+    longer = search_within(POLICY, None, KEY, SOME, num_simulations=40, stop_early=False, tree=begun.tree)
+    assert longer.tree.max_nodes == 200
+    np.testing.assert_array_equal(longer.visits, once.visits)
+    np.testing.assert_array_equal(longer.value, once.value)
+    with pytest.raises(RuntimeError, match="deleted"):  # the longer search has its memory
+        begun.tree.sums.block_until_ready()
+
+
+@pytest.mark.usefixtures("types_unchecked")
+def test_something_else_than_a_tree_is_refused():
+    with pytest.raises(InputError, match="tree must be the `tree` of a SearchResult, got a int"):
+        search_within(POLICY, None, KEY, SOME, num_simulations=40, tree=3)
+
+
 def test_the_capacity_of_the_policy_is_kept():
     small = dataclasses.replace(POLICY, max_nodes=9)
     within = search_within(small, None, KEY, SOME, num_simulations=80, stop_early=False)

@@ -154,6 +154,32 @@ def test_trees_of_another_size_are_refused(searched):
         search(game, states, 10, tree=tree, max_nodes=10)
 
 
+def test_several_moves_are_followed_at_once(searched):
+    game, result, tree, states = searched
+    more = search(game, states, 20, tree=tree)
+    longer = search(game, ROOTS, 90, max_nodes=MAX_NODES).tree
+    step_by_step = advance(advance(longer, result.action), more.action)
+    at_once = advance(longer, result.action, more.action)
+    assert (np.asarray(at_once.visits[ROOT]) > 0).sum() >= 3
+    for row in range(len(ROOTS)):
+        assert nodes_of(at_once, row) == nodes_of(step_by_step, row)
+
+
+def test_without_a_move_all_nodes_stay(searched):
+    _, result, _, _ = searched
+    same = advance(result.tree)
+    for row in range(len(ROOTS)):
+        assert nodes_of(same, row) == nodes_of(result.tree, row)
+
+
+@pytest.mark.parametrize("action", [-1, 1000])
+def test_below_an_action_that_does_not_exist_the_tree_is_empty(searched, action):
+    _, result, _, _ = searched
+    none = jnp.full(len(ROOTS), action, jnp.int32)
+    assert not advance(result.tree, none).visits.any()
+    assert not advance(result.tree, none, result.action).visits.any()
+
+
 @pytest.mark.usefixtures("types_unchecked")
 @pytest.mark.parametrize("action", [[1], [1.5] * 2, [[0], [1]]], ids=str)
 def test_actions_that_are_not_one_for_each_tree_are_refused(action):
