@@ -188,8 +188,8 @@ def for_seconds(player: Player, seconds: float) -> Player:
 
     In place of Gumbel's search, whose halving needs its number of simulations beforehand, it is AlphaZero's. Its trees
     have room for 100,000 positions a second, or as many as 128 MB a second hold, at least 4,096 and at most 1 GB; a
-    full tree goes on without new ones. Unless it has a number of leaves per step of its own, a search with a network evaluates
-    100 times as many as it has seconds, a power of two of at most 64. Other players are returned as they are.
+    full tree goes on without new ones. Unless it has a number of leaves per step of its own, a search with a network
+    evaluates 100 times as many as it has seconds, a power of two of at most 64. Other players are returned as they are.
     """
     if not isinstance(player.policy, _Search):
         return player

@@ -27,13 +27,15 @@ class TimedSearch:
     played since. Others begin with an empty tree.
 
     Args:
-      player: searches with its `TimedPolicy`.
+      player: from `for_seconds`.
+
+    Raises:
+      InputError: a player that cannot search for a time.
     """
 
     def __init__(self, player: Player) -> None:
-        assert isinstance(player.policy, TimedPolicy)
-        self._policy, self._params = player.policy, player.params
-        self._keeps = isinstance(player.policy, RememberingPolicy)
+        check_can_search_for_a_time(player)
+        self.player, self._keeps = player, isinstance(player.policy, RememberingPolicy)
         self._tree: Tree | None = None
         self._played: tuple[int, ...] = ()
 
@@ -60,7 +62,8 @@ class TimedSearch:
         """
         began, tree = time.perf_counter(), self._kept(played)
         left = max(seconds - (time.perf_counter() - began), _ONE_CHUNK)
-        result = self._policy.search_within(self._params, key, states, left, tree)
+        assert isinstance(self.player.policy, TimedPolicy)
+        result = self.player.policy.search_within(self.player.params, key, states, left, tree)
         if self._keeps:
             self._tree, self._played = result.tree, tuple(played)
         return result
@@ -76,6 +79,12 @@ class TimedSearch:
         below = advance(tree, *(np.array([action], np.int32) for action in played[before:]))
         jax.block_until_ready(below)
         return below
+
+
+def check_can_search_for_a_time(player: Player) -> None:
+    """Raises InputError for a player without a `TimedPolicy`."""
+    if not isinstance(player.policy, TimedPolicy):
+        raise InputError(f"seconds is for searches; {player.name} does not search")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +105,7 @@ class TimedPlayer:
     seconds: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.player.policy, TimedPolicy):
-            raise InputError(f"{self.name} cannot search for a time")
+        check_can_search_for_a_time(self.player)
         check_seconds(self.seconds)
 
 

@@ -19,7 +19,7 @@ from azjax.evaluation import (
     with_simulations,
 )
 from azjax.evaluation.host_games import host_step
-from azjax.evaluation.timed import TimedSearch
+from azjax.evaluation.timed import TimedSearch, check_can_search_for_a_time
 from azjax.games.game import AnyGame, State
 from azjax.games.protocols import action_from_text, action_to_text
 from azjax.play.clock import Clock
@@ -47,12 +47,10 @@ class OngoingGame:
     def __init__(self, game: AnyGame, player: Player, *, seed: int = 0, seconds: float | None = None) -> None:
         if seconds is not None:
             check_seconds(seconds)
-        if seconds is not None and not isinstance(player.policy, TimedPolicy):
-            raise InputError(f"seconds is for searches; {player.name} does not search")
+            check_can_search_for_a_time(player)
         self.game, self.player = game, for_one_position(player)
         self._key, self._num_keys, self._seconds = jax.random.key(seed), 0, seconds
         self._loaded, self._most_seconds = player, 0.0
-        self._timed_player: Player | None = None
         self._timed: TimedSearch | None = None
         self._memory: PyTree = None
         self.clocks: list[Clock | None] = [None, None]
@@ -168,9 +166,8 @@ class OngoingGame:
         """Compiles a search for this many seconds."""
         if not isinstance(self.player.policy, TimedPolicy) or seconds <= self._most_seconds:
             return
-        self._most_seconds, before = seconds, self._timed_player
-        player = self._timed_player = for_seconds(self._loaded, seconds)
-        if self._timed is None or before is None or player.policy != before.policy:
+        self._most_seconds, player = seconds, for_seconds(self._loaded, seconds)
+        if self._timed is None or player.policy != self._timed.player.policy:
             self._timed = TimedSearch(player)
             self._timed.compile(batch_of_one(self.game.init(jax.random.key(0))))
 

@@ -1,6 +1,5 @@
 """A game in progress, and what its player remembers."""
 
-
 from azjax.evaluation import search_player
 from azjax.evaluation.timed import TimedSearch
 from azjax.games.registry import make
