@@ -67,7 +67,11 @@ def at_play() -> str:
         (
             [
                 *(f"`{row['agent']}`", row["variant"], f"{row['seconds_beside_base']:.2f}"),
-                *(f"{row['num_simulations']}", f"{row['score']:.1%}", "{:.1%} to {:.1%}".format(*row["interval"])),
+                *(
+                    f"{row['num_simulations'] or ''}",
+                    f"{row['score']:.1%}",
+                    "{:.1%} to {:.1%}".format(*row["interval"]),
+                ),
                 ", ".join(map(str, row["won_drawn_lost"])),
             ]
             for row in rows_of("at_play")

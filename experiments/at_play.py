@@ -3,8 +3,9 @@
 The base searches one position at a time as in play: with as many leaves per step as `azjax.evaluation.for_one_position`
 takes. Against it play the same search with the solver, with the tree below the moves that are played (`--reuse-tree`),
 and with both. The seconds of a move are measured first, in games of each player with itself, in turn with the base;
-then a variant gets as many simulations as take the time of the base. Matches are played from balanced openings, each
-from both sides, with many games side by side, which changes no move.
+then a variant gets as many simulations as take the time of the base. Last, two searches for a time, one of which keeps
+its tree, have the same seconds. Matches are played from balanced openings, each from both sides, and those with
+simulations with many games side by side, which changes no move.
 
     python experiments/at_play.py
 
@@ -22,13 +23,17 @@ from rich.table import Table
 from study import RESULTS, agent_digest, refuse_another_agent, refuse_unknown, results_so_far, run_study, write_results
 
 from azjax.evaluation import Player, play_match, search_player
+from azjax.evaluation.matches import Contestant
 from azjax.evaluation.players import act, observe, start_memory
+from azjax.evaluation.timed import TimedPlayer
 from azjax.packaged import Agent, load_agent, packaged
 
+FOR_A_TIME = "reused tree, for a time"
 VARIANTS = {
     "solver": {"solver": True},
     "reused tree": {"reuse_tree": True},
     "both": {"solver": True, "reuse_tree": True},
+    FOR_A_TIME: {"reuse_tree": True},
 }
 AGENTS = ("connect_four", "brandub", "santorini_5x5")
 LEAVES = 4  # of a step: what `for_one_position` takes for 400 simulations
@@ -42,6 +47,7 @@ def main(
     agents: tuple[str, ...] = AGENTS,
     num_simulations: int = 400,
     games: int = 400,
+    seconds: float = 0.1,
     seed: int = 0,
     output: Path = RESULTS / "at_play.json",
 ) -> None:
@@ -51,13 +57,14 @@ def main(
       agents: names of packaged agents.
       num_simulations: of the base.
       games: of each match, an even number.
+      seconds: of a move of the searches for a time.
       seed: of the matches.
       output: file of the results.
     """
     console = Console()
     refuse_unknown("agent", agents, packaged())
     settings = {"num_simulations": num_simulations, "games": games, "seed": seed, "leaves_per_step": LEAVES}
-    settings |= {"opening_plies": OPENING_PLIES, "balance": BALANCE}
+    settings |= {"seconds": seconds, "opening_plies": OPENING_PLIES, "balance": BALANCE}
     rows: list[Row] = results_so_far(output, settings, rows=[])["rows"]
     for name in agents:
         refuse_another_agent(output, rows, name)
@@ -68,14 +75,22 @@ def main(
         for variant, options in VARIANTS.items():
             if (name, variant) in done:
                 continue
-            with console.status(f"{name}: timing the {variant}"):
-                ratio = seconds_beside(agent, player(agent, num_simulations, variant, options), base)
-            count = max(LEAVES, round(num_simulations / ratio / LEAVES) * LEAVES)
-            with console.status(f"{name}: {games} games of {variant} with {count} simulations"):
+            first: Contestant
+            second: Contestant
+            if variant == FOR_A_TIME:
+                ratio, count, leaves = 1.0, None, 1  # the search chooses the leaves of a step by its seconds
+                first = TimedPlayer(variant, player(agent, leaves, variant, options, leaves), seconds)
+                second = TimedPlayer("base", player(agent, leaves, "base", {}, leaves), seconds)
+            else:
+                with console.status(f"{name}: timing the {variant}"):
+                    ratio = seconds_beside(agent, player(agent, num_simulations, variant, options), base)
+                count = max(LEAVES, round(num_simulations / ratio / LEAVES) * LEAVES)
+                first, second = player(agent, count, variant, options), base
+            with console.status(f"{name}: {games} games of {variant}"):
                 match = play_match(
                     agent.game,
-                    player(agent, count, variant, options),
-                    base,
+                    first,
+                    second,
                     games,
                     jax.random.key(seed),
                     opening_plies=OPENING_PLIES,
@@ -94,7 +109,7 @@ def main(
     console.print(f"written to {output}", soft_wrap=True)
 
 
-def player(agent: Agent, num_simulations: int, name: str, options: dict[str, bool]) -> Player:
+def player(agent: Agent, num_simulations: int, name: str, options: dict[str, bool], leaves: int = LEAVES) -> Player:
     """The agent with a search."""
     return search_player(
         agent.game,
@@ -102,7 +117,7 @@ def player(agent: Agent, num_simulations: int, name: str, options: dict[str, boo
         agent.variables,
         num_simulations=num_simulations,
         c_puct=agent.hyper.c_puct,
-        leaves_per_step=LEAVES,
+        leaves_per_step=leaves,
         name=name,
         **options,
     )
@@ -137,7 +152,7 @@ def table(rows: list[Row]) -> Table:
             row["agent"],
             row["variant"],
             f"{row['seconds_beside_base']:.2f}",
-            str(row["num_simulations"]),
+            str(row["num_simulations"] or ""),
             f"{row['score']:.1%}",
             f"{low:.1%} to {high:.1%}",
         )
