@@ -324,20 +324,24 @@ def against_santorini_ai() -> str:
     rewards: dict[tuple[float, str], tuple[list[float], list[float]]] = {}
     for game in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         (seat,) = (seat for seat, name in enumerate(game["players"]) if name.startswith("santorini_5x5"))
-        *options, seconds = game["players"][seat].removesuffix(" s").split(", ")
+        search, seconds = game["players"][seat].removesuffix(" s").split(", ")
+        _, *options = search.split(" + ")
         if game["end"] is not None:
             raise ValueError(f"{path} has a game that was forfeited")
-        player = float(seconds), "yes" if "solver" in options[0] else "no"
+        player = (
+            float(seconds),
+            " and ".join({"solver": "proofs", "reused tree": "kept tree"}[each] for each in options),
+        )
         rewards.setdefault(player, ([], []))[seat].append(game["rewards"][seat])
     lines = []
-    for seconds, proves in sorted(rewards):
-        first, second = map(Record.of, rewards[seconds, proves])
+    for seconds, option in sorted(rewards):
+        first, second = map(Record.of, rewards[seconds, option])
         whole = first + second
         scores = (f"{record.score:.0%}" for record in (whole, first, second))
         low, high = whole.interval
         score, *by_side = scores
-        lines.append([f"{seconds:g}", proves, str(whole.games), score, f"{low:.0%} to {high:.0%}", *by_side])
-    return table(("seconds a move", "proofs", "games", "score", "95%", "moving first", "moving second"), lines)
+        lines.append([f"{seconds:g}", option, str(whole.games), score, f"{low:.0%} to {high:.0%}", *by_side])
+    return table(("seconds a move", "option", "games", "score", "95%", "moving first", "moving second"), lines)
 
 
 def where_games_begin() -> str:

@@ -122,8 +122,8 @@ def test_the_page_tells_the_games_against_santorini_ai(study):
     page = (study.DOCS / "ratings.md").read_text()
     for player, count in games.items():
         own, seconds = player.removesuffix(" s").split(", ")
-        proofs = {"santorini_5x5": "no", "santorini_5x5 + solver": "yes"}[own]
-        assert f"| {seconds} | {proofs} | {count} | {won[player] / count:.0%} |" in page
+        option = {"": "", " + solver": "proofs", " + reused tree": "kept tree"}[own.removeprefix("santorini_5x5")]
+        assert f"| {seconds} | {option} | {count} | {won[player] / count:.0%} |" in page
     readme = " ".join((study.DOCS.parent / "README.md").read_text().split())
     alone = "santorini_5x5, 1 s"
     assert f"`santorini_5x5` with one second a move won {won[alone]} of {games[alone]} games" in readme
