@@ -125,8 +125,8 @@ def test_the_page_tells_the_games_against_santorini_ai(study):
         option = {"": "", " + solver": "proofs", " + reused tree": "kept tree"}[own.removeprefix("santorini_5x5")]
         assert f"| {seconds} | {option} | {count} | {won[player] / count:.0%} |" in page
     readme = " ".join((study.DOCS.parent / "README.md").read_text().split())
-    alone = "santorini_5x5, 1 s"
-    assert f"`santorini_5x5` with one second a move won {won[alone]} of {games[alone]} games" in readme
+    kept = "santorini_5x5 + reused tree, 1 s"
+    assert f"`santorini_5x5` with one second a move won {won[kept]} of {games[kept]} games" in readme
 
 
 @pytest.mark.slow
