@@ -459,11 +459,14 @@ def test_seconds_of_connect_four_are_as_strong_as_the_page_says():
 def test_what_helps_at_play_is_that_of_the_committed_file():
     rows = {(row["agent"], row["variant"]): row for row in result_of("at_play")["rows"]}
     kept = rows["santorini_5x5", "reused tree"]["score"]
-    assert f"In Santorini 5x5 a kept tree gains much: it scores {kept:.1%} in equal time." in prose("search")
+    timed = rows["santorini_5x5", "reused tree, for a time"]["score"]
+    told = f"a kept tree gains much: it scores {kept:.1%} in equal time, and {timed:.1%} in searches for a time."
+    assert told in prose("search")
     assert "In Brandub it gains a little. So the terminal" in prose("search")
     assert "Proofs gain nothing in either game" in prose("search")
     for name in ("brandub", "santorini_5x5"):
         assert rows[name, "reused tree"]["interval"][0] > 0.5
+        assert rows[name, "reused tree, for a time"]["interval"][0] > 0.5
         low, high = rows[name, "solver"]["interval"]
         assert low < 0.5 < high
     assert "from these openings all but the same few games are drawn" in prose("search")
