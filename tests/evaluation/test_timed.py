@@ -77,16 +77,23 @@ def test_it_begins_again_where_the_tree_is_of_no_use(course):
 
 
 def test_nothing_is_compiled_while_the_time_of_a_move_runs(caplog):
-    search = TimedSearch(player(keeps=True))
-    search.compile(position())
+    several = search_player(GAME, evaluators.uniform(GAME), num_simulations=5, leaves_per_step=5, reuse_tree=True)
+    search = TimedSearch(for_seconds(several, 0.2))  # of a shape that no other test compiles
+
+    def compiled():
+        lines = [record.message for record in caplog.records if "Finished XLA compilation" in record.message]
+        return {name for name in ("search", "below", "child") if any(name in line for line in lines)}
+
     with jax.log_compiles(), caplog.at_level("WARNING"):
+        search.compile(position())
+        assert compiled() == {"search", "below", "child"}
+        caplog.clear()
         first = search.search(KEY, position(), (), NO_TIME)
         move = int(first.action[0])
         second = search.search(KEY, position(move), (move,), NO_TIME)
         search.search(KEY, position(move, int(second.action[0])), (move, int(second.action[0])), NO_TIME)
-    compiled = [record.message for record in caplog.records if "Finished XLA compilation" in record.message]
-    assert not [line for line in compiled if any(name in line for name in ("search", "below", "child"))]
-    assert root_visits(first) == 1 + CHUNK  # what was compiled left no tree
+    assert compiled() == set()
+    assert root_visits(first) == 1 + 16 * 5  # what was compiled left no tree
 
 
 def test_in_a_match_each_game_has_its_own_tree(monkeypatch):
